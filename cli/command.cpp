@@ -17,6 +17,7 @@
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/text.h"
+#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
@@ -123,7 +124,7 @@ CommandLine::CommandLine()
     : app("Look into, check, convert and pack tensor files and measure how fast they load, without running anything "
           "from them.") {
   app.name("penstock");
-  app.set_version_flag("-V,--version", "penstock " PENSTOCK_VERSION, "Print the version and exit");
+  app.set_version_flag("-V,--version", "penstock " PENSTOCK_VERSION_STRING, "Print the version and exit");
   app.require_subcommand(1);
   app.failure_message(wrong_usage);
   app.formatter(std::make_shared<HelpFormatter>());

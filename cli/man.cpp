@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/option.h"
 #include "core/format.h"
+#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
@@ -160,7 +161,7 @@ void print_environment() {
 
 int print_man() {
   const CommandLine line;
-  core::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION);
+  core::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION_STRING);
   core::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
   core::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
   core::print(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(line.app.get_description()));

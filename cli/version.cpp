@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "core/format.h"
+#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
@@ -12,9 +13,9 @@ std::function<int()> attach(CLI::App& app) {
   app.add_flag("--json", *as_json, "Print JSON");
   return [as_json] {
     if (*as_json) {
-      print_json(Json{{"name", "penstock"}, {"version", PENSTOCK_VERSION}});
+      print_json(Json{{"name", "penstock"}, {"version", PENSTOCK_VERSION_STRING}});
     } else {
-      core::print("penstock {}\n", PENSTOCK_VERSION);
+      core::print("penstock {}\n", PENSTOCK_VERSION_STRING);
     }
     return 0;
   };

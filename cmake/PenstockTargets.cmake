@@ -29,6 +29,9 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 
 add_library(penstock_options INTERFACE)
 target_compile_definitions(penstock_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+# Namespaces of our own for libraries of templates. Their functions are weak symbols of every object, of which the linker
+# keeps one: a program with another version of such a library would get ours, or we its.
+target_compile_definitions(penstock_options INTERFACE fmt=penstock_fmt nlohmann=penstock_nlohmann)
 # Values do not depend on the processor. GCC would round a product and a sum once wherever a processor can, which that of
 # 64-bit ARM and those of -march=x86-64-v3 can.
 check_cxx_source_compiles("#if !defined(__ARM_FEATURE_FMA) && !defined(__FMA__)
@@ -64,8 +67,14 @@ if(PENSTOCK_TIDY)
   find_program(CLANG_TIDY_PROGRAM NAMES clang-tidy-14 REQUIRED)
 endif()
 
-# Our own code, as opposed to its tests: checked by clang-tidy in the lint preset.
+# Our own code, as opposed to its tests: checked by clang-tidy in the lint preset. Flags of a project that holds ours come
+# before these: its warnings are not for our sources, and what changes the values of floating-point numbers, or takes
+# exceptions away, is not either.
 function(penstock_own target)
+  target_compile_options(${target} PRIVATE -fno-fast-math -fexceptions -frtti)
+  if(NOT PROJECT_IS_TOP_LEVEL AND NOT PENSTOCK_WARNINGS)
+    target_compile_options(${target} PRIVATE -w)
+  endif()
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:penstock_options>)
   if(PENSTOCK_TIDY)
     get_target_property(sources ${target} SOURCES)

@@ -8,6 +8,7 @@
 
 #include "cli/json/json.h"
 #include "core/shown_url.h"
+#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
@@ -42,7 +43,7 @@ void write_page(const JsonWriter::Give& give, const std::function<void(JsonWrite
 }
 
 void write_kind(JsonWriter& out, std::string_view kind, std::string_view path) {
-  write_members(out, Json{{"kind", kind}, {"penstock", PENSTOCK_VERSION}, {"path", core::shown_path(path)}});
+  write_members(out, Json{{"kind", kind}, {"penstock", PENSTOCK_VERSION_STRING}, {"path", core::shown_path(path)}});
 }
 
 }  // namespace penstock::cli

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "penstock/device.h"
+#include "penstock/flag.h"
 
 namespace penstock {
 
@@ -27,7 +28,8 @@ class Buffer {
   /// No memory: data() is null, size() 0.
   Buffer() noexcept = default;
   Buffer(const Buffer&) = default;
-  Buffer& operator=(const Buffer&) = default;
+  /// Not to a temporary, where it would change nothing.
+  Buffer& operator=(const Buffer&) & = default;
   Buffer(Buffer&& other) noexcept
       : owner_(std::move(other.owner_)),
         data_(std::exchange(other.data_, nullptr)),
@@ -35,7 +37,7 @@ class Buffer {
         uses_(std::exchange(other.uses_, nullptr)),
         device_(other.device_),
         read_only_(other.read_only_) {}
-  Buffer& operator=(Buffer&& other) noexcept {
+  Buffer& operator=(Buffer&& other) & noexcept {
     // By way of a handle of its own, so that assigning a buffer to itself keeps it.
     Buffer taken(std::move(other));
     owner_.swap(taken.owner_);
@@ -55,12 +57,14 @@ class Buffer {
   static Buffer allocate_pinned(std::size_t bytes);
   /// Host memory of another owner, which stays valid while `owner` lives. Penstock does not write to read-only memory,
   /// and Tensor::values() refuses to give it as writable. data() is a plain address: its user must not write there.
-  static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only = false);
+  static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, Flag read_only = false);
   /// Device memory of another owner, under the same terms; `owner` is released when all recorded uses are done.
   static Buffer wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner,
-                     bool read_only = false);
+                     Flag read_only = false);
 
-  std::byte* data() const noexcept { return data_; }
+  /// Valid while a handle on the memory lives; so a temporary refuses to give it.
+  std::byte* data() const& noexcept { return data_; }
+  std::byte* data() const&& = delete;
   std::size_t size() const noexcept { return size_; }
   Device device() const noexcept { return device_; }
   bool read_only() const noexcept { return read_only_; }
@@ -73,7 +77,8 @@ class Buffer {
   /// True when both keep the same allocation alive.
   bool shares_memory_with(const Buffer& other) const noexcept { return owner_ == other.owner_; }
   /// What keeps the memory alive, for other libraries that take the memory.
-  const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+  const std::shared_ptr<const void>& owner() const& noexcept { return owner_; }
+  std::shared_ptr<const void> owner() const&& noexcept { return owner_; }
 
   enum class Access : std::uint8_t { kRead, kWrite };
   /// Records that work just submitted to `stream` uses this memory. The memory is not reused before that work is done,

@@ -28,7 +28,15 @@ class Collate {
  public:
   /// For the library itself.
   explicit Collate(std::shared_ptr<const detail::CollateRule> rule) : rule_(std::move(rule)) {}
-  const detail::CollateRule& rule() const noexcept { return *rule_; }
+  const detail::CollateRule& rule() const& noexcept { return *rule_; }
+  const detail::CollateRule& rule() const&& = delete;
+
+  Collate(const Collate&) = default;
+  Collate(Collate&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Collate& operator=(const Collate&) & = default;
+  Collate& operator=(Collate&&) & noexcept = default;
+  ~Collate() = default;
 
  private:
   std::shared_ptr<const detail::CollateRule> rule_;

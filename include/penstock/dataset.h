@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/flag.h"
 #include "penstock/iterate.h"
 #include "penstock/load.h"
 #include "penstock/random.h"
@@ -51,13 +52,16 @@ Value as_value(Result&& result) {
   }
 }
 
+/// The sample of a function that takes a Tensor; kDTypeMismatch says what it is otherwise, and what to take.
+Tensor tensor_of(const Value& sample);
+
 /// `function` with a sample that it takes as Value or as Tensor.
 template <class Function, class... More>
 decltype(auto) call_with(const Function& function, const Value& sample, More&... more) {
   if constexpr (std::is_invocable_v<const Function&, const Value&, More&...>) {
     return function(sample, more...);
   } else {
-    return function(sample.as_tensor(), more...);
+    return function(tensor_of(sample), more...);
   }
 }
 
@@ -79,8 +83,8 @@ class DatasetInterface {
   /// Samples, 0 or more. Asked once, when a Dataset is made of the object.
   virtual std::int64_t size() const = 0;
   /// Sample `index`, which is at least 0 and less than size(): tensors in host memory, numbers and texts, and dicts,
-  /// lists and tuples of them. The batch is a copy; functions of `map` that follow get the value itself, and may write
-  /// to its tensors.
+  /// lists and tuples of them. The batch is a copy. Functions of `map` that follow, and callers of Dataset::get, may write
+  /// to what they are given: tensors whose memory is kept elsewhere too are copied for them.
   virtual Value get(std::int64_t index) const = 0;
   /// A name of sample `index` for messages: the path of its file, or by default "<dataset>[7]".
   virtual std::string describe(std::int64_t index) const;
@@ -104,13 +108,22 @@ struct FilterOptions {
 /// it. A value handle on an immutable, shared index: copies cost nothing, and any number of threads may use it at once.
 class Dataset {
  public:
+  /// No samples.
+  Dataset();
+  Dataset(const Dataset&) = default;
+  Dataset(Dataset&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Dataset& operator=(const Dataset&) & = default;
+  Dataset& operator=(Dataset&&) & noexcept = default;
+  ~Dataset() = default;
+
   std::int64_t size() const noexcept;
   /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
   /// count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;
   Value operator[](std::int64_t index) const { return get(index); }
   /// For range-for: each sample, read in this thread when it is reached. A DataLoader reads ahead and is faster.
-  using Iterator = detail::IndexIterator<Dataset>;
+  using Iterator = detail::IndexIterator<Dataset, detail::Subscript<std::int64_t>>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, static_cast<std::size_t>(size())}; }
   /// A name of sample `index` for messages: "clips/0007.pt", "images.npy[7]".
@@ -133,7 +146,7 @@ class Dataset {
   /// The values in another type, by the rules of Tensor::to. `strict`: a value that the type has no number for (300 as
   /// uint8, NaN as int32, 1e300 as float32, 1+2i as float32) is kInvalidArgument instead of what the processor makes of
   /// it. Rounding, and the cutting off of a fraction, are allowed.
-  Dataset cast(const DType& dtype, bool strict = false, const std::vector<std::string>& keys = {}) const;
+  Dataset cast(const DType& dtype, Flag strict = false, const std::vector<std::string>& keys = {}) const;
   /// x * factor. Floating-point tensors; cast others first. Computed in the tensor's type, as PyTorch does: float16 and
   /// bfloat16 in float32, and rounded.
   Dataset scale(double factor, const std::vector<std::string>& keys = {}) const;
@@ -213,7 +226,8 @@ class Dataset {
 
   /// For the library itself.
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
-  const detail::DatasetImpl& impl() const noexcept { return *impl_; }
+  const detail::DatasetImpl& impl() const& noexcept { return *impl_; }
+  const detail::DatasetImpl& impl() const&& = delete;
 
  private:
   Dataset map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const;
@@ -249,8 +263,8 @@ inline Dataset dataset(std::initializer_list<Tensor> tensors) { return dataset(s
 /// not a row. A batch is kChanged when the file was written to since it was opened, and kTruncated when it was cut.
 /// kShapeMismatch for an array without dimensions.
 Dataset rows(const Tensor& tensor);
-Dataset rows(const LazyTensor& tensor, std::optional<bool> mmap = {});
-Dataset rows(const std::filesystem::path& path, std::string_view key = {}, std::optional<bool> mmap = {});
+Dataset rows(const LazyTensor& tensor, OptionalFlag mmap = {});
+Dataset rows(const std::filesystem::path& path, std::string_view key = {}, OptionalFlag mmap = {});
 
 /// Samples are these texts (UTF-8): labels, names, captions. A batch holds them as a list.
 Dataset strings(std::vector<std::string> strings);
@@ -300,6 +314,9 @@ Dataset files(const std::same_as<std::filesystem::path> auto& folder, const File
 }
 /// These files, in this order. kInvalidArgument for options `index` and `exclude`, which belong to a pattern.
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
+inline Dataset files(std::initializer_list<std::string> paths, const FilesOptions& options = {}) {
+  return files(std::vector<std::string>(paths), options);
+}
 Dataset files(const std::same_as<std::vector<std::filesystem::path>> auto& paths, const FilesOptions& options = {}) {
   return files(std::vector<std::string>(paths.begin(), paths.end()), options);
 }

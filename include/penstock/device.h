@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -28,6 +29,10 @@ struct Device {
   Device(std::string_view text);  // NOLINT(google-explicit-constructor): options are written `.device = "cuda:1"`
   Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+
+  constexpr Device(const Device&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  constexpr Device& operator=(const Device&) & noexcept = default;
 
   /// "cpu", "cuda:1".
   std::string to_string() const;
@@ -94,3 +99,10 @@ void empty_cache(Device device);
 void synchronize(Device device);
 
 }  // namespace penstock
+
+template <>
+struct std::hash<penstock::Device> {
+  std::size_t operator()(const penstock::Device& device) const noexcept {
+    return std::hash<int>()(device.index * 256 + static_cast<int>(device.type));
+  }
+};

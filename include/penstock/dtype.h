@@ -2,6 +2,7 @@
 
 /// The element type of a tensor, with NumPy's and PyTorch's names: `DType::float32`. Start at the constants of DType.
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -9,7 +10,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
+#include "penstock/half.h"
 #include "penstock/standard.h"
 
 namespace penstock {
@@ -68,6 +71,17 @@ class DType {
   constexpr DType() noexcept = default;
   /// A type that its code alone determines. Codes with a descr (kBytes ... kOpaque) need `with_descr`.
   constexpr DType(Code code) noexcept;  // NOLINT(google-explicit-constructor): a code *is* a type
+  DType(const DType&) = default;
+  DType(DType&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  DType& operator=(const DType&) & = default;
+  DType& operator=(DType&&) & noexcept = default;
+  ~DType() = default;
+
+  /// The type of a C++ type: bool, integers of any name but characters, float16, bfloat16, float, double, and
+  /// std::complex of the last two. Others do not compile.
+  template <class T>
+  static DType of() noexcept;
   /// A NumPy kind or opaque type. `itemsize` in bytes; `descr` as NumPy writes it, native byte order for everything
   /// but kStructured ("<U5", "|S3", "<M8[ns]", "[('a', '<f4'), ('b', '>i2')]"), or the foreign name for kOpaque.
   static DType with_descr(Code code, std::size_t itemsize, std::string descr);
@@ -96,6 +110,8 @@ class DType {
   bool is_numeric() const noexcept;
 
   friend bool operator==(const DType& a, const DType& b) noexcept;
+  /// Equal for equal types; std::hash<DType> gives it.
+  std::size_t hash() const noexcept;
 
   static const DType boolean, uint8, uint16, uint32, uint64, int8, int16, int32, int64;
   static const DType float16, bfloat16, float32, float64, complex32, complex64, complex128;
@@ -150,6 +166,36 @@ constexpr std::uint32_t DType::itemsize_of(Code code) noexcept {
 
 constexpr DType::DType(Code code) noexcept : code_(code), itemsize_(itemsize_of(code)) {}
 
+template <class Type>
+DType DType::of() noexcept {
+  using T = std::remove_cv_t<Type>;
+  constexpr bool character = std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
+                             std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
+  if constexpr (std::is_same_v<T, bool>) {
+    return Code::kBool;
+  } else if constexpr (std::is_integral_v<T> && !character) {
+    constexpr std::size_t bytes = sizeof(T);
+    if constexpr (std::is_signed_v<T>) {
+      return bytes == 1 ? Code::kInt8 : bytes == 2 ? Code::kInt16 : bytes == 4 ? Code::kInt32 : Code::kInt64;
+    } else {
+      return bytes == 1 ? Code::kUInt8 : bytes == 2 ? Code::kUInt16 : bytes == 4 ? Code::kUInt32 : Code::kUInt64;
+    }
+  } else if constexpr (std::is_same_v<T, penstock::float16>) {
+    return Code::kFloat16;
+  } else if constexpr (std::is_same_v<T, penstock::bfloat16>) {
+    return Code::kBFloat16;
+  } else if constexpr (std::is_same_v<T, float>) {
+    return Code::kFloat32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Code::kFloat64;
+  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
+    return Code::kComplex64;
+  } else {
+    static_assert(std::is_same_v<T, std::complex<double>>, "no DType corresponds to this C++ type");
+    return Code::kComplex128;
+  }
+}
+
 inline constinit const DType DType::boolean{Code::kBool};
 inline constinit const DType DType::uint8{Code::kUInt8};
 inline constinit const DType DType::uint16{Code::kUInt16};
@@ -173,3 +219,8 @@ inline constinit const DType DType::float8_e5m2fnuz{Code::kFloat8E5M2FNUZ};
 inline constinit const DType DType::float8_e8m0fnu{Code::kFloat8E8M0FNU};
 
 }  // namespace penstock
+
+template <>
+struct std::hash<penstock::DType> {
+  std::size_t operator()(const penstock::DType& dtype) const noexcept { return dtype.hash(); }
+};

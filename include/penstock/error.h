@@ -72,13 +72,17 @@ class Error : public std::exception {
   Error(ErrorCode code, std::string message, ErrorContext context = {});
 
   ErrorCode code() const noexcept { return code_; }
-  const std::string& message() const noexcept { return message_; }
-  const std::string& path() const noexcept { return context_.path; }
+  const std::string& message() const& noexcept { return message_; }
+  std::string message() const&& { return message_; }
+  const std::string& path() const& noexcept { return context_.path; }
+  std::string path() const&& { return context_.path; }
   std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
-  const std::string& tensor() const noexcept { return context_.tensor; }
+  const std::string& tensor() const& noexcept { return context_.tensor; }
+  std::string tensor() const&& { return context_.tensor; }
   const char* what() const noexcept override { return what_.c_str(); }
   /// What a function of the program threw, where that is why; else null. std::rethrow_exception gives it back.
-  const std::exception_ptr& cause() const noexcept { return cause_; }
+  const std::exception_ptr& cause() const& noexcept { return cause_; }
+  std::exception_ptr cause() const&& noexcept { return cause_; }
 
   /// A copy with the fields of `outer` filled in where this error has none.
   Error within(const ErrorContext& outer) const;

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -12,26 +13,30 @@
 
 namespace penstock::detail {
 
-/// Calls owner[index].
+/// Calls owner[index], with the type of index that the owner takes.
+template <class Index>
 struct Subscript {
   template <class Owner>
   auto operator()(const Owner& owner, std::size_t index) const {
-    return owner[index];
+    return owner[static_cast<Index>(index)];
   }
 };
 
-/// An input iterator over `Get()(owner, index)`; each dereference makes the element anew.
-template <class Owner, class Get = Subscript>
+/// An input iterator over `Get()(owner, index)`; each dereference makes the element anew. The element is const, because
+/// assigning to it would change nothing.
+template <class Owner, class Get = Subscript<std::size_t>>
 class IndexIterator {
  public:
   using value_type = std::invoke_result_t<Get, const Owner&, std::size_t>;
   using difference_type = std::ptrdiff_t;
   using iterator_category = std::input_iterator_tag;
   using pointer = void;
-  using reference = value_type;
+  using reference = const value_type;
 
+  /// May only be destroyed or assigned to.
+  IndexIterator() = default;
   IndexIterator(Owner owner, std::size_t index) : owner_(std::move(owner)), index_(index) {}
-  value_type operator*() const { return Get()(owner_, index_); }
+  reference operator*() const { return Get()(*owner_, index_); }  // NOLINT(readability-const-return-type)
   IndexIterator& operator++() noexcept {
     ++index_;
     return *this;
@@ -40,8 +45,8 @@ class IndexIterator {
   friend bool operator==(const IndexIterator& a, const IndexIterator& b) noexcept { return a.index_ == b.index_; }
 
  private:
-  Owner owner_;
-  std::size_t index_;
+  std::optional<Owner> owner_;
+  std::size_t index_ = 0;
 };
 
 }  // namespace penstock::detail

@@ -4,6 +4,7 @@
 /// rows("labels.npy"))`, `zip(files(...), strings(names))`. Those that folders name are FilesOptions::class_folders.
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,5 +31,8 @@ struct LabelOptions {
 Dataset with_labels(const Dataset& dataset, const std::filesystem::path& table, const LabelOptions& options = {});
 /// The same with pairs of file name and label.
 Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::string, std::string>>& table);
+inline Dataset with_labels(const Dataset& dataset, std::initializer_list<std::pair<std::string, std::string>> table) {
+  return with_labels(dataset, std::vector<std::pair<std::string, std::string>>(table));
+}
 
 }  // namespace penstock

@@ -94,6 +94,15 @@ struct ArchiveState;
 /// A tensor of an opened archive, or a slice of one, not loaded. A value handle that keeps the archive open.
 class LazyTensor {
  public:
+  /// No tensor: loading it is kInvalidArgument.
+  LazyTensor();
+  LazyTensor(const LazyTensor&) = default;
+  LazyTensor(LazyTensor&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  LazyTensor& operator=(const LazyTensor&) & = default;
+  LazyTensor& operator=(LazyTensor&&) & noexcept = default;
+  ~LazyTensor() = default;
+
   const std::string& name() const& noexcept { return entry_.name; }
   std::string name() const&& { return entry_.name; }
   const DType& dtype() const& noexcept { return entry_.dtype; }
@@ -107,12 +116,16 @@ class LazyTensor {
   const TensorEntry& entry() const& noexcept { return entry_; }
   TensorEntry entry() const&& { return entry_; }
   /// The bytes that this is a view of, and the file they lie in. Valid while this handle or its archive lives.
-  const StorageEntry& storage() const noexcept;
-  const Source& source() const noexcept;
+  const StorageEntry& storage() const& noexcept;
+  StorageEntry storage() const&& { return storage(); }
+  const Source& source() const& noexcept;
+  Source source() const&& { return source(); }
+  /// The size of one dimension; negative ones count from the end. kIndexOutOfRange.
+  std::int64_t size(std::int64_t dim) const;
 
   /// A part of it, by the rules of Tensor::slice and Tensor::select. Reads nothing.
-  LazyTensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
-  LazyTensor select(std::size_t dim, std::int64_t index) const;
+  LazyTensor slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  LazyTensor select(std::int64_t dim, std::int64_t index) const;
   /// The same tensor, but load() gives its bytes in the order that they have in the file. For callers who swap bytes
   /// themselves or have types for either order, as NumPy does. The encoding in the entry() of the result is not
   /// `swapped`.
@@ -125,6 +138,8 @@ class LazyTensor {
   /// written to since it was opened, kTruncated when it was cut.
   Tensor load(const LoadOptions& options = {}) const;
   Tensor load(Device device) const { return load(LoadOptions{.device = device}); }
+  /// Reads into memory that you have already, by the rules of Archive::load_into; a slice too.
+  void load_into(const Tensor& target, const LoadOptions& options = {}) const;
 
  private:
   friend class Archive;
@@ -145,6 +160,15 @@ class LazyTensor {
 /// under its name, the archive goes on with the file that it opened.
 class Archive {
  public:
+  /// No file: an archive without tensors, whose structure is None.
+  Archive();
+  Archive(const Archive&) = default;
+  Archive(Archive&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Archive& operator=(const Archive&) & = default;
+  Archive& operator=(Archive&&) & noexcept = default;
+  ~Archive() = default;
+
   /// "npy", "npz", "pt", "safetensors", "shard-index".
   std::string_view format() const noexcept;
   const std::string& path() const& noexcept;

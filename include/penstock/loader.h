@@ -11,6 +11,8 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <ranges>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +37,16 @@ class LoaderState;
 /// Some samples together. A value handle. Its memory returns to the loader's pool when the last tensor that uses it
 /// goes.
 struct Batch {
+  Batch() = default;
+  Batch(Value content, std::vector<std::int64_t> samples, Tensor good = {})
+      : value(std::move(content)), indices(std::move(samples)), valid(std::move(good)) {}
+  Batch(const Batch&) = default;
+  Batch(Batch&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Batch& operator=(const Batch&) & = default;
+  Batch& operator=(Batch&&) & noexcept = default;
+  ~Batch() = default;
+
   /// The samples' structure, each leaf collated: a tensor, a dict or tuple of tensors, lists for strings.
   Value value;
   /// Which samples, in order: those that were read, where OnError put others in the place of bad ones.
@@ -44,12 +56,14 @@ struct Batch {
   Tensor valid = {};
 
   std::int64_t size() const noexcept { return static_cast<std::int64_t>(indices.size()); }
-  /// The batch when it is one tensor; kDTypeMismatch names what it is otherwise.
-  const Tensor& tensor() const& { return value.as_tensor(); }
-  Tensor tensor() const&& { return value.as_tensor(); }
+  /// The batch when it is one tensor; kDTypeMismatch names what it is otherwise, and how to get at its parts.
+  const Tensor& tensor() const&;
+  Tensor tensor() const&& { return tensor(); }
   /// Tensor `i` of a tuple, or under `key` of a dict.
-  Tensor operator[](std::size_t i) const { return value[i].as_tensor(); }
-  Tensor operator[](int i) const { return value[i].as_tensor(); }
+  template <detail::Number T>
+  Tensor operator[](T i) const {
+    return value[i].as_tensor();
+  }
   Tensor operator[](std::string_view key) const { return value[key].as_tensor(); }
   Tensor operator[](const char* key) const { return value[key].as_tensor(); }
 };
@@ -108,6 +122,8 @@ struct LoaderOptions {
   /// open. Empty: none, which costs one branch. The first million events are kept (32 bytes each), the rest are
   /// counted. DataLoader::write_trace writes it; so does the destructor, which cannot report a failure.
   std::filesystem::path trace = {};
+  /// Setting it stops the loader for good: a waiting `next`, and each one after it, throws kCancelled.
+  std::stop_token stop = {};
 };
 
 /// Where an iteration stands. It is enough to go on exactly, with any number of workers. It is the same on all ranks,
@@ -205,8 +221,10 @@ struct TimedBatch {
 };
 
 /// Iterates over a dataset in batches, which `num_workers` threads prepare ahead. Batches come in order, and are the
-/// same bit by bit for any number of workers. One thread iterates; `stop` and `stats` may be called from any. Moving is
-/// allowed, copying is not; a loader that was moved from may only be destroyed or assigned to. The destructor waits for
+/// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they
+/// take turns, and each batch goes to one of them, as does the end of the epoch. `stop`, `stats` and `set_aside` may be
+/// called from any thread; the other members not while a thread is in `next`. Moving is allowed, copying is not; a loader that was moved
+/// from, or made without a dataset, refuses everything but assignment (kInvalidArgument). The destructor waits for
 /// the file operations that workers are in, for five seconds at most. A worker that hangs longer, as on network storage
 /// that is gone, is left behind: it keeps the memory of the dataset and its batch until it ends. A forked child does
 /// not have the threads of its parent's loader: there the loader refuses to go on (kInvalidArgument), and its
@@ -224,8 +242,10 @@ class DataLoader {
   /// come on top of memory_budget. kInvalidArgument for options that a stream cannot heed: shuffle, samplers, kReplace
   /// and kMask; and when an epoch begins, for a stream that was read before and cannot begin again.
   DataLoader(SampleStream stream, LoaderOptions options);
+  /// A place for a loader, which is assigned later.
+  DataLoader() noexcept;
   DataLoader(DataLoader&&) noexcept;
-  DataLoader& operator=(DataLoader&&) noexcept;
+  DataLoader& operator=(DataLoader&&) & noexcept;
   ~DataLoader();
 
   /// Batches in an epoch. kInvalidArgument for a stream, of which nobody knows.
@@ -270,8 +290,10 @@ class DataLoader {
     using pointer = Batch*;
     using reference = Batch&;
 
-    Batch& operator*() const noexcept { return *batch_; }
-    Batch* operator->() const noexcept { return &*batch_; }
+    Batch& operator*() const& noexcept { return *batch_; }
+    Batch operator*() const&& { return *batch_; }
+    Batch* operator->() const& noexcept { return &*batch_; }
+    Batch* operator->() const&& = delete;
     Iterator& operator++() {
       batch_ = loader_->next();
       return *this;
@@ -292,9 +314,14 @@ class DataLoader {
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
+  detail::LoaderState& known() const;
   detail::LoaderState& usable() const;
 
   std::unique_ptr<detail::LoaderState> state_;
 };
 
 }  // namespace penstock
+
+/// Nobody knows how many batches a stream has.
+template <>
+inline constexpr bool std::ranges::disable_sized_range<penstock::DataLoader> = true;

@@ -10,12 +10,14 @@
 #include <complex>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <span>
 
 #include "penstock/device.h"
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
 
@@ -137,12 +139,18 @@ Tensor abs(const Tensor& tensor);
 /// summation is fixed (docs/design/operations.md), so results have the same bits on every device, for all strides and
 /// any number of threads.
 Tensor sum(const Tensor& tensor);
-Tensor sum(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
-Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
+Tensor sum(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim = false);
+inline Tensor sum(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
+  return sum(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
+}
 /// The sum divided by the number of elements; NaN when there are none. kUnsupported for integers and bool.
 Tensor mean(const Tensor& tensor);
-Tensor mean(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
-Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim = false);
+Tensor mean(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim = false);
+inline Tensor mean(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
+  return mean(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
+}
 
 struct Extremum {
   Tensor values;
@@ -150,12 +158,12 @@ struct Extremum {
 };
 /// NaN counts as the greatest and as the least. kInvalidArgument when there is no element to choose from.
 Tensor max(const Tensor& tensor);
-Extremum max(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Extremum max(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
 Tensor min(const Tensor& tensor);
-Extremum min(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Extremum min(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
 /// The index of the greatest element in C order, or along `dim`; int64. The first of equal values counts.
 Tensor argmax(const Tensor& tensor);
-Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
+Tensor argmax(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
 
 // --- products, joining, choosing ---
 
@@ -165,8 +173,14 @@ Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim = false);
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Joins tensors along `dim`, in the promoted type. Vectors of size 0 are skipped.
 Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
+inline Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+  return cat(std::span<const Tensor>(tensors.begin(), tensors.size()), dim);
+}
 /// Joins tensors of one shape along a new `dim`. For the rule that makes batches, see `collate::stack` in collate.h.
 Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
+inline Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+  return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), dim);
+}
 /// The entries of `dim` that `index` (int32 or int64, one dimension) names; kIndexOutOfRange. On a device this waits
 /// for `index`, which is checked before anything is read.
 Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index);

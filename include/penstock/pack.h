@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string_view>
 
@@ -53,9 +52,9 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
 /// of those that `pack` wrote is missing from the folder (one that is named alone is read alone), kCorrupt for a file
 /// that contradicts itself, kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch when
 /// its samples do not have the form of the first file's.
-Dataset packed(std::string_view pattern, std::optional<bool> mmap = {});
+Dataset packed(std::string_view pattern, OptionalFlag mmap = {});
 /// The same for a std::filesystem::path.
-Dataset packed(const std::same_as<std::filesystem::path> auto& folder, std::optional<bool> mmap = {}) {
+Dataset packed(const std::same_as<std::filesystem::path> auto& folder, OptionalFlag mmap = {}) {
   return packed(std::string_view(folder.native()), mmap);
 }
 

@@ -84,6 +84,15 @@ struct WindowOptions {
 /// threads may use it. Each loader, and each range-for, reads the source from its beginning.
 class SampleStream {
  public:
+  /// No samples.
+  SampleStream();
+  SampleStream(const SampleStream&) = default;
+  SampleStream(SampleStream&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  SampleStream& operator=(const SampleStream&) & = default;
+  SampleStream& operator=(SampleStream&&) & noexcept = default;
+  ~SampleStream() = default;
+
   /// The first `count` samples; the one behind them is not asked for. kInvalidArgument below 0.
   SampleStream take(std::int64_t count) const;
   /// All but the first `count` samples. kInvalidArgument below 0.
@@ -109,7 +118,7 @@ class SampleStream {
   }
 
   // Native transforms, each as the member of Dataset that has its name.
-  SampleStream cast(const DType& dtype, bool strict = false, const std::vector<std::string>& keys = {}) const {
+  SampleStream cast(const DType& dtype, Flag strict = false, const std::vector<std::string>& keys = {}) const {
     return with(samples_.cast(dtype, strict, keys));
   }
   SampleStream scale(double factor, const std::vector<std::string>& keys = {}) const {
@@ -164,8 +173,10 @@ class SampleStream {
     using pointer = const Value*;
     using reference = const Value&;
 
-    const Value& operator*() const noexcept { return *sample_; }
-    const Value* operator->() const noexcept { return &*sample_; }
+    const Value& operator*() const& noexcept { return *sample_; }
+    Value operator*() const&& { return *sample_; }
+    const Value* operator->() const& noexcept { return &*sample_; }
+    const Value* operator->() const&& = delete;
     Iterator& operator++();
     void operator++(int) { ++*this; }
     friend bool operator==(const Iterator& it, std::default_sentinel_t) noexcept { return !it.sample_; }
@@ -183,8 +194,10 @@ class SampleStream {
   SampleStream(std::shared_ptr<const data::StreamNode> node, Dataset samples) noexcept
       : node_(std::move(node)), samples_(std::move(samples)) {}
   explicit SampleStream(std::shared_ptr<const data::StreamNode> node);
-  const std::shared_ptr<const data::StreamNode>& node() const noexcept { return node_; }
-  const Dataset& samples() const noexcept { return samples_; }
+  const std::shared_ptr<const data::StreamNode>& node() const& noexcept { return node_; }
+  std::shared_ptr<const data::StreamNode> node() const&& noexcept { return node_; }
+  const Dataset& samples() const& noexcept { return samples_; }
+  Dataset samples() const&& noexcept { return samples_; }
   SampleStream with(Dataset samples) const { return {node_, std::move(samples)}; }
   SampleStream filter_plain(std::function<bool(const Value&)> keep) const;
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/flag.h"
 #include "penstock/standard.h"
 
 namespace penstock {
@@ -26,6 +27,12 @@ class Order {
  public:
   /// An empty order.
   Order() = default;
+  Order(const Order&) = default;
+  Order(Order&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Order& operator=(const Order&) & = default;
+  Order& operator=(Order&&) & noexcept = default;
+  ~Order() = default;
   /// 8 bytes an index.
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
   /// 4 bytes an index.
@@ -75,6 +82,12 @@ class Sampler {
       : impl_(std::make_shared<const Own>(std::move(own))) {}
   /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
   explicit Sampler(std::shared_ptr<const SamplerInterface> own);
+  Sampler(const Sampler&) = default;
+  Sampler(Sampler&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Sampler& operator=(const Sampler&) & = default;
+  Sampler& operator=(Sampler&&) & noexcept = default;
+  ~Sampler() = default;
 
   /// What SamplerInterface says of each.
   std::int64_t size() const noexcept { return impl_->size(); }
@@ -93,7 +106,7 @@ class BatchOrder {
   BatchOrder(Order order, std::vector<std::int64_t> ends);
   /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
   /// below 1.
-  static BatchOrder equal(Order order, std::int64_t batch_size, bool drop_last = false);
+  static BatchOrder equal(Order order, std::int64_t batch_size, Flag drop_last = false);
 
   std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
   /// The indices of batch `number`, which is at least 0 and less than size().
@@ -133,6 +146,12 @@ class BatchSampler {
       : impl_(std::make_shared<const Own>(std::move(own))) {}
   /// Shares an object, one that cannot be moved for example. kInvalidArgument for null.
   explicit BatchSampler(std::shared_ptr<const BatchSamplerInterface> own);
+  BatchSampler(const BatchSampler&) = default;
+  BatchSampler(BatchSampler&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  BatchSampler& operator=(const BatchSampler&) & = default;
+  BatchSampler& operator=(BatchSampler&&) & noexcept = default;
+  ~BatchSampler() = default;
 
   /// What BatchSamplerInterface says of each.
   BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const { return impl_->batches(seed, epoch); }
@@ -178,11 +197,11 @@ Sampler sequential(std::int64_t size);
 /// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch.
 Sampler random(std::int64_t size, const RandomOptions& options = {});
 /// The given indices: in this order, or permuted anew each epoch.
-Sampler subset(std::vector<std::int64_t> indices, bool shuffle = false);
+Sampler subset(std::vector<std::int64_t> indices, Flag shuffle = false);
 /// Index i with probability proportional to weights[i]. kInvalidArgument unless the weights are finite, not negative
 /// and not all zero. There may be any number of them. Without replacement, num_samples may not exceed the number of
 /// weights above zero.
-Sampler weighted(std::vector<double> weights, std::int64_t num_samples, bool replacement = true);
+Sampler weighted(std::vector<double> weights, std::int64_t num_samples, Flag replacement = true);
 /// An order in which every node reads the same samples in each epoch, so that its disk cache or memory holds them. The
 /// indices are cut into `nodes` contiguous parts, and the order takes `ranks_per_node` of each part in turn. Dealt out
 /// to ranks (LoaderOptions::ranks) of as many nodes, node k has part k. With fewer nodes that divide `nodes`, each has
@@ -199,7 +218,7 @@ BatchSampler distributed(BatchSampler batches, const DistributedOptions& options
 
 /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
 /// below 1.
-BatchSampler batches(Sampler sampler, std::int64_t batch_size, bool drop_last = false);
+BatchSampler batches(Sampler sampler, std::int64_t batch_size, Flag drop_last = false);
 /// The same given batches every epoch. kInvalidArgument for an empty one.
 BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
 
@@ -213,7 +232,7 @@ BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
   return sampler::random(size, options);
 }
 [[deprecated("use sampler::weighted")]] inline Sampler weighted(std::vector<double> weights, std::int64_t num_samples,
-                                                                bool replacement = true) {
+                                                                Flag replacement = true) {
   return sampler::weighted(std::move(weights), num_samples, replacement);
 }
 [[deprecated("use sampler::distributed")]] inline Sampler distributed(std::int64_t size,
@@ -225,7 +244,7 @@ BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
   return sampler::distributed(std::move(order), options);
 }
 [[deprecated("use sampler::batches")]] inline BatchSampler batches(Sampler sampler, std::int64_t batch_size,
-                                                                   bool drop_last = false) {
+                                                                   Flag drop_last = false) {
   return sampler::batches(std::move(sampler), batch_size, drop_last);
 }
 [[deprecated("use sampler::batches")]] inline BatchSampler batches(std::vector<std::vector<std::int64_t>> given) {

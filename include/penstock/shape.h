@@ -29,16 +29,21 @@ class Shape {
   explicit Shape(std::span<const std::int64_t> dims);
   Shape(const Shape& other) : Shape(other.dims()) {}
   Shape(Shape&& other) noexcept;
-  Shape& operator=(const Shape& other);
-  Shape& operator=(Shape&& other) noexcept;
+  /// Not to a temporary, where it would change nothing.
+  Shape& operator=(const Shape& other) &;
+  Shape& operator=(Shape&& other) & noexcept;
   ~Shape() = default;
 
   std::size_t rank() const noexcept { return rank_; }
-  std::span<const std::int64_t> dims() const noexcept { return {data(), rank_}; }
-  std::int64_t operator[](std::size_t dim) const noexcept { return data()[dim]; }
-  std::int64_t& operator[](std::size_t dim) noexcept { return data()[dim]; }
-  const std::int64_t* begin() const noexcept { return data(); }
-  const std::int64_t* end() const noexcept { return data() + rank_; }
+  /// Valid while this shape lives and is not changed; so a temporary refuses to give them.
+  std::span<const std::int64_t> dims() const& noexcept { return {data(), rank_}; }
+  std::span<const std::int64_t> dims() const&& = delete;
+  std::int64_t operator[](std::size_t dim) const& noexcept { return data()[dim]; }
+  std::int64_t& operator[](std::size_t dim) & noexcept { return data()[dim]; }
+  const std::int64_t* begin() const& noexcept { return data(); }
+  const std::int64_t* begin() const&& = delete;
+  const std::int64_t* end() const& noexcept { return data() + rank_; }
+  const std::int64_t* end() const&& = delete;
 
   void push_back(std::int64_t dim);
   /// The dimensions [first, rank).

@@ -52,6 +52,8 @@ class ByteSource {
 /// ByteSource.
 class Source {
  public:
+  /// No bytes.
+  Source();
   template <std::derived_from<ByteSource> Own>
   Source(Own own)  // NOLINT(google-explicit-constructor): programs write `open(MySource(url))`
       : impl_(std::make_shared<const Own>(std::move(own))) {}
@@ -60,16 +62,25 @@ class Source {
   Source(std::shared_ptr<Own> own)  // NOLINT(google-explicit-constructor): as above
       : impl_(not_null(std::move(own))) {}
 
+  Source(const Source&) = default;
+  Source(Source&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Source& operator=(const Source&) & = default;
+  Source& operator=(Source&&) & noexcept = default;
+  ~Source() = default;
+
   /// What ByteSource says of each.
-  const std::string& name() const noexcept { return impl_->name(); }
+  const std::string& name() const& noexcept { return impl_->name(); }
+  std::string name() const&& { return impl_->name(); }
   std::uint64_t size() const noexcept { return impl_->size(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const { impl_->read(offset, into); }
   int descriptor() const noexcept { return impl_->descriptor(); }
   std::optional<FileVersion> version() const noexcept { return impl_->version(); }
   Buffer memory() const { return impl_->memory(); }
 
-  /// The object itself, which lives while a handle on it does.
-  const ByteSource& operator*() const noexcept { return *impl_; }
+  /// The object itself, which lives while a handle on it does; so a temporary refuses to give it.
+  const ByteSource& operator*() const& noexcept { return *impl_; }
+  const ByteSource& operator*() const&& = delete;
   /// Whether both are handles on one object.
   friend bool operator==(const Source&, const Source&) noexcept = default;
 

@@ -5,3 +5,15 @@
 #if !defined(__cplusplus) || __cplusplus < 202002L
 #error "Penstock needs C++20: compile with -std=c++20, or in CMake link Penstock::penstock, which asks for it"
 #endif
+
+#include <cstddef>  // defines what the standard library says of itself
+
+#ifdef _GLIBCXX_DEBUG
+namespace penstock::detail {
+/// Containers of a program with _GLIBCXX_DEBUG have another layout than those of a library without it, and what one
+/// hands to the other crashes. Such a program refers to this, which only a library with _GLIBCXX_DEBUG has, so that the
+/// linker says what is wrong.
+void the_library_and_the_program_need_the_same_GLIBCXX_DEBUG() noexcept;
+[[gnu::used]] static void (*const kSameContainers)() noexcept = &the_library_and_the_program_need_the_same_GLIBCXX_DEBUG;
+}  // namespace penstock::detail
+#endif

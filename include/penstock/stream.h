@@ -19,6 +19,12 @@ class Queue;
 class Event {
  public:
   Event() noexcept = default;
+  Event(const Event&) = default;
+  Event(Event&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Event& operator=(const Event&) & = default;
+  Event& operator=(Event&&) & noexcept = default;
+  ~Event() = default;
 
   /// True when all work before it is done. Errors of that work are thrown here or at a later call on its device.
   bool done() const;
@@ -40,6 +46,12 @@ class Stream {
  public:
   /// A new stream. Lower priorities run first; out-of-range values are clipped. kNoDevice.
   explicit Stream(Device device, int priority = 0);
+  Stream(const Stream&) = default;
+  Stream(Stream&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  Stream& operator=(const Stream&) & = default;
+  Stream& operator=(Stream&&) & noexcept = default;
+  ~Stream() = default;
   /// The stream that the calling thread's work on `device` goes to: the default stream unless a guard changed it.
   static Stream current(Device device);
   /// The default stream of the device, which PyTorch and CuPy use too by default.

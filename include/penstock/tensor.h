@@ -4,13 +4,12 @@
 /// values, and at values(), which gives its elements. Arithmetic is in ops.h.
 
 #include <algorithm>
-#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <iosfwd>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <string>
@@ -22,40 +21,12 @@
 #include "penstock/buffer.h"
 #include "penstock/device.h"
 #include "penstock/dtype.h"
-#include "penstock/half.h"
+#include "penstock/flag.h"
 #include "penstock/shape.h"
 
 namespace penstock {
 
 namespace detail {
-/// The DType of a C++ type: bool, integers of any name, float16, bfloat16, float, double, and std::complex of the last
-/// two.
-template <class T>
-DType dtype_of() noexcept {
-  using enum DType::Code;
-  constexpr bool character = std::is_same_v<T, char> || std::is_same_v<T, wchar_t> || std::is_same_v<T, char8_t> ||
-                             std::is_same_v<T, char16_t> || std::is_same_v<T, char32_t>;
-  if constexpr (std::is_same_v<T, bool>) {
-    return kBool;
-  } else if constexpr (std::is_integral_v<T> && !character) {
-    constexpr std::size_t bytes = sizeof(T);
-    if constexpr (std::is_signed_v<T>) return bytes == 1 ? kInt8 : bytes == 2 ? kInt16 : bytes == 4 ? kInt32 : kInt64;
-    return bytes == 1 ? kUInt8 : bytes == 2 ? kUInt16 : bytes == 4 ? kUInt32 : kUInt64;
-  } else if constexpr (std::is_same_v<T, float16>) {
-    return kFloat16;
-  } else if constexpr (std::is_same_v<T, bfloat16>) {
-    return kBFloat16;
-  } else if constexpr (std::is_same_v<T, float>) {
-    return kFloat32;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return kFloat64;
-  } else if constexpr (std::is_same_v<T, std::complex<float>>) {
-    return kComplex64;
-  } else {
-    static_assert(std::is_same_v<T, std::complex<double>>, "no DType corresponds to this C++ type");
-    return kComplex128;
-  }
-}
 [[noreturn]] void throw_dtype_mismatch(const DType& have, const DType& wanted);
 [[noreturn]] void throw_not_contiguous(const Shape& shape, const Strides& strides);
 [[noreturn]] void throw_not_aligned(const DType& dtype);
@@ -83,6 +54,13 @@ class Tensor {
  public:
   /// An undefined tensor: defined() is false, and nothing else may be called.
   Tensor() noexcept = default;
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  /// Names other memory by this handle, and writes no element; so a temporary refuses it: `t[1] = row` does not compile,
+  /// `t[1].copy_from(row)` copies the elements.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  ~Tensor() = default;
   /// A view of `buffer` from `byte_offset`. kShapeMismatch unless every element lies inside the buffer,
   /// kInvalidArgument for a negative size or stride.
   Tensor(Buffer buffer, DType dtype, Shape shape, Strides strides, std::size_t byte_offset = 0);
@@ -104,6 +82,34 @@ class Tensor {
   static Tensor of(const Range& values) {
     return of(std::span<const std::ranges::range_value_t<Range>>(values));
   }
+  /// A view of memory of the program, which outlives every handle on it: `view(std::span(pointer, 6), {2, 3})`,
+  /// `view(vector, {2, 3})`. Read-only where the elements are const. kShapeMismatch unless the shape has as many elements.
+  template <std::ranges::contiguous_range Range>
+  requires std::ranges::borrowed_range<Range>
+  static Tensor view(Range&& memory, const Shape& shape) {
+    using T = std::remove_reference_t<std::ranges::range_reference_t<Range>>;
+    const std::span<T> elements(memory);
+    return over(const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(), DType::of<T>(), shape, nullptr,
+                std::is_const_v<T>);
+  }
+  template <std::ranges::contiguous_range Range>
+  requires std::ranges::borrowed_range<Range>
+  static Tensor view(Range&& memory) {
+    return view(std::forward<Range>(memory), Shape{static_cast<std::int64_t>(std::ranges::size(memory))});
+  }
+  /// A tensor of the vector's elements, which are not copied: the vector is moved from, and lives in the tensor.
+  /// kShapeMismatch, before that, unless the shape has as many elements.
+  template <class T>
+  requires(!std::same_as<T, bool>) static Tensor adopt(std::vector<T>&& values, const Shape& shape) {
+    require_fills(shape, values.size());
+    const auto owner = std::make_shared<std::vector<T>>(std::move(values));
+    return over(owner->data(), owner->size(), DType::of<T>(), shape, owner, false);
+  }
+  template <class T>
+  requires(!std::same_as<T, bool>) static Tensor adopt(std::vector<T>&& values) {
+    const Shape shape{static_cast<std::int64_t>(values.size())};
+    return adopt(std::move(values), shape);
+  }
 
   bool defined() const noexcept { return static_cast<bool>(buffer_); }
   const DType& dtype() const& noexcept { return dtype_; }
@@ -118,6 +124,8 @@ class Tensor {
   const Buffer& buffer() const& noexcept { return buffer_; }
   Buffer buffer() const&& noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
+  /// The size of one dimension; negative ones count from the end. kIndexOutOfRange.
+  std::int64_t size(std::int64_t dim) const;
   std::int64_t numel() const noexcept { return numel_; }
   /// numel() * itemsize().
   std::size_t nbytes() const noexcept { return static_cast<std::size_t>(numel_) * dtype_.itemsize(); }
@@ -126,7 +134,7 @@ class Tensor {
   bool read_only() const noexcept { return buffer_.read_only(); }
   /// A flag that is loaded and saved with the tensor in `.pt`; Penstock computes no gradients.
   bool requires_grad() const noexcept { return requires_grad_; }
-  Tensor with_requires_grad(bool value) const;
+  Tensor with_requires_grad(Flag value) const;
 
   /// The address of the first element, valid while any handle on the buffer lives; so a temporary refuses to give it.
   std::byte* data() const& noexcept { return buffer_.data() + byte_offset_; }
@@ -138,9 +146,15 @@ class Tensor {
   std::span<T> values() const&;
   template <class T>
   std::span<T> values() const&& = delete;
-  /// The only element of a tensor with numel() == 1, converted to T; kShapeMismatch.
+  /// The only element of a tensor with numel() == 1, converted to T; kShapeMismatch. It is rounded, or its fraction cut
+  /// off, where T needs that; kInvalidArgument for a value that T has no number for (300 as int8, NaN as int, 1+2i as
+  /// double).
   template <class T>
-  T item() const;
+  T item() const {
+    T out{};
+    read_item(DType::of<T>(), &out);
+    return out;
+  }
 
   /// The element at one index for each dimension: `t.at<float>(i, j)`. Negative indices count from the end. A reference
   /// into host memory, or the value where the tensor is a temporary. T is the tensor's own type (kDTypeMismatch), and
@@ -149,7 +163,7 @@ class Tensor {
   template <class T, std::convertible_to<std::int64_t>... Index>
   T& at(Index... index) const& {
     return *reinterpret_cast<T*>(element({static_cast<std::int64_t>(index)...},
-                                         detail::dtype_of<std::remove_const_t<T>>(),
+                                         DType::of<T>(),
                                          {.alignment = alignof(T), .writable = !std::is_const_v<T>}));
   }
   template <class T, std::convertible_to<std::int64_t>... Index>
@@ -160,13 +174,19 @@ class Tensor {
   /// are padding, and left out. kDTypeMismatch for other types.
   std::vector<std::string> strings() const;
 
-  /// Views; the memory is shared. Indices may be negative, counting from the end; kIndexOutOfRange outside.
-  Tensor select(std::size_t dim, std::int64_t index) const;  ///< removes `dim`
+  /// Views; the memory is shared. Dimensions and indices may be negative, counting from the end; kIndexOutOfRange
+  /// outside.
+  Tensor select(std::int64_t dim, std::int64_t index) const;  ///< removes `dim`
   Tensor operator[](std::int64_t index) const { return select(0, index); }
   /// Elements start, start + step, ... below stop of `dim`; out-of-range ends are clipped as in Python; step >= 1.
-  Tensor slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  /// Dimension i of the result is dimension order[i]. kInvalidArgument unless each is named once.
+  Tensor permute(std::span<const std::int64_t> order) const;
   Tensor permute(std::span<const std::size_t> order) const;
-  Tensor transpose(std::size_t a, std::size_t b) const;
+  Tensor permute(std::initializer_list<std::int64_t> order) const {
+    return permute(std::span<const std::int64_t>(order.begin(), order.size()));
+  }
+  Tensor transpose(std::int64_t a, std::int64_t b) const;
   /// The same elements under another shape (one -1 is inferred): a view where strides allow it, else a copy.
   Tensor reshape(const Shape& shape) const;
 
@@ -199,6 +219,11 @@ class Tensor {
   /// device's current stream. Both memories are kept until the event. kInvalidArgument for read-only memory,
   /// kShapeMismatch, kDTypeMismatch.
   Event copy_to(const Tensor& target) const;
+  /// Writes the elements of `source` over those of this tensor, for every handle and view on the memory:
+  /// `t[1].copy_from(row)`. Both may be strided, of the same memory, and on different devices; it returns when host
+  /// memory has been read and written. Types and shapes are equal (kDTypeMismatch, kShapeMismatch). kInvalidArgument for
+  /// read-only memory and for a tensor that repeats elements (stride 0).
+  void copy_from(const Tensor& source) const;
 
   /// True when dtype, shape and the bytes of every element agree; strides may differ. NaNs with equal bits are equal.
   static bool identical(const Tensor& a, const Tensor& b);
@@ -213,6 +238,10 @@ class Tensor {
   };
   std::byte* element(std::initializer_list<std::int64_t> index, const DType& wanted, Use use) const;
   static Tensor of_texts(std::span<const std::string_view> utf8);
+  static void require_fills(const Shape& shape, std::size_t elements);
+  static Tensor over(void* data, std::size_t elements, DType dtype, const Shape& shape,
+                     std::shared_ptr<const void> owner, bool read_only);
+  void read_item(const DType& wanted, void* into) const;
 
   Buffer buffer_;
   std::size_t byte_offset_ = 0;
@@ -225,27 +254,14 @@ class Tensor {
 
 template <class T>
 std::span<T> Tensor::values() const& {
-  if (dtype_ != detail::dtype_of<std::remove_const_t<T>>()) {
-    detail::throw_dtype_mismatch(dtype_, detail::dtype_of<std::remove_const_t<T>>());
+  if (dtype_ != DType::of<T>()) {
+    detail::throw_dtype_mismatch(dtype_, DType::of<T>());
   }
   if (!is_contiguous()) detail::throw_not_contiguous(shape_, strides_);
   if (device().type != DeviceType::kCpu) detail::throw_not_host(device());
   if (!std::is_const_v<T> && read_only()) detail::throw_read_only();
   if (reinterpret_cast<std::uintptr_t>(data()) % alignof(T) != 0) detail::throw_not_aligned(dtype_);
   return {reinterpret_cast<T*>(data()), static_cast<std::size_t>(numel_)};
-}
-
-template <class T>
-T Tensor::item() const {
-  if (numel_ != 1) detail::throw_not_scalar(shape_);
-  const Tensor host = to(Device{}).to(detail::dtype_of<T>());
-  if constexpr (std::is_same_v<T, bool>) {
-    return *host.data() != std::byte{0};
-  } else {
-    T out;
-    std::memcpy(&out, host.data(), sizeof(T));
-    return out;
-  }
 }
 
 /// Writes the elements, nested in brackets, and then type and shape: "[1, 2.5] float32(2)". Numbers are the shortest
@@ -258,7 +274,7 @@ Tensor Tensor::of(std::span<const T> values) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
     return of_texts(std::vector<std::string_view>(values.begin(), values.end()));
   } else {
-    Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, detail::dtype_of<T>());
+    Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, DType::of<T>());
     std::copy(values.begin(), values.end(), out.template values<T>().begin());
     return out;
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
 #include "penstock/iterate.h"
 #include "penstock/tensor.h"
 
@@ -29,6 +31,10 @@ struct ValueNode;
 template <class T>
 concept Number = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
                  !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+template <class T>
+struct VectorOf : std::false_type {};
+template <class T>
+struct VectorOf<std::vector<T>> : std::true_type {};
 }  // namespace detail
 
 /// The nested content of a file or a batch: scalars, strings, tensors and containers of them. A value handle on an
@@ -59,6 +65,13 @@ class Value {
 
   /// None.
   Value();
+  Value(const Value&) = default;
+  Value(Value&&) noexcept = default;
+  /// Names another value by this handle, and changes none; so a temporary refuses it: `v["epoch"] = 4` does not compile,
+  /// `v = v.with("epoch", 4)` is what it means.
+  Value& operator=(const Value&) & = default;
+  Value& operator=(Value&&) & noexcept = default;
+  ~Value() = default;
 
   // NOLINTBEGIN(google-explicit-constructor): so that content is written as it looks, {{"weight", tensor}, {"epoch",
   // 3}}
@@ -75,11 +88,19 @@ class Value {
   Value(const char* utf8) : Value(string(utf8)) {}
   Value(std::nullptr_t) = delete;
   Value(Tensor value) : Value(tensor(std::move(value))) {}
+  /// A list.
+  template <std::same_as<std::vector<std::string>> T>
+  Value(T texts) : Value(list(std::vector<Value>(std::move_iterator(texts.begin()), std::move_iterator(texts.end())))) {}
+  template <std::same_as<std::vector<Value>> T>
+  Value(T items) : Value(list(std::move(items))) {}
+  /// A dict with string keys, in the order of the map.
+  template <class Mapped>
+  Value(const std::map<std::string, Mapped>& items) : Value(dict(std::vector<std::pair<std::string, Value>>(items.begin(), items.end()))) {}
   /// A dict with string keys.
   Value(std::initializer_list<std::pair<std::string, Value>> items) : Value(dict(items)) {}
   // NOLINTEND(google-explicit-constructor)
 
-  static Value boolean(bool value);
+  static Value boolean(Flag value);
   static Value integer(std::int64_t value);
   static Value big_integer(std::string decimal);
   static Value real(double value);
@@ -105,7 +126,8 @@ class Value {
   Kind kind() const noexcept;
   bool is(Kind wanted) const noexcept { return kind() == wanted; }
   /// "OrderedDict", "torch.Size", "mypkg.Config"; empty for the plain kinds.
-  const std::string& type_name() const noexcept;
+  const std::string& type_name() const& noexcept;
+  std::string type_name() const&& { return type_name(); }
 
   /// The scalar of that kind; kDTypeMismatch for another kind. as_float also takes kInt.
   bool as_bool() const;
@@ -113,22 +135,50 @@ class Value {
   double as_float() const;
   std::complex<double> as_complex() const;
   /// The text of kString, kBytes and kBigInt. Valid while any handle on the value that holds it lives.
-  const std::string& as_string() const;
-  const DType& as_dtype() const;
+  const std::string& as_string() const&;
+  std::string as_string() const&& { return as_string(); }
+  const DType& as_dtype() const&;
+  DType as_dtype() const&& { return as_dtype(); }
   /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
   const Tensor& as_tensor() const&;
   Tensor as_tensor() const&& { return as_tensor(); }
+  /// The content as a C++ type: bool, an integer, a floating-point number (also of kInt), std::complex<double>,
+  /// std::string, Tensor, DType, Value itself, or std::vector of one of these, of a list or tuple. kDTypeMismatch for
+  /// another kind, kInvalidArgument for a number that T does not hold.
+  template <class T>
+  T get() const;
+  /// What a dict has under `key`, or `fallback` where it has no such key; kDTypeMismatch for other kinds than a dict.
+  template <class T>
+  T value_or(std::string_view key, T fallback) const {
+    const std::optional<Value> found = find_in_dict(key);
+    return found ? found->template get<T>() : std::move(fallback);
+  }
+  std::string value_or(std::string_view key, const char* fallback) const {
+    return value_or(key, std::string(fallback));
+  }
   /// The entry's position in its archive, when this is a tensor that is not loaded.
   std::optional<std::size_t> entry_index() const noexcept;
 
   /// Elements of list, tuple, set; arguments of an object; number of pairs of a dict.
   std::size_t size() const noexcept;
   Value operator[](std::size_t index) const;  ///< kIndexOutOfRange
-  Value operator[](int index) const { return (*this)[static_cast<std::size_t>(index)]; }
+  template <detail::Number T>
+  Value operator[](T index) const {
+    return (*this)[static_cast<std::size_t>(index)];
+  }
   /// Dict look-up by string key; kKeyNotFound lists near keys.
   Value operator[](std::string_view key) const;
   Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
   std::optional<Value> find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key).has_value(); }
+  /// This dict with `item` under `key`, in the place of what is there, or behind the others. The dict itself stays as it
+  /// is. kDTypeMismatch for other kinds.
+  Value with(std::string_view key, Value item) const;
+  /// This list, tuple, set or object with `item` at `index`. kIndexOutOfRange, kDTypeMismatch.
+  template <detail::Number T>
+  Value with(T index, Value item) const {
+    return with_at(static_cast<std::size_t>(index), std::move(item));
+  }
   /// The i-th pair of a dict.
   Item item(std::size_t index) const;
   /// For range-for: the elements that operator[](index) gives; kDTypeMismatch for other kinds. The pairs of a dict are
@@ -150,6 +200,9 @@ class Value {
   /// True when both are the same node (Python's `is`).
   bool same_node(const Value& other) const noexcept { return node_ == other.node_; }
   const void* node_id() const noexcept { return node_.get(); }
+  /// True when kinds, type names and contents are equal: numbers by value (NaN equals no number), tensors by
+  /// Tensor::identical, dicts and sets in any order. An int equals no float, and a list no tuple.
+  friend bool operator==(const Value& a, const Value& b) { return equal(a, b); }
 
   /// A readable text of at most a few hundred characters; cycles are shown as "...".
   std::string to_string() const;
@@ -168,6 +221,12 @@ class Value {
     return integer(static_cast<std::int64_t>(value));
   }
   [[noreturn]] void throw_not_iterable() const;
+  static bool equal(const Value& a, const Value& b);
+  std::optional<Value> find_in_dict(std::string_view key) const;
+  Value with_at(std::size_t index, Value item) const;
+  /// The integer, as the bits of an std::int64_t or std::uint64_t; kInvalidArgument outside of [low, high].
+  std::uint64_t integer_within(std::int64_t low, std::uint64_t high) const;
+  double real_within(double greatest) const;
   /// A child handle that keeps this value's graph alive.
   Value adopt(const Value& child) const;
 
@@ -190,6 +249,33 @@ class Value::Items {
  private:
   Value dict_;
 };
+
+template <class T>
+T Value::get() const {
+  if constexpr (std::same_as<T, bool>) {
+    return as_bool();
+  } else if constexpr (detail::Number<T>) {
+    using Limits = std::numeric_limits<T>;
+    return static_cast<T>(integer_within(static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())));
+  } else if constexpr (std::floating_point<T>) {
+    return static_cast<T>(real_within(static_cast<double>(std::numeric_limits<T>::max())));
+  } else if constexpr (std::same_as<T, std::complex<double>>) {
+    return as_complex();
+  } else if constexpr (std::same_as<T, std::string>) {
+    return as_string();
+  } else if constexpr (std::same_as<T, Tensor>) {
+    return as_tensor();
+  } else if constexpr (std::same_as<T, DType>) {
+    return as_dtype();
+  } else if constexpr (std::same_as<T, Value>) {
+    return *this;
+  } else {
+    static_assert(detail::VectorOf<T>::value, "a Value holds nothing of this C++ type");
+    T out;
+    for (const Value& item : *this) out.push_back(item.template get<typename T::value_type>());
+    return out;
+  }
+}
 
 inline Value::Iterator Value::begin() const {
   if (!is(Kind::kList) && !is(Kind::kTuple) && !is(Kind::kSet) && !is(Kind::kObject)) throw_not_iterable();

@@ -26,6 +26,13 @@ namespace penstock {
 /// another program cuts the file, or the disk has no room for a hole that is written to, using a tensor raises SIGBUS.
 class WritableArchive {
  public:
+  WritableArchive(const WritableArchive&) = default;
+  WritableArchive(WritableArchive&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  WritableArchive& operator=(const WritableArchive&) & = default;
+  WritableArchive& operator=(WritableArchive&&) & noexcept = default;
+  ~WritableArchive() = default;
+
   std::string_view format() const noexcept;
   const std::string& path() const& noexcept;
   const std::string& path() const&& = delete;
@@ -33,7 +40,8 @@ class WritableArchive {
   std::span<const TensorEntry> entries() const&& = delete;
 
   bool contains(std::string_view name) const noexcept;
-  /// The tensor of that name; kKeyNotFound lists near names. kUnsupported where the file does not hold it as its values
+  /// The tensor of that name, whose elements are written by Tensor::copy_from and values(); kKeyNotFound lists near
+  /// names. kUnsupported where the file does not hold it as its values
   /// are (compressed, in the other byte order, marked by torch as conjugate or negative, not aligned).
   Tensor operator[](std::string_view name) const;
   Tensor entry(std::size_t index) const;

@@ -58,7 +58,7 @@ class Writer {
   explicit Writer(const std::same_as<std::filesystem::path> auto& path, const WriterOptions& options = {})
       : Writer(std::string_view(path.native()), options) {}
   Writer(Writer&& other) noexcept;
-  Writer& operator=(Writer&& other) noexcept;
+  Writer& operator=(Writer&& other) & noexcept;
   /// Discards the file where `finish` was not called.
   ~Writer();
 

@@ -2,6 +2,7 @@
 #include "bindings_of_datasets.h"
 #include "interrupt.h"
 #include "outputs.h"
+#include "penstock/version.h"
 #include "progress.h"
 #include "writable.h"
 #include "writer.h"
@@ -11,7 +12,7 @@ namespace {
 
 void bind_all(nb::module_& module) {
   module.doc() = "The compiled part of penstock; use it through the package `penstock`.";
-  module.attr("_version") = PENSTOCK_VERSION;
+  module.attr("_version") = PENSTOCK_VERSION_STRING;
   bind_errors(module);
   bind_user_functions(module);
   bind_dtype(module);

@@ -201,9 +201,21 @@ Value load_all(const detail::ArchiveState& state, const LoadOptions& options, ar
   });
 }
 
+void require_tensor(const detail::ArchiveState& state) {
+  if (!state.index.storages.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument, "the LazyTensor was made without an archive; assign one of an archive to it");
+}
+
 std::string what_there_is(std::span<const TensorEntry> entries) {
   if (entries.empty()) return "the file has no tensors";
-  if (entries.size() > 1) return core::format("the file has {} others", entries.size());
+  if (entries.size() > 1) {
+    constexpr std::size_t kNamed = 5;
+    std::string names;
+    for (const TensorEntry& entry : entries.first(std::min(entries.size(), kNamed))) {
+      names += (names.empty() ? "" : ", ") + core::quoted(entry.name);
+    }
+    return core::format("the file has {} others ({}{})", entries.size(), names, entries.size() > kNamed ? ", ..." : "");
+  }
   const std::string& only = entries.front().name;
   if (only.empty()) return "the only tensor in it has no name: take it by its position, 0";
   return core::format("the only tensor in it is called {}", core::quoted(only));
@@ -234,6 +246,21 @@ std::size_t position_of(const detail::ArchiveState& state, std::string_view name
 }
 
 }  // namespace
+
+/// What a handle without a file shares with all others: a format without a name, one source without bytes.
+std::shared_ptr<const detail::ArchiveState> detail::ArchiveState::nothing() {
+  static constexpr format::Format kNone{};
+  static const auto state = [] {
+    auto out = std::make_shared<ArchiveState>();
+    out->format = &kNone;
+    out->index.sources.emplace_back();
+    return out;
+  }();
+  return state;
+}
+
+Archive::Archive() : state_(detail::ArchiveState::nothing()) {}
+LazyTensor::LazyTensor() : state_(detail::ArchiveState::nothing()) {}
 
 std::string_view Archive::format() const noexcept { return state_->format->name; }
 const std::string& Archive::path() const& noexcept { return state_->path(); }
@@ -320,8 +347,12 @@ std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
 LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)
     : state_(std::move(state)), entry_(std::move(entry)) {}
 
-const StorageEntry& LazyTensor::storage() const noexcept { return state_->storage_of(entry_); }
-const Source& LazyTensor::source() const noexcept { return state_->source_of(entry_); }
+const StorageEntry& LazyTensor::storage() const& noexcept {
+  static const StorageEntry none;
+  return state_->index.storages.empty() ? none : state_->storage_of(entry_);
+}
+const Source& LazyTensor::source() const& noexcept { return state_->index.sources[storage().source]; }
+std::int64_t LazyTensor::size(std::int64_t dim) const { return entry_.shape[core::dim_of(dim, entry_.shape)]; }
 
 /// Call after shape and strides were cut. Their first element lies `elements` behind that of `from`.
 void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
@@ -329,14 +360,14 @@ void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
   is_whole_ = is_whole_ && entry_.shape.numel() == from.shape.numel();
 }
 
-LazyTensor LazyTensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+LazyTensor LazyTensor::slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
   LazyTensor out = *this;
   const auto moved = core::slice_view(out.entry_.shape, out.entry_.strides, dim, start, stop, step);
   out.narrowed(entry_, moved);
   return out;
 }
 
-LazyTensor LazyTensor::select(std::size_t dim, std::int64_t index) const {
+LazyTensor LazyTensor::select(std::int64_t dim, std::int64_t index) const {
   LazyTensor out = *this;
   const auto moved = core::select_view(out.entry_.shape, out.entry_.strides, dim, index);
   out.narrowed(entry_, moved);
@@ -349,7 +380,19 @@ LazyTensor LazyTensor::as_stored() const {
   return out;
 }
 
+void LazyTensor::load_into(const Tensor& target, const LoadOptions& options) const {
+  require_tensor(*state_);
+  archive::require_no_dtype(options);
+  const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
+  const archive::Destination destination{&entry_, target, extent};
+  reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent), [&](Report& report) {
+    archive::load_into(*state_, {&destination, 1}, options, report);
+    return true;
+  });
+}
+
 Tensor LazyTensor::load(const LoadOptions& options) const {
+  require_tensor(*state_);
   archive::require_convertible(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
   const auto load = options.dtype ? archive::load_view_converted : archive::load_view;

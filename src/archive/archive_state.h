@@ -29,6 +29,8 @@ struct ArchiveState {
   double open_seconds = 0;
   RemoteTraffic open_traffic = {};
 
+  /// That of a handle which no file was opened for.
+  static std::shared_ptr<const ArchiveState> nothing();
   /// What `archive` shares with its tensors.
   static const ArchiveState& of(const Archive& archive) noexcept { return *archive.state_; }
   static Archive handle(std::shared_ptr<const ArchiveState> state) { return Archive(std::move(state)); }

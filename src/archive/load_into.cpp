@@ -57,7 +57,7 @@ class DirectMove {
  public:
   DirectMove(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
 
-  void add(const TensorEntry& entry, const Tensor& to) {
+  void add(const TensorEntry& entry, const Tensor& to, Extent extent) {
     const StorageEntry& storage = state_.storage_of(entry);
     const auto buffer = static_cast<std::uint32_t>(buffers_.size());
     buffers_.push_back(to.buffer());
@@ -68,7 +68,7 @@ class DirectMove {
       checksum->buffer = buffer;
       checksum->buffer_offset = to.byte_offset();
       checksums_.push_back(std::move(*checksum));
-    } else if (state_.check_of(storage, options_).wanted()) {
+    } else if (extent == Extent::kWhole && state_.check_of(storage, options_).wanted()) {
       apart_.push_back(entry.storage);
     }
   }
@@ -100,15 +100,17 @@ void cast_named(const TensorEntry& entry, const Tensor& from, const Tensor& to, 
   throw error.within({.tensor = entry.name});
 }
 
-void load_and_copy(const detail::ArchiveState& state, const TensorEntry& entry, const Tensor& to,
-                   const LoadOptions& options, Report& report) {
+void load_and_copy(const detail::ArchiveState& state, const Destination& destination, const LoadOptions& options,
+                   Report& report) {
+  const TensorEntry& entry = *destination.entry;
+  const Tensor& to = destination.to;
   LoadOptions there = options;
   there.mmap = false;
   const bool converts = entry.dtype != to.dtype();
   // Only the host looks at the values that it converts.
   const bool strict = converts && options.strict;
   there.device = strict ? Device{} : to.device();
-  const Tensor loaded = load_view(state, entry, there, report);
+  const Tensor loaded = load_view(state, entry, there, report, destination.extent);
   if (!converts) return ops::copy(loaded, to);
   if (!strict || to.device() == Device{}) return cast_named(entry, loaded, to, strict);
   const Tensor on_host = Tensor::empty(to.shape(), to.dtype());
@@ -139,13 +141,13 @@ void load_into(const detail::ArchiveState& state, std::span<const Destination> d
       require_loadable(state, entry, {});
       check(entry, destination.to);
       if (is_direct(entry, destination.to)) {
-        direct.add(entry, destination.to);
+        direct.add(entry, destination.to, destination.extent);
       } else if (entry.nbytes() != 0) {
         others.push_back(&destination);
       }
     }
     direct.run(report);
-    for (const Destination* other : others) load_and_copy(state, *other->entry, other->to, options, report);
+    for (const Destination* other : others) load_and_copy(state, *other, options, report);
     wait_for(others);
   } catch (const Error& error) {
     throw error.within({state.path()});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "archive/archive_state.h"
+#include "archive/load_view.h"
 #include "penstock/load.h"
 
 namespace penstock::archive {
@@ -13,6 +14,7 @@ namespace penstock::archive {
 struct Destination {
   const TensorEntry* entry = nullptr;
   Tensor to;
+  Extent extent = Extent::kWhole;  ///< of a slice no checksum is verified that its own bytes do not give
 };
 
 /// Checks all destinations, then reads each entry into its tensor. Entries whose bytes are the values, contiguous in

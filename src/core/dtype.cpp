@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <span>
@@ -208,6 +209,11 @@ bool operator==(const DType& a, const DType& b) noexcept {
   if (a.code_ != b.code_ || a.itemsize_ != b.itemsize_) return false;
   if (a.descr_ == b.descr_) return true;
   return a.descr_ && b.descr_ && *a.descr_ == *b.descr_;
+}
+
+std::size_t DType::hash() const noexcept {
+  const std::size_t text = descr_ ? std::hash<std::string>()(*descr_) : 0;
+  return text * 31 + itemsize_ * 256 + static_cast<std::size_t>(code_);
 }
 
 std::ostream& operator<<(std::ostream& out, const DType& dtype) { return out << dtype.name(); }

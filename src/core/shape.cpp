@@ -54,12 +54,12 @@ Shape::Shape(Shape&& other) noexcept
       inline_(other.inline_),
       heap_(std::move(other.heap_)) {}
 
-Shape& Shape::operator=(const Shape& other) {
+Shape& Shape::operator=(const Shape& other) & {
   if (this != &other) *this = Shape(other);
   return *this;
 }
 
-Shape& Shape::operator=(Shape&& other) noexcept {
+Shape& Shape::operator=(Shape&& other) & noexcept {
   if (this == &other) return *this;
   rank_ = std::exchange(other.rank_, 0);
   capacity_ = std::exchange(other.capacity_, std::uint32_t{kInline});

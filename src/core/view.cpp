@@ -20,15 +20,17 @@ std::int64_t clip(std::int64_t bound, std::int64_t size) {
 
 }  // namespace
 
-void require_dim(std::size_t dim, const Shape& shape) {
-  if (dim >= shape.rank()) {
+std::size_t dim_of(std::int64_t dim, const Shape& shape) {
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  if (dim < -rank || dim >= rank) {
     throw Error(ErrorCode::kIndexOutOfRange,
                 core::format("dimension {} of a tensor of shape {} does not exist", dim, shape.to_string()));
   }
+  return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
-std::int64_t select_view(Shape& shape, Strides& strides, std::size_t dim, std::int64_t index) {
-  require_dim(dim, shape);
+std::int64_t select_view(Shape& shape, Strides& strides, std::int64_t given_dim, std::int64_t index) {
+  const std::size_t dim = dim_of(given_dim, shape);
   const std::int64_t size = shape[dim];
   if (index < -size || index >= size) {
     throw Error(ErrorCode::kIndexOutOfRange,
@@ -49,9 +51,9 @@ std::int64_t select_view(Shape& shape, Strides& strides, std::size_t dim, std::i
   return moved;
 }
 
-std::int64_t slice_view(Shape& shape, Strides& strides, std::size_t dim, std::int64_t start, std::int64_t stop,
+std::int64_t slice_view(Shape& shape, Strides& strides, std::int64_t given_dim, std::int64_t start, std::int64_t stop,
                         std::int64_t step) {
-  require_dim(dim, shape);
+  const std::size_t dim = dim_of(given_dim, shape);
   if (step < 1) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("slice step {} was given where 1 or more was expected", step));

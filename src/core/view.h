@@ -10,12 +10,12 @@
 
 namespace penstock::core {
 
-/// kIndexOutOfRange unless `shape` has a dimension `dim`.
-void require_dim(std::size_t dim, const Shape& shape);
+/// The dimension that `dim` names, negative ones counted from the end; kIndexOutOfRange.
+std::size_t dim_of(std::int64_t dim, const Shape& shape);
 /// Removes dimension `dim` at `index`, or keeps of it start, start + step, ... below stop; the rules of Tensor::select
 /// and Tensor::slice. Returns by how many elements the first one moves. kIndexOutOfRange, kInvalidArgument.
-std::int64_t select_view(Shape& shape, Strides& strides, std::size_t dim, std::int64_t index);
-std::int64_t slice_view(Shape& shape, Strides& strides, std::size_t dim, std::int64_t start, std::int64_t stop,
+std::int64_t select_view(Shape& shape, Strides& strides, std::int64_t dim, std::int64_t index);
+std::int64_t slice_view(Shape& shape, Strides& strides, std::int64_t dim, std::int64_t start, std::int64_t stop,
                         std::int64_t step);
 
 /// Elements of memory from the first to the last one, both counted: 0 when there are none, nothing when that does not

@@ -6,6 +6,7 @@
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
+#include "value/graph.h"
 
 namespace penstock {
 
@@ -25,7 +26,8 @@ std::int64_t Dataset::size() const noexcept { return impl_->size(); }
 
 Value Dataset::get(std::int64_t index) const {
   data::require_samples(*this, "a sample by itself");
-  return data::read_sample(*this, from_start(index, size()));
+  // The caller may write to it, and must not change what a dataset of the program keeps.
+  return without_sharing(data::read_sample(*this, from_start(index, size())));
 }
 
 std::vector<std::string> Dataset::paths() const {

@@ -18,14 +18,14 @@ Buffer Buffer::allocate(std::size_t bytes, Device device) {
   return device::backend_for(device.type).allocate(device.index, bytes, device::Purpose::kTensor);
 }
 
-Buffer Buffer::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, bool read_only) {
+Buffer Buffer::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, Flag read_only) {
   static constexpr std::byte kNothing{};
   // A handle whose owner points nowhere would look undefined.
   if (!owner) owner = std::shared_ptr<const void>(owner, data != nullptr ? data : &kNothing);
   return BufferAccess::make(std::move(owner), static_cast<std::byte*>(data), bytes, Device{}, read_only);
 }
 
-Buffer Buffer::wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner, bool read_only) {
+Buffer Buffer::wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner, Flag read_only) {
   if (device.type == DeviceType::kCpu) return wrap(data, bytes, std::move(owner), read_only);
   device::require_device(device);
   return device::backend_for(device.type).wrap(device.index, data, bytes, std::move(owner), read_only);

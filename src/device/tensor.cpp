@@ -151,15 +151,29 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
   return {std::move(buffer), std::move(dtype), shape};
 }
 
+void Tensor::require_fills(const Shape& shape, std::size_t elements) {
+  require_layout(shape, shape);
+  if (std::cmp_equal(shape.numel(), elements)) return;
+  throw Error(ErrorCode::kShapeMismatch, core::format("{} given for the shape {}, which has {}",
+                                                      core::counted(elements, "element was", "elements were"),
+                                                      shape.to_string(), shape.numel()));
+}
+
+Tensor Tensor::over(void* data, std::size_t elements, DType dtype, const Shape& shape,
+                    std::shared_ptr<const void> owner, bool read_only) {
+  require_fills(shape, elements);
+  return {Buffer::wrap(data, elements * dtype.itemsize(), std::move(owner), read_only), std::move(dtype), shape};
+}
+
 bool Tensor::is_contiguous() const noexcept { return core::is_c_order(shape_, strides_); }
 
-Tensor Tensor::with_requires_grad(bool value) const {
+Tensor Tensor::with_requires_grad(Flag value) const {
   Tensor out = *this;
   out.requires_grad_ = value;
   return out;
 }
 
-Tensor Tensor::select(std::size_t dim, std::int64_t index) const {
+Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   Tensor out = *this;
   const std::int64_t moved = core::select_view(out.shape_, out.strides_, dim, index);
   out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
@@ -167,7 +181,7 @@ Tensor Tensor::select(std::size_t dim, std::int64_t index) const {
   return out;
 }
 
-Tensor Tensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
   Tensor out = *this;
   const std::int64_t moved = core::slice_view(out.shape_, out.strides_, dim, start, stop, step);
   out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
@@ -175,33 +189,41 @@ Tensor Tensor::slice(std::size_t dim, std::int64_t start, std::int64_t stop, std
   return out;
 }
 
-Tensor Tensor::permute(std::span<const std::size_t> order) const {
+Tensor Tensor::permute(std::span<const std::int64_t> order) const {
+  const auto all = static_cast<std::int64_t>(rank());
   std::vector<bool> seen(rank());
   bool valid = order.size() == rank();
+  Tensor out = *this;
   for (std::size_t i = 0; valid && i < order.size(); ++i) {
-    valid = order[i] < rank() && !seen[order[i]];
-    if (valid) seen[order[i]] = true;
+    valid = order[i] >= -all && order[i] < all;
+    if (!valid) break;
+    const auto dim = static_cast<std::size_t>(order[i] < 0 ? order[i] + all : order[i]);
+    valid = !seen[dim];
+    seen[dim] = true;
+    out.shape_[i] = shape_[dim];
+    out.strides_[i] = strides_[dim];
   }
   if (!valid) {
     throw Error(ErrorCode::kInvalidArgument, core::format("({}) does not name each dimension of shape {} once",
                                                           fmt::join(order, ", "), shape_.to_string()));
   }
-  Tensor out = *this;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    out.shape_[i] = shape_[order[i]];
-    out.strides_[i] = strides_[order[i]];
-  }
   return out;
 }
 
-Tensor Tensor::transpose(std::size_t a, std::size_t b) const {
-  core::require_dim(a, shape_);
-  core::require_dim(b, shape_);
-  std::vector<std::size_t> order(rank());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::swap(order[a], order[b]);
-  return permute(order);
+Tensor Tensor::permute(std::span<const std::size_t> order) const {
+  return permute(std::vector<std::int64_t>(order.begin(), order.end()));
 }
+
+Tensor Tensor::transpose(std::int64_t a, std::int64_t b) const {
+  Tensor out = *this;
+  const std::size_t first = core::dim_of(a, shape_);
+  const std::size_t second = core::dim_of(b, shape_);
+  std::swap(out.shape_[first], out.shape_[second]);
+  std::swap(out.strides_[first], out.strides_[second]);
+  return out;
+}
+
+std::int64_t Tensor::size(std::int64_t dim) const { return shape_[core::dim_of(dim, shape_)]; }
 
 std::string Tensor::to_string() const {
   if (!defined()) return "Tensor(undefined)";

@@ -319,7 +319,7 @@ void Writer::Impl::finish() {
 
 Writer::Writer(std::string_view path, const WriterOptions& options) : impl_(std::make_unique<Impl>(path, options)) {}
 Writer::Writer(Writer&& other) noexcept = default;
-Writer& Writer::operator=(Writer&& other) noexcept = default;
+Writer& Writer::operator=(Writer&& other) & noexcept = default;
 Writer::~Writer() = default;
 
 void Writer::append(const Tensor& rows) { impl_->append(rows); }

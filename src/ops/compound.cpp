@@ -19,15 +19,6 @@ int kind_of(const DType& dtype) {
   return dtype.is_integer() ? 1 : 0;
 }
 
-void require_own_elements(const Tensor& tensor) {
-  for (std::size_t d = 0; d < tensor.rank(); ++d) {
-    if (tensor.strides()[d] != 0 || tensor.shape()[d] < 2) continue;
-    throw Error(ErrorCode::kInvalidArgument,
-                "the tensor repeats elements, so that a change of one would change others; "
-                "use clone()");
-  }
-}
-
 Tensor& store(Tensor& a, const Tensor& result) {
   if (result.shape() != a.shape()) {
     throw Error(ErrorCode::kShapeMismatch,
@@ -46,7 +37,7 @@ Tensor& store(Tensor& a, const Tensor& result) {
 void require_changeable(const Tensor& a, std::string_view operation) {
   ops::require_defined(operation, {"a", a});
   ops::require_not_read_only(a, operation);
-  require_own_elements(a);
+  ops::require_own_elements(a);
 }
 
 }  // namespace

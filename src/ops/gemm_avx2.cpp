@@ -4,7 +4,7 @@
 
 #if defined(__AVX2__) && defined(__FMA__)
 
-#define Eigen EigenForAvx2
+#define Eigen penstock_eigen_avx2
 #include "ops/gemm_eigen.h"
 
 namespace penstock::ops {

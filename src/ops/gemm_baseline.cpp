@@ -1,3 +1,4 @@
+#define Eigen penstock_eigen
 #include "ops/gemm_eigen.h"
 
 namespace penstock::ops {

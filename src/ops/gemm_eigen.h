@@ -1,7 +1,7 @@
 #pragma once
 
 // Compiled more than once, for different processors: whoever includes this gives Eigen another namespace first, so that
-// the linker does not take one processor's functions for another's.
+// the linker does not take one processor's functions for another's, nor those of a program with an Eigen of its own.
 
 #define EIGEN_NO_DEBUG
 #define EIGEN_MPL2_ONLY

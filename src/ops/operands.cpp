@@ -27,6 +27,15 @@ void require_not_read_only(const Tensor& tensor, std::string_view operation) {
       core::format("{} would write to memory that may only be read (a mapped file, perhaps); use clone()", operation));
 }
 
+void require_own_elements(const Tensor& tensor) {
+  for (std::size_t d = 0; d < tensor.rank(); ++d) {
+    if (tensor.strides()[d] != 0 || tensor.shape()[d] < 2) continue;
+    throw Error(ErrorCode::kInvalidArgument,
+                "the tensor repeats elements, so that a change of one would change others; "
+                "use clone()");
+  }
+}
+
 void require_defined(std::string_view operation, const Argument& argument) {
   if (argument.tensor.defined()) return;
   throw Error(ErrorCode::kInvalidArgument, core::format("{}: {} is an undefined tensor", operation, argument.name));

@@ -17,6 +17,8 @@ void require_not_read_only(const Tensor& tensor, std::string_view operation);
 void require_host(const Tensor& tensor, std::string_view operation);
 /// And kInvalidArgument when its memory may only be read.
 void require_writable(const Tensor& tensor, std::string_view operation);
+/// kInvalidArgument for a tensor that repeats elements, of which a change of one would change others.
+void require_own_elements(const Tensor& tensor);
 /// An argument of an operation by its name in messages.
 struct Argument {
   std::string_view name;

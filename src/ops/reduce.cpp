@@ -63,34 +63,34 @@ Extremum extremum_of(const Tensor& tensor, std::int64_t dim, bool keepdim, Extre
 }  // namespace
 
 Tensor sum(const Tensor& tensor) { return sum_of(tensor, kAll, false); }
-Tensor sum(const Tensor& tensor, std::int64_t dim, bool keepdim) {
+Tensor sum(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
   const std::array<std::int64_t, 1> dims = {dim};
   return sum_of(tensor, dims, keepdim);
 }
-Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim) {
+Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim) {
   return sum_of(tensor, dims, keepdim);
 }
 
 Tensor mean(const Tensor& tensor) { return mean_of(tensor, kAll, false); }
-Tensor mean(const Tensor& tensor, std::int64_t dim, bool keepdim) {
+Tensor mean(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
   const std::array<std::int64_t, 1> dims = {dim};
   return mean_of(tensor, dims, keepdim);
 }
-Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim) {
+Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim) {
   return mean_of(tensor, dims, keepdim);
 }
 
 Tensor max(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMax, "max").values; }
 Tensor min(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMin, "min").values; }
-Extremum max(const Tensor& tensor, std::int64_t dim, bool keepdim) {
+Extremum max(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMax, "max");
 }
-Extremum min(const Tensor& tensor, std::int64_t dim, bool keepdim) {
+Extremum min(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMin, "min");
 }
 
 Tensor argmax(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMax, "argmax").indices; }
-Tensor argmax(const Tensor& tensor, std::int64_t dim, bool keepdim) {
+Tensor argmax(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMax, "argmax").indices;
 }
 

@@ -7,7 +7,9 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "device/queue.h"
+#include "ops/elements.h"
 #include "ops/kernels.h"
+#include "ops/overflow.h"
 #include "ops/transfer.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
@@ -113,6 +115,21 @@ Tensor Tensor::to(const DType& dtype) const {
   const Tensor out = empty(shape_, dtype, device());
   ops::cast(*this, out);
   return out.with_requires_grad(requires_grad_ && keeps_gradients(dtype));
+}
+
+void Tensor::read_item(const DType& wanted, void* into) const {
+  if (numel_ != 1) detail::throw_not_scalar(shape_);
+  const Tensor host = to(Device{});
+  const bool converts = wanted != dtype_ && wanted.is_numeric() && dtype_.is_numeric();
+  if (converts && ops::find_overflow(dtype_.code(), host.data(), wanted.code(), 1) == 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("{} has no number for the element {}; ask for a type that has", wanted.name(),
+                             ops::ElementPrinter(host).text(0)));
+  }
+  const Tensor converted = host.to(wanted);
+  std::memcpy(into, converted.data(), wanted.itemsize());
+  // A file's true may be any byte but 0, which a C++ bool may not.
+  if (wanted == DType::boolean) *static_cast<bool*>(into) = *converted.data() != std::byte{0};
 }
 
 bool Tensor::identical(const Tensor& a, const Tensor& b) {

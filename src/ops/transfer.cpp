@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "device/round_trip.h"
 #include "device/staged_copy.h"
 #include "ops/kernels.h"
+#include "ops/operands.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -109,8 +111,16 @@ void require_copyable(const Tensor& from, const Tensor& to) {
                              to.dtype().name()));
   }
   if (from.shape() != to.shape() || !from.is_contiguous() || !to.is_contiguous()) {
+    if (from.shape() == to.shape() && from.is_contiguous()) {
+      // contiguous() of the target would be another tensor, which the copy fills and nobody sees.
+      throw Error(ErrorCode::kShapeMismatch,
+                  core::format("the elements of the target, of shape {} with strides {}, do not lie one behind the other; "
+                               "use target.copy_from(source), which writes to views",
+                               to.shape().to_string(), to.strides().to_string()));
+    }
     throw Error(ErrorCode::kShapeMismatch,
-                core::format("copying shape {} to {}: equal contiguous shapes were expected, use contiguous()",
+                core::format("copying shape {} to {}: equal shapes and a contiguous source were expected; use "
+                             "contiguous() of the source, or target.copy_from(source)",
                              from.shape().to_string(), to.shape().to_string()));
   }
   if (to.read_only()) throw Error(ErrorCode::kInvalidArgument, "the target of the copy is read-only: clone it first");
@@ -146,6 +156,34 @@ Tensor Tensor::pin_memory() const {
   const Tensor out(Buffer::allocate_pinned(nbytes()), dtype_, shape_);
   ops::copy(*this, out);
   return out.with_requires_grad(requires_grad_);
+}
+
+namespace {
+
+/// Whether some byte belongs to both.
+bool overlap(const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) return false;
+  const auto bytes = [](const Tensor& t) { return *core::view_span(t.shape(), t.strides(), t.dtype().itemsize()); };
+  const auto first = [](const Tensor& t) { return reinterpret_cast<std::uintptr_t>(t.data()); };
+  return first(a) < first(b) + bytes(b) && first(b) < first(a) + bytes(a);
+}
+
+}  // namespace
+
+void Tensor::copy_from(const Tensor& source) const {
+  ops::require_defined("copy_from", {"the target", *this});
+  ops::require_defined("copy_from", {"the source", source});
+  ops::require_not_read_only(*this, "copy_from");
+  ops::require_own_elements(*this);
+  ops::require_same_shape(source, *this, "copying");
+  if (source.dtype() != dtype_) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("copying from {} to {}: equal types were expected; convert with to()",
+                             source.dtype().name(), dtype_.name()));
+  }
+  if (nbytes() == 0) return;
+  const Tensor here = source.to(device());
+  ops::copy(overlap(here, *this) ? here.clone() : here, *this);
 }
 
 Event Tensor::copy_to(const Tensor& target) const {

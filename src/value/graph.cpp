@@ -1,7 +1,9 @@
 #include "value/graph.h"
 
+#include <algorithm>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/format.h"
@@ -127,6 +129,48 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
            return std::make_shared<const Tensor>(change(**tensor));
          })
       .copy(value);
+}
+
+bool ValueGraph::is_alone(const Value& value) {
+  struct Memory {
+    const void* owner;
+    long seen;
+    long handles;
+  };
+  std::vector<const Value*> pending = {&value};
+  std::unordered_set<const Node*> of_graph;
+  std::vector<Memory> memories;
+  while (!pending.empty()) {
+    const Value& next = *pending.back();
+    pending.pop_back();
+    const long owners = next.node_.use_count();
+    if (next.node_ == nullptr) continue;
+    // A child without owners lies in a graph, whose owner is the handle that was seen before it.
+    const bool in_graph = owners == 0 && &next != &value;
+    if (in_graph ? !of_graph.insert(next.node_.get()).second : owners != 1) {
+      if (in_graph) continue;
+      return false;
+    }
+    if (const auto* tensor = std::get_if<Node::TensorPtr>(&next.node_->scalar)) {
+      if (tensor->use_count() != 1) return false;
+      const std::shared_ptr<const void>& owner = (*tensor)->buffer().owner();
+      const auto known = std::find_if(memories.begin(), memories.end(),
+                                      [&](const Memory& memory) { return memory.owner == owner.get(); });
+      if (known != memories.end()) {
+        ++known->seen;
+      } else {
+        memories.push_back({owner.get(), 1, owner.use_count()});
+      }
+    }
+    for (const Value& item : next.node_->items) pending.push_back(&item);
+    if (next.node_->state) pending.push_back(next.node_->state.get());
+  }
+  return std::all_of(memories.begin(), memories.end(), [](const Memory& memory) { return memory.seen == memory.handles; });
+}
+
+Value without_sharing(Value value) {
+  if (ValueGraph::is_alone(value)) return value;
+  return map_tensors(value, [](const Tensor& tensor) { return tensor.clone(); });
 }
 
 }  // namespace penstock

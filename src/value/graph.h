@@ -58,6 +58,8 @@ class ValueGraph {
   static Value child(const Node* node);
   /// The node behind a handle; null for a None that is in no graph.
   static const Node* node_of(const Value& value) noexcept;
+  /// Whether no other handle on the value, its parts, its tensors or their memory is alive.
+  static bool is_alone(const Value& value);
   /// The finished value: owns the whole graph.
   Value seal(const Node* root) const;
 
@@ -72,6 +74,10 @@ Value with_tensors(const Value& value, std::span<const Tensor> tensors);
 /// A copy of `value` in which the unloaded tensor i is number positions[i]; sharing and cycles are kept.
 /// kInvalidArgument when there is no such number.
 Value with_entries(const Value& value, std::span<const std::size_t> positions);
+
+/// `value` itself where nobody else can reach its tensors: no other handle on it, its parts, its tensors or their memory
+/// is alive. Else a copy of it, with copies of all tensors.
+Value without_sharing(Value value);
 
 /// A copy of `value` in which change(tensor) stands for every loaded tensor; sharing and cycles are kept.
 Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>& change);

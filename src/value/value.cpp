@@ -5,6 +5,9 @@
 #include "penstock/value.h"
 
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <system_error>
 #include <utility>
 
 #include "core/format.h"
@@ -68,7 +71,7 @@ const T& scalar_of(const ValueNode* node, Kind kind) {
 }  // namespace
 
 Value::Value() = default;
-Value Value::boolean(bool value) { return Value(make_node(Kind::kBool, value)); }
+Value Value::boolean(Flag value) { return Value(make_node(Kind::kBool, static_cast<bool>(value))); }
 Value Value::integer(std::int64_t value) { return Value(make_node(Kind::kInt, value)); }
 Value Value::big_integer(std::string decimal) { return Value(make_node(Kind::kBigInt, std::move(decimal))); }
 Value Value::real(double value) { return Value(make_node(Kind::kFloat, value)); }
@@ -122,7 +125,7 @@ Value Value::global(std::string name) { return Value(make_node(Kind::kGlobal, {}
 
 Value::Kind Value::kind() const noexcept { return node_ ? node_->kind : Kind::kNone; }
 
-const std::string& Value::type_name() const noexcept {
+const std::string& Value::type_name() const& noexcept {
   static const std::string none;
   return node_ ? node_->type_name : none;
 }
@@ -138,12 +141,12 @@ double Value::as_float() const {
 
 std::complex<double> Value::as_complex() const { return scalar_of<std::complex<double>>(node_.get(), Kind::kComplex); }
 
-const std::string& Value::as_string() const {
+const std::string& Value::as_string() const& {
   if (!is(Kind::kBytes) && !is(Kind::kBigInt)) return scalar_of<std::string>(node_.get(), Kind::kString);
   return std::get<std::string>(node_->scalar);
 }
 
-const DType& Value::as_dtype() const { return scalar_of<DType>(node_.get(), Kind::kDType); }
+const DType& Value::as_dtype() const& { return scalar_of<DType>(node_.get(), Kind::kDType); }
 
 const Tensor& Value::as_tensor() const& {
   if (!is(Kind::kTensor)) throw_kind(kind(), describe(Kind::kTensor));
@@ -193,6 +196,35 @@ std::optional<Value> Value::find(std::string_view key) const {
     if (name != nullptr && *name == key) return adopt(node_->items[i - 1]);
   }
   return std::nullopt;
+}
+
+std::optional<Value> Value::find_in_dict(std::string_view key) const {
+  if (!is_dict(node_.get())) throw_kind(kind(), core::format("a dict that may have the key {}", core::quoted(key)));
+  return find(key);
+}
+
+std::uint64_t Value::integer_within(std::int64_t low, std::uint64_t high) const {
+  const auto refuse = [&](const std::string& number) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the value is {}, where an integer from {} to {} was asked for", number, low, high));
+  };
+  if (is(Kind::kBigInt)) {
+    const std::string& text = as_string();
+    std::uint64_t number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc() || end != text.data() + text.size() || number > high) refuse(text);
+    return number;
+  }
+  const std::int64_t number = as_int();
+  if (number < low || std::cmp_greater(number, high)) refuse(std::to_string(number));
+  return static_cast<std::uint64_t>(number);
+}
+
+double Value::real_within(double greatest) const {
+  const double number = as_float();
+  if (!std::isfinite(number) || std::abs(number) <= greatest) return number;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the value is {}, where a number up to {} was asked for", number, greatest));
 }
 
 Value::Item Value::item(std::size_t index) const {

@@ -543,5 +543,32 @@ TEST_F(ArchiveTest, LoadsIntoPlacesByName) {
   EXPECT_TRUE(Tensor::identical(untouched, Tensor::zeros(a.shape(), a.dtype())));
 }
 
+TEST_F(ArchiveTest, ATensorIsReadIntoMemoryThatIsThere) {
+  const auto source = std::make_shared<CountingSource>(safetensors_of(value));
+  const LazyTensor lazy = open(source)["encoder.weight"];
+  const Tensor all = Tensor::zeros(a.shape(), a.dtype());
+  lazy.load_into(all);
+  EXPECT_TRUE(Tensor::identical(all, a));
+  const Tensor rows = Tensor::zeros({2, a.shape()[1]}, a.dtype());
+  source->bytes_read = 0;
+  lazy.slice(-2, 3, 5).load_into(rows);
+  EXPECT_TRUE(Tensor::identical(rows, a.slice(0, 3, 5)));
+  EXPECT_LE(std::uint64_t{source->bytes_read}, rows.nbytes());
+  // A row of a table, and another type.
+  const Tensor table = Tensor::zeros({3, a.shape()[1]}, DType::float64);
+  lazy.select(0, 5).load_into(table[1]);
+  EXPECT_TRUE(Tensor::identical(table[1], a[5].to(DType::float64)));
+  EXPECT_EQ(code_of([&] { lazy.load_into(table); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of([&] { lazy.load_into(Tensor()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(lazy.size(-1), a.size(-1));
+}
+
+TEST_F(ArchiveTest, ANameThatIsNotThereNamesTheOthers) {
+  const auto source = std::make_shared<CountingSource>(safetensors_of(value));
+  const Archive archive = open(source);
+  EXPECT_THAT(error_of([&] { static_cast<void>(archive["zzzzzzzz"]); })->message(),
+              testing::HasSubstr("('encoder."));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -88,7 +88,8 @@ TEST(Buffer, PartsStayInsideAndKeepTheWholeAlive) {
   EXPECT_EQ(error_of([&] { part.part(91, 0); }).code(), ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(error_of([&] { part.part(2, std::numeric_limits<std::size_t>::max()); }).code(),
             ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(Buffer().part(0, 0).data(), nullptr);
+  const Buffer nothing = Buffer().part(0, 0);
+  EXPECT_EQ(nothing.data(), nullptr);
 }
 
 TEST(Buffer, WrapsMemoryOfOthers) {

@@ -263,5 +263,62 @@ TEST(TensorViews, ContiguityIgnoresStridesThatDoNotMatter) {
   EXPECT_FALSE(Tensor(buffer, DType::uint8, {2}, {0}).is_contiguous());
 }
 
+TEST(TensorViews, DimensionsCountFromTheEndToo) {
+  const Tensor tensor = counting({2, 3, 4});
+  EXPECT_EQ(tensor.size(-1), 4);
+  EXPECT_EQ(tensor.size(0), 2);
+  EXPECT_EQ(tensor.select(-1, 2).shape(), (Shape{2, 3}));
+  EXPECT_EQ(at(tensor.select(-1, 2), {1, 1}), 18);
+  EXPECT_EQ(tensor.slice(-2, 1, 3).shape(), (Shape{2, 2, 4}));
+  EXPECT_EQ(tensor.transpose(-1, -2).shape(), (Shape{2, 4, 3}));
+  EXPECT_EQ(at(tensor.transpose(-1, -2), {1, 3, 2}), at(tensor, {1, 2, 3}));
+  EXPECT_EQ(tensor.permute({-1, 0, 1}).shape(), (Shape{4, 2, 3}));
+  for (const std::int64_t outside : {-4, 3}) {
+    EXPECT_EQ(code_of([&] { static_cast<void>(tensor.size(outside)); }), ErrorCode::kIndexOutOfRange);
+    EXPECT_EQ(code_of([&] { static_cast<void>(tensor.select(outside, 0)); }), ErrorCode::kIndexOutOfRange);
+    EXPECT_EQ(code_of([&] { static_cast<void>(tensor.slice(outside, 0, 1)); }), ErrorCode::kIndexOutOfRange);
+    EXPECT_EQ(code_of([&] { static_cast<void>(tensor.transpose(0, outside)); }), ErrorCode::kIndexOutOfRange);
+  }
+  EXPECT_EQ(code_of([&] { static_cast<void>(tensor.permute({0, -3, 1})); }), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(test::error_of([&] { static_cast<void>(tensor.transpose(-4, 0)); })->message(),
+              testing::HasSubstr("dimension -4 "));
+}
+
+TEST(TensorView, IsTheMemoryOfTheProgram) {
+  std::vector<float> memory = {1, 2, 3, 4, 5, 6};
+  const Tensor tensor = Tensor::view(memory, {2, 3});
+  tensor.at<float>(1, 2) = 9;
+  EXPECT_EQ(memory[5], 9);
+  EXPECT_EQ(tensor.data(), reinterpret_cast<const std::byte*>(memory.data()));
+  EXPECT_EQ(Tensor::view(std::span(memory).first(2)).shape(), Shape{2});
+  EXPECT_EQ(code_of([&] { static_cast<void>(Tensor::view(memory, {2, 2})); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of([&] { static_cast<void>(Tensor::view(memory, {-1, 6})); }), ErrorCode::kInvalidArgument);
+  const std::vector<float>& fixed = memory;
+  EXPECT_TRUE(Tensor::view(fixed).read_only());
+  EXPECT_TRUE(Tensor::view(std::span<float>()).defined());
+}
+
+TEST(TensorAdopt, KeepsTheVectorsElements) {
+  std::vector<int> values = {1, 2, 3, 4};
+  const int* const first = values.data();
+  EXPECT_EQ(code_of([&] { static_cast<void>(Tensor::adopt(std::move(values), {3})); }), ErrorCode::kShapeMismatch);
+  ASSERT_EQ(values.size(), 4U);  // NOLINT(bugprone-use-after-move): it was refused first
+  const Tensor tensor = Tensor::adopt(std::move(values), {2, 2});
+  EXPECT_EQ(reinterpret_cast<const int*>(tensor.data()), first);
+  EXPECT_EQ(tensor.at<int>(1, 0), 3);
+  EXPECT_FALSE(tensor.read_only());
+  EXPECT_EQ(Tensor::adopt(std::vector<double>{}).shape(), Shape{0});
+}
+
+TEST(DTypeOf, IsThatOfTheCppType) {
+  EXPECT_EQ(DType::of<float>(), DType::float32);
+  EXPECT_EQ(DType::of<const std::int8_t>(), DType::int8);
+  EXPECT_EQ(DType::of<unsigned long long>(), DType::uint64);
+  EXPECT_EQ(DType::of<bfloat16>(), DType::bfloat16);
+  EXPECT_EQ(std::hash<DType>()(DType::of<float>()), std::hash<DType>()(DType::float32));
+  EXPECT_NE(std::hash<DType>()(DType::float16), std::hash<DType>()(DType::float32));
+  EXPECT_NE(std::hash<Device>()(Device("cuda:1")), std::hash<Device>()(Device("cuda:0")));
+}
+
 }  // namespace
 }  // namespace penstock

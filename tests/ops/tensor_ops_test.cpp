@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <functional>
@@ -120,10 +121,10 @@ TEST(Reshape, RefusesOtherNumbersOfElements) {
 
 TEST(Contiguous, ReturnsItselfOrACopy) {
   const Tensor tensor = counting({2, 3});
-  EXPECT_EQ(tensor.contiguous().buffer().data(), tensor.buffer().data());
+  EXPECT_TRUE(tensor.contiguous().buffer().shares_memory_with(tensor.buffer()));
   const Tensor turned = tensor.transpose(0, 1);
   EXPECT_THAT(elements(turned), ElementsAre(0, 3, 1, 4, 2, 5));
-  EXPECT_NE(tensor.clone().buffer().data(), tensor.buffer().data());
+  EXPECT_FALSE(tensor.clone().buffer().shares_memory_with(tensor.buffer()));
 }
 
 TEST(To, ReturnsItselfWhenNothingChanges) {
@@ -167,6 +168,30 @@ TEST(Identical, ComparesBytesNotStrides) {
   EXPECT_TRUE(Tensor::identical(Tensor(), Tensor()));
   EXPECT_FALSE(Tensor::identical(Tensor(), tensor));
   EXPECT_TRUE(Tensor::identical(Tensor::empty({0}), Tensor::empty({0})));
+}
+
+TEST(Item, RefusesWhatTheTypeHasNoNumberFor) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const auto refused = [](const Tensor& tensor, auto wanted) {
+    return code_of([&] { static_cast<void>(tensor.item<decltype(wanted)>()); }) == ErrorCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(Tensor::of({300}), std::int8_t{}));
+  EXPECT_TRUE(refused(Tensor::of({-1}), std::uint8_t{}));
+  EXPECT_TRUE(refused(Tensor::of<std::uint64_t>({1ULL << 63}), std::int64_t{}));
+  EXPECT_TRUE(refused(Tensor::of({kNaN}), int{}));
+  EXPECT_TRUE(refused(Tensor::of({kInfinity}), std::int64_t{}));
+  EXPECT_TRUE(refused(Tensor::of({9.3e18}), std::int64_t{}));
+  EXPECT_TRUE(refused(Tensor::of({1e300}), float{}));
+  EXPECT_TRUE(refused(Tensor::of<std::complex<double>>({{1, 2}}), double{}));
+  EXPECT_TRUE(refused(Tensor::of({70000.0F}), float16{}));
+  EXPECT_EQ(Tensor::of({-2.75}).item<int>(), -2);
+  EXPECT_EQ(Tensor::of({127}).item<std::int8_t>(), 127);
+  EXPECT_TRUE(std::isnan(Tensor::of({kNaN}).item<float>()));
+  EXPECT_EQ(Tensor::of<std::complex<double>>({{3, 0}}).item<int>(), 3);
+  EXPECT_TRUE(Tensor::of({300}).item<bool>());
+  // One element of a larger tensor.
+  EXPECT_TRUE(refused(Tensor::of({1, 300, 2})[1], std::int8_t{}));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "ops/transfer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -156,6 +157,47 @@ TEST_F(PingPongOfTensors, ATrainingLoopHasNone) {
     static_cast<void>(weight.cpu());
   }
   EXPECT_TRUE(warnings.empty());
+}
+
+TEST(TensorCopyFrom, WritesToRowsColumnsAndSlices) {
+  const Tensor table = Tensor::zeros({3, 4}, DType::int32);
+  table[1].copy_from(Tensor::of<int>({1, 2, 3, 4}));
+  table.select(1, 0).copy_from(Tensor::of<int>({7, 8, 9}));
+  table.slice(0, 2, 3).slice(1, 1, 4, 2).copy_from(Tensor::of<int>({5, 6}).reshape({1, 2}));
+  EXPECT_TRUE(Tensor::identical(table, Tensor::of<int>({7, 0, 0, 0, 8, 2, 3, 4, 9, 5, 0, 6}).reshape({3, 4})));
+  // From a strided view as well, and to a single element.
+  table[0].slice(0, 1, 4).copy_from(table.select(1, 0));
+  table[2][3].copy_from(Tensor::of<int>({42})[0]);
+  EXPECT_TRUE(Tensor::identical(table, Tensor::of<int>({7, 7, 8, 9, 8, 2, 3, 4, 9, 5, 0, 42}).reshape({3, 4})));
+}
+
+TEST(TensorCopyFrom, MayBeOfTheSameMemory) {
+  const Tensor row = Tensor::of<int>({1, 2, 3, 4, 5});
+  row.slice(0, 1, 5).copy_from(row.slice(0, 0, 4));
+  EXPECT_TRUE(Tensor::identical(row, Tensor::of<int>({1, 1, 2, 3, 4})));
+  const Tensor square = Tensor::of<int>({1, 2, 3, 4}).reshape({2, 2});
+  square.copy_from(square.transpose(0, 1));
+  EXPECT_TRUE(Tensor::identical(square, Tensor::of<int>({1, 3, 2, 4}).reshape({2, 2})));
+}
+
+TEST(TensorCopyFrom, RefusesWhatDoesNotFit) {
+  const Tensor to = Tensor::zeros({2}, DType::int32);
+  EXPECT_EQ(test::code_of([&] { to.copy_from(Tensor::of<int>({1})); }), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(test::code_of([&] { to.copy_from(Tensor::of<float>({1, 2})); }), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(test::code_of([&] { to.copy_from(Tensor()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { Tensor().copy_from(to); }), ErrorCode::kInvalidArgument);
+  const std::vector<int> fixed = {1, 2};
+  EXPECT_EQ(test::code_of([&] { Tensor::view(fixed).copy_from(to); }), ErrorCode::kInvalidArgument);
+  const Tensor repeated(to.buffer(), DType::int32, {2}, {0});
+  EXPECT_EQ(test::code_of([&] { repeated.copy_from(Tensor::of<int>({1, 2})); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(TensorCopyTo, NamesWhatWritesToAView) {
+  const Tensor table = Tensor::zeros({3, 2}, DType::int32);
+  const Tensor column = Tensor::of<int>({1, 2, 3});
+  const std::string message = test::error_of([&] { column.copy_to(table.select(1, 0)); })->message();
+  EXPECT_THAT(message, testing::HasSubstr("target.copy_from(source)"));
+  EXPECT_THAT(message, testing::Not(testing::HasSubstr("contiguous()")));
 }
 
 }  // namespace

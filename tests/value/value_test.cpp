@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
+#include <memory>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -313,6 +316,119 @@ TEST(ValueIteration, OtherKindsSaySo) {
   EXPECT_EQ(error_of([] { Value(3).begin(); }).code(), ErrorCode::kDTypeMismatch);
   EXPECT_EQ(error_of([] { Value().begin(); }).code(), ErrorCode::kDTypeMismatch);
   EXPECT_EQ(error_of([] { numbers(1).items(); }).code(), ErrorCode::kDTypeMismatch);
+}
+
+TEST(ValueWith, GivesAnotherValueAndKeepsThisOne) {
+  const Value dict = {{"a", 1}, {"b", 2}};
+  const Value other = dict.with("a", "x").with("c", 3);
+  EXPECT_EQ(other.to_string(), "{'a': 'x', 'b': 2, 'c': 3}");
+  EXPECT_EQ(dict["a"].as_int(), 1);
+  EXPECT_EQ(Value::tuple({1, 2}).with(1, 5).to_string(), Value::tuple({1, 5}).to_string());
+  EXPECT_EQ(Value::tuple({1}, "torch.Size").with(0u, 2).type_name(), "torch.Size");
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(1, 5); }).code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(-1, 5); }).code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with("a", 5); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)dict.with(0, 5); }).code(), ErrorCode::kDTypeMismatch);
+}
+
+TEST(ValueWith, OfAnOrderedDictKeepsItsNameAndState) {
+  ValueGraph graph;
+  ValueGraph::Node* root = graph.add(Kind::kDict);
+  ValueGraph::Node* item = graph.add(Kind::kInt);
+  item->scalar = std::int64_t{1};
+  root->type_name = "OrderedDict";
+  root->state = std::make_unique<Value>(Value{{"_metadata", 7}});
+  root->items = {Value("w"), ValueGraph::child(item)};
+  Value changed;
+  {
+    const Value value = graph.seal(root);
+    changed = value.with("v", 2);
+  }
+  EXPECT_EQ(changed.type_name(), "OrderedDict");
+  EXPECT_EQ((*changed.state())["_metadata"].as_int(), 7);
+  EXPECT_EQ(changed["w"].as_int(), 1);  // what belonged to the graph is kept
+}
+
+TEST(ValueGet, GivesCppTypes) {
+  const Value value = {{"epoch", 4}, {"lr", 0.5}, {"name", "x"}, {"on", true}, {"sizes", Value::list({1, 2, 300})}};
+  EXPECT_EQ(value["epoch"].get<int>(), 4);
+  EXPECT_EQ(value["epoch"].get<double>(), 4.0);
+  EXPECT_EQ(value["lr"].get<float>(), 0.5F);
+  EXPECT_EQ(value["name"].get<std::string>(), "x");
+  EXPECT_TRUE(value["on"].get<bool>());
+  EXPECT_EQ(value["sizes"].get<std::vector<int>>(), (std::vector<int>{1, 2, 300}));
+  EXPECT_EQ(error_of([&] { (void)value["sizes"].get<std::vector<std::uint8_t>>(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)value["lr"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)value["on"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)Value(-1).get<unsigned>(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)Value(1e300).get<float>(); }).code(), ErrorCode::kInvalidArgument);
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(Value(kMost).get<std::uint64_t>(), kMost);
+  EXPECT_EQ(error_of([&] { (void)Value(kMost).get<std::int64_t>(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(value.value_or("epoch", 0), 4);
+  EXPECT_EQ(value.value_or("step", 7L), 7);
+  EXPECT_EQ(value.value_or("name", "none"), "x");
+  EXPECT_EQ(value.value_or("title", "none"), "none");
+  EXPECT_EQ(error_of([&] { (void)value.value_or("name", 3); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)Value(3).value_or("name", 3); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_TRUE(value.contains("epoch"));
+  EXPECT_FALSE(value.contains("step"));
+}
+
+TEST(ValueEquality, IsThatOfContents) {
+  const auto make = [] {
+    return Value{{"a", 1}, {"b", Value::list({1.5, "x", Value()})}, {"t", Tensor::of({1, 2})}};
+  };
+  EXPECT_EQ(make(), make());
+  EXPECT_NE(make(), make().with("a", 2));
+  EXPECT_NE(make(), make().with("t", Tensor::of({1, 3})));
+  EXPECT_EQ((Value{{"a", 1}, {"b", 2}}), (Value{{"b", 2}, {"a", 1}}));
+  EXPECT_NE((Value{{"a", 1}}), (Value{{"a", 1}, {"b", 2}}));
+  EXPECT_NE(Value::list({1}), Value::tuple({1}));
+  EXPECT_NE(Value(1), Value(1.0));
+  EXPECT_NE(Value(), Value(0));
+  EXPECT_EQ(Value(), Value());
+  EXPECT_EQ(Value::set({1, 2, "x"}), Value::set({"x", 2, 1}));
+  EXPECT_NE(Value::set({1, 2}), Value::set({1, 3}));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(Value(nan), Value(nan));
+  EXPECT_EQ(Value::dict(std::vector<Value::Item>{{1, "x"}, {Value::tuple({1, 2}), "y"}}),
+            Value::dict(std::vector<Value::Item>{{Value::tuple({1, 2}), "y"}, {1, "x"}}));
+}
+
+TEST(ValueEquality, EndsInCyclesAndAtAnyDepth) {
+  const auto cycle = [] {
+    ValueGraph graph;
+    ValueGraph::Node* node = graph.add(Kind::kList);
+    node->items = {ValueGraph::child(node), Value(1)};
+    return graph.seal(node);
+  };
+  EXPECT_EQ(cycle(), cycle());
+  const auto deep = [](int inner) {
+    Value out(inner);
+    for (int i = 0; i < 100'000; ++i) out = Value::list({std::move(out)});
+    return out;
+  };
+  EXPECT_EQ(deep(1), deep(1));
+  EXPECT_NE(deep(1), deep(2));
+}
+
+TEST(ValueFromCpp, VectorsAreListsAndMapsAreDicts) {
+  EXPECT_EQ(Value(std::vector<std::string>{"a", "b"}), Value::list({"a", "b"}));
+  EXPECT_EQ(Value(std::vector<Value>{1, "b"}), Value::list({1, "b"}));
+  EXPECT_EQ(Value(std::map<std::string, double>{{"b", 2}, {"a", 1}}), (Value{{"a", 1.0}, {"b", 2.0}}));
+  EXPECT_EQ(Value(std::map<std::string, Tensor>{{"a", Tensor::of({1})}})["a"].as_tensor().at<int>(0), 1);
+}
+
+TEST(ValueIteration, IsARange) {
+  static_assert(std::ranges::input_range<const Value> && std::ranges::input_range<Value::Items>);
+  const Value value = Value::list({3, 4});
+  std::int64_t sum = 0;
+  for (const std::int64_t item : value | std::views::transform(&Value::get<std::int64_t>)) sum += item;
+  EXPECT_EQ(sum, 7);
+  EXPECT_EQ(value[1u].as_int(), 4);
+  EXPECT_EQ(value[std::int64_t{1}].as_int(), 4);
+  EXPECT_EQ(error_of([&] { (void)value[std::int8_t{-1}]; }).code(), ErrorCode::kIndexOutOfRange);
 }
 
 }  // namespace

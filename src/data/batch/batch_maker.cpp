@@ -243,9 +243,9 @@ Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t nu
   fill(located, plan, host.data(), dataset_, scratch);
   if (scratch.confirmed != scratch.assumed) throw Misjudged();
   scratch.clock.lap(Stage::kCopy);
-  Batch batch{.value = device_ ? sent(located, plan, host, leaves_steps ? &steps : nullptr, number, scratch)
-                               : batch_value(located, plan, host),
-              .indices = {indices.begin(), indices.end()}};
+  Batch batch(device_ ? sent(located, plan, host, leaves_steps ? &steps : nullptr, number, scratch)
+                      : batch_value(located, plan, host),
+              {indices.begin(), indices.end()});
   scratch.clock.lap(Stage::kCollate);
   if (has_functions()) batch.value = called(std::move(batch.value), indices, number, scratch);
   scratch.stats.payload_bytes += plan.payload;

@@ -200,7 +200,9 @@ class Mover {
   }
 
   static bool is_remote(const SampleFile* file) {
-    return file->is_held() && io::reader_for(*file->source()).read_runs != nullptr;
+    if (!file->is_held()) return false;
+    const penstock::Source source = file->source();
+    return io::reader_for(*source).read_runs != nullptr;
   }
 
   /// Asks a server for all of a file's runs at once, because each answer takes long.

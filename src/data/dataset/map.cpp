@@ -10,10 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "core/format.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/value_samples.h"
 #include "ops/philox.h"
+#include "penstock/error.h"
+#include "value/graph.h"
 
 namespace penstock {
 
@@ -52,7 +55,9 @@ class MappedSamples final : public Mapped {
   using Mapped::Mapped;
 
   Value value(std::int64_t index, Scratch& scratch) const override {
-    const Value sample = dataset_.impl().value(index, scratch);
+    // The function may write to its tensors, and must not change what a dataset of the program, or the function before
+    // it, keeps.
+    const Value sample = without_sharing(dataset_.impl().value(index, scratch));
     const RandomKey key{
         .seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = index, .stage = stage_};
     Value out = data::call_user("the function of map", [&] { return function_(sample, key); });
@@ -93,6 +98,14 @@ Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool 
   if (of == Of::kBatches) return Dataset(std::make_shared<MappedBatches>(dataset, std::move(function), random));
   require_samples(dataset, "a function of samples behind it");
   return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random));
+}
+
+Tensor detail::tensor_of(const Value& sample) {
+  if (sample.is(Value::Kind::kTensor)) return sample.as_tensor();
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("the function takes a Tensor, but the sample is {}; let it take a const Value&, and its parts "
+                           "out of that",
+                           sample.to_string()));
 }
 
 Generator data::generator_of(const RandomKey& key) noexcept {

@@ -94,6 +94,11 @@ class Values final : public detail::DatasetImpl {
 
 std::string DatasetInterface::describe(std::int64_t index) const { return core::format("<dataset>[{}]", index); }
 
+Dataset::Dataset() {
+  static const auto nothing = std::make_shared<const Values>(std::vector<Value>());
+  impl_ = nothing;
+}
+
 Dataset::Dataset(std::shared_ptr<const DatasetInterface> own) {
   if (own == nullptr) throw Error(ErrorCode::kInvalidArgument, "there is no dataset: the pointer is null");
   impl_ = std::make_shared<Own>(std::move(own));

@@ -288,7 +288,7 @@ std::uint64_t bytes_of(const data::PathTable& paths) {
 
 }  // namespace
 
-Dataset packed(std::string_view pattern, std::optional<bool> mmap) {
+Dataset packed(std::string_view pattern, OptionalFlag mmap) {
   auto out = std::make_shared<Packed>();
   const data::PathTable paths = data::expand(pattern);
   const data::Access access = data::access_for(mmap, bytes_of(paths));

@@ -88,12 +88,12 @@ Dataset rows(const Tensor& tensor) {
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, "<tensor>")));
 }
 
-Dataset rows(const LazyTensor& tensor, std::optional<bool> mmap) {
+Dataset rows(const LazyTensor& tensor, OptionalFlag mmap) {
   const auto file = std::make_shared<const data::SampleFile>(tensor.source());
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(mmap, tensor.nbytes()), file)));
 }
 
-Dataset rows(const std::filesystem::path& path, std::string_view key, std::optional<bool> mmap) {
+Dataset rows(const std::filesystem::path& path, std::string_view key, OptionalFlag mmap) {
   return data::rows_in(open(path), key, mmap);
 }
 

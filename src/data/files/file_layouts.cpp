@@ -88,7 +88,8 @@ const FileLayouts::Known* FileLayouts::find_directory(const File& file, Scratch&
   if (known != by_directory_.end()) return known->second.get();
   if (file.part != nullptr) return nullptr;
   // Seen for the first time: the table of formats must agree on what it is.
-  const bool agreed = format::find_format(*source_of(file)) == expected_;
+  const penstock::Source source = source_of(file);
+  const bool agreed = format::find_format(*source) == expected_;
   return agreed ? learn_directory(directory, file, scratch) : nullptr;
 }
 
@@ -125,7 +126,11 @@ Sample FileLayouts::parse(const File& file, Scratch& scratch) {
   std::array<std::byte, 4> magic{};
   std::copy_n(file.bytes.begin(), std::min(magic.size(), file.bytes.size()), magic.begin());
   const bool begins_alike = std::exchange(magic_, magic) == magic && expected_ != nullptr;
-  if (!begins_alike && expect(format::detect(*source_of(file)))) {
+  const auto detected = [&]() -> const format::Format& {
+    const penstock::Source source = source_of(file);
+    return format::detect(*source);
+  };
+  if (!begins_alike && expect(detected())) {
     if (const auto sample = recognise(file, scratch)) return *sample;
   }
   return parse_any(file, scratch);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <stdexcept>
+#include <stop_token>
 #include <type_traits>
 #include <utility>
 
@@ -69,7 +71,8 @@ class LoaderState {
         seed_(options_.seed),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
-        prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())) {}
+        prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())),
+        stop_(options_.stop, Stop{&prefetcher_}) {}
   /// Of a stream the order is that of the batches' numbers; the feed knows the samples.
   LoaderState(const SampleStream& stream, const LoaderOptions& options)
       : LoaderState(stream.samples(), data::as_endless(options)) {
@@ -88,6 +91,8 @@ class LoaderState {
   std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
 
   TimedBatch next(std::optional<double> seconds) {
+    const std::lock_guard lock(next_mutex_);
+    require_going_on();
     just_loaded_ = false;
     start();
     if (next_ >= epoch_batches_->size()) return end_of_epoch();
@@ -327,6 +332,11 @@ class LoaderState {
     return {std::move(batch), false};
   }
 
+  void require_going_on() const {
+    if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped by its stop option");
+  }
+
+  std::mutex next_mutex_;  ///< threads that ask for batches take turns
   LoaderOptions options_;
   data::Dealing dealing_;
   BatchSampler batch_sampler_;
@@ -345,6 +355,11 @@ class LoaderState {
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
   std::uint64_t forks_ = core::forks();
+  struct Stop {
+    Prefetcher* prefetcher;
+    void operator()() const noexcept { prefetcher->cancel(); }
+  };
+  std::stop_callback<Stop> stop_;  ///< last, so that it ends first
 };
 
 }  // namespace detail
@@ -353,8 +368,9 @@ DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
     : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
 DataLoader::DataLoader(SampleStream stream, LoaderOptions options)
     : state_(std::make_unique<detail::LoaderState>(stream, options)) {}
+DataLoader::DataLoader() noexcept = default;
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
-DataLoader& DataLoader::operator=(DataLoader&& other) noexcept {
+DataLoader& DataLoader::operator=(DataLoader&& other) & noexcept {
   if (this == &other) return *this;
   const DataLoader before(std::move(*this));
   state_ = std::move(other.state_);
@@ -370,17 +386,22 @@ DataLoader::~DataLoader() {
   }
 }
 
+detail::LoaderState& DataLoader::known() const {
+  if (state_) return *state_;
+  refuse("the DataLoader was made without a dataset, or moved from; assign one to it");
+}
+
 detail::LoaderState& DataLoader::usable() const {
-  if (!state_->forked()) return *state_;
+  if (!known().forked()) return *state_;
   refuse(
       "the DataLoader was made before this process was forked, and its threads stayed in the parent; make a new one in "
       "the child");
 }
 
-std::int64_t DataLoader::size() const { return state_->size(); }
+std::int64_t DataLoader::size() const { return known().size(); }
 
 std::optional<Batch> DataLoader::next() {
-  const double timeout = state_->timeout();
+  const double timeout = known().timeout();
   TimedBatch next = usable().next(timeout > 0 ? std::optional(timeout) : std::nullopt);
   if (next.timed_out) {
     throw Error(
@@ -398,15 +419,15 @@ TimedBatch DataLoader::next_for(double seconds) {
 }
 
 void DataLoader::set_epoch(std::uint64_t epoch) { usable().set_epoch(epoch); }
-std::uint64_t DataLoader::epoch() const noexcept { return state_->epoch(); }
+std::uint64_t DataLoader::epoch() const noexcept { return state_ ? state_->epoch() : 0; }
 void DataLoader::restart() { usable().restart(); }
-LoaderPosition DataLoader::position() const { return state_->position(); }
+LoaderPosition DataLoader::position() const { return known().position(); }
 void DataLoader::seek(const LoaderPosition& position) { usable().seek(position); }
 std::vector<SetAside> DataLoader::set_aside() const { return usable().set_aside(); }
 LoaderStats DataLoader::stats() const { return usable().stats(); }
 void DataLoader::write_trace() const { usable().write_trace(); }
 void DataLoader::stop() noexcept {
-  if (!state_->forked()) state_->stop();
+  if (state_ && !state_->forked()) state_->stop();
 }
 
 }  // namespace penstock

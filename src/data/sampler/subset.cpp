@@ -31,6 +31,6 @@ class Subset final : public SamplerInterface {
 
 }  // namespace
 
-Sampler sampler::subset(std::vector<std::int64_t> indices, bool shuffle) { return Subset(std::move(indices), shuffle); }
+Sampler sampler::subset(std::vector<std::int64_t> indices, Flag shuffle) { return Subset(std::move(indices), shuffle); }
 
 }  // namespace penstock

@@ -178,7 +178,8 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   std::vector<Listing> out;
   if (path_.empty()) return out;
   try {
-    const std::vector<std::byte> body = read_body(*open_source(path_));
+    const Source file = open_source(path_);
+    const std::vector<std::byte> body = read_body(*file);
     if (body.empty()) return out;
     Reader reader(body, parts);
     if (reader.text() != key_) return out;

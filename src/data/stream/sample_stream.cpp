@@ -15,6 +15,7 @@ namespace penstock {
 
 Dataset data::StreamNode::samples() const { return stream_cell(name()); }
 
+SampleStream::SampleStream() : SampleStream(stream(Dataset())) {}
 SampleStream::SampleStream(std::shared_ptr<const data::StreamNode> node) : SampleStream(node, node->samples()) {}
 
 SampleStream SampleStream::take(std::int64_t count) const { return {data::taken_node(node_, count), samples_}; }

@@ -41,7 +41,7 @@ void require_dims(std::size_t sizes, const std::vector<std::int64_t>& dims, std:
 
 }  // namespace
 
-Dataset Dataset::cast(const DType& dtype, bool strict, const Keys& keys) const {
+Dataset Dataset::cast(const DType& dtype, Flag strict, const Keys& keys) const {
   return data::transformed(*this, data::CastOp{dtype, strict}, keys);
 }
 

@@ -403,7 +403,8 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
     size = Shape(dims);
   }
   out.integers(size.dims());
-  out.integers(size == tensor.shape ? tensor.strides.dims() : size.contiguous_strides().dims());
+  const Strides strides = size == tensor.shape ? tensor.strides : size.contiguous_strides();
+  out.integers(strides.dims());
   const bool per_channel = !value[4].is(Kind::kNone);
   if (per_channel) out.mark();
   out.global("torch", per_channel ? "per_channel_affine" : "per_tensor_affine");  // as torch tags them

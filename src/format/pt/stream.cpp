@@ -44,7 +44,8 @@ void write_tensor(pickle::PickleWriter& out, const Written& tensor, std::size_t 
   out.persistent_id();
   out.integer(0);
   out.integers(tensor.shape.dims());
-  out.integers(tensor.shape.contiguous_strides().dims());
+  const Strides strides = tensor.shape.contiguous_strides();
+  out.integers(strides.dims());
   out.boolean(false);
   out.empty_ordered_dict();
   if (untyped) out.global("torch", tensor.dtype.name());

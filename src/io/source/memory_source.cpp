@@ -35,6 +35,11 @@ class MemorySource final : public ByteSource {
 
 }  // namespace
 
+Source::Source() {
+  static const std::shared_ptr<const ByteSource> nothing = std::make_shared<MemorySource>(Buffer(), "<no file>");
+  impl_ = nothing;
+}
+
 Source memory_source(Buffer bytes, std::string name) {
   if (bytes.device() != Device{}) {
     throw Error(ErrorCode::kDeviceMismatch, "a memory source needs host memory; copy the bytes to the host first",

@@ -330,5 +330,80 @@ TEST(DatasetOfAFunction, GivesNumbersAndTextsAsTheyAre) {
   EXPECT_EQ(numbers(2).map([](const Tensor&) { return "text"; })[0].as_string(), "text");
 }
 
+/// Keeps its samples, in the two ways that programs do it.
+struct Keeps final : DatasetInterface {
+  std::vector<Value> values = {Value(Tensor::of({1.0F, 2.0F})), Value({{"x", Tensor::of({1.0F})}})};
+  std::vector<Tensor> tensors = {Tensor::of({1.0F, 2.0F}), Tensor::of({3.0F, 4.0F})};
+  bool gives_values = false;
+  std::int64_t size() const override { return 1; }
+  Value get(std::int64_t index) const override {
+    const auto i = static_cast<std::size_t>(index);
+    return gives_values ? values[i] : Value(tensors[i]);
+  }
+};
+
+TEST(Map, OfAFunctionThatWritesToItsSampleLeavesTheDatasetAsItIs) {
+  for (const bool gives_values : {false, true}) {
+    const auto own = std::make_shared<Keeps>();
+    own->gives_values = gives_values;
+    const auto add = [](Tensor t) {
+      t += 1;
+      return t;
+    };
+    const Dataset changed = Dataset(std::shared_ptr<const DatasetInterface>(own)).map(add).map(add);
+    DataLoader loader(changed, {.num_workers = 0});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      for (const Batch& batch : loader) EXPECT_EQ(batch.tensor().at<float>(0, 0), 3);
+    }
+    EXPECT_EQ(changed[0].as_tensor().at<float>(0), 3);
+    EXPECT_EQ(own->get(0).as_tensor().at<float>(0), 1);
+  }
+}
+
+TEST(Map, OfAFunctionThatKeepsItsResultsLeavesThemAsTheyAre) {
+  const Tensor kept = Tensor::of({1.0F});
+  std::vector<float> memory = {5};
+  const auto add = [](Tensor t) {
+    t += 1;
+    return t;
+  };
+  const Dataset of_kept = numbers(1).map([kept](const Value&) { return kept; }).map(add);
+  const Dataset of_memory = dataset(1, [&](std::int64_t) { return Tensor::view(memory); }).map(add);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    EXPECT_EQ(of_kept[0].as_tensor().at<float>(0), 2);
+    EXPECT_EQ(of_memory[0].as_tensor().at<float>(0), 6);
+  }
+  EXPECT_EQ(memory[0], 5);
+}
+
+TEST(OwnDataset, GivesSamplesThatMayBeWrittenTo) {
+  const auto own = std::make_shared<Keeps>();
+  Tensor sample = Dataset(std::shared_ptr<const DatasetInterface>(own))[0].as_tensor();
+  sample += 1;
+  EXPECT_EQ(own->tensors[0].at<float>(0), 1);
+}
+
+TEST(Map, OfFreshSamplesCopiesNothing) {
+  const std::byte* made = nullptr;
+  const std::byte* seen = nullptr;
+  const Dataset fresh = dataset(1, [&](std::int64_t) {
+                          const Tensor out = Tensor::zeros({1000});
+                          made = out.data();
+                          return Value({{"x", out}});
+                        }).map([&](const Value& sample) {
+    const Tensor& tensor = sample["x"].as_tensor();
+    seen = tensor.data();
+    return sample;
+  });
+  static_cast<void>(fresh[0]);
+  EXPECT_EQ(made, seen);
+}
+
+TEST(Map, OfATensorOverDictsSaysWhatToTake) {
+  const auto own = dataset(1, [](std::int64_t) { return Value({{"x", Tensor::of({1.0F})}}); });
+  const Dataset wrong = own.map([](const Tensor& t) { return t; });
+  EXPECT_THAT(test::error_of([&] { wrong[0]; })->message(), HasSubstr("let it take a const Value&"));
+}
+
 }  // namespace
 }  // namespace penstock

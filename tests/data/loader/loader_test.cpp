@@ -3,15 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
 #include <set>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <thread>
+#include <vector>
 
 #include "data/support.h"
+#include "penstock/sample_stream.h"
 #include "support/tensors.h"
 
 namespace penstock {
@@ -133,7 +138,7 @@ TEST(Loader, ABrokenOffEpochBeginsAgain) {
   }
   EXPECT_EQ(loader.epoch(), 0u);
   const std::vector<std::int64_t> order = sampler::random(10).order(0, 0).to_vector();
-  EXPECT_THAT(loader.begin()->indices, ElementsAre(order[0], order[1]));
+  EXPECT_THAT((*loader.begin()).indices, ElementsAre(order[0], order[1]));
 }
 
 TEST(Loader, DropLastAndSizes) {
@@ -497,6 +502,79 @@ TEST(Loader, TheProcessorTimeOfManyShortEpochsIsCounted) {
     for (const Batch& batch : loader) static_cast<void>(batch);
   }
   EXPECT_GT(loader.stats().process_seconds, 0);
+}
+
+TEST(Loader, ItsStopTokenEndsItForGood) {
+  std::stop_source stop;
+  DataLoader loader(rows(test::numbered_rows(100, 2)), {.num_workers = 1, .stop = stop.get_token()});
+  EXPECT_TRUE(loader.next());
+  stop.request_stop();
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kCancelled);
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kCancelled);
+  // One that waits for a batch is woken.
+  std::stop_source second;
+  std::atomic<bool> begun = false;
+  std::atomic<bool> go_on = false;
+  const Dataset slow = dataset(1, [&](std::int64_t) {
+    begun = true;
+    begun.notify_all();
+    go_on.wait(false);
+    return Value(1);
+  });
+  DataLoader waiting(slow, {.num_workers = 1, .stop = second.get_token()});
+  std::thread taker([&] { EXPECT_EQ(test::code_of([&] { waiting.next(); }), ErrorCode::kCancelled); });
+  begun.wait(false);
+  second.request_stop();
+  taker.join();
+  go_on = true;
+  go_on.notify_all();
+}
+
+TEST(Loader, GivesEachBatchOnceToThreadsThatAskAtOnce) {
+  DataLoader loader(rows(test::numbered_rows(1000, 1)), {.batch_size = 3, .num_workers = 2});
+  std::mutex mutex;
+  std::multiset<std::int64_t> seen;
+  std::vector<std::thread> threads;
+  const auto batches = loader.size();
+  std::atomic<std::int64_t> wanted = batches;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      while (wanted.fetch_sub(1) > 0) {
+        const std::optional<Batch> batch = loader.next();
+        const std::lock_guard lock(mutex);
+        seen.insert(batch->indices.begin(), batch->indices.end());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(seen.size(), 1000U);
+  EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 1000U);
+}
+
+TEST(Loader, MadeOfNothingRefusesUntilOneIsAssigned) {
+  DataLoader loader;
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { static_cast<void>(loader.size()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { static_cast<void>(loader.position()); }), ErrorCode::kInvalidArgument);
+  loader.stop();
+  EXPECT_EQ(loader.epoch(), 0U);
+  loader = DataLoader(rows(test::numbered_rows(2, 1)));
+  EXPECT_EQ(loader.size(), 2);
+  EXPECT_EQ(Dataset().size(), 0);
+  EXPECT_FALSE(DataLoader(Dataset()).next());
+  EXPECT_FALSE(DataLoader(SampleStream(), {}).next());
+  EXPECT_EQ(Archive().size(), 0U);
+  EXPECT_EQ(test::code_of([&] { Archive()["w"]; }), ErrorCode::kKeyNotFound);
+  EXPECT_EQ(test::code_of([&] { static_cast<void>(LazyTensor().load()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Source().size(), 0U);
+}
+
+TEST(Batch, ThatIsNoTensorNamesItsParts) {
+  const Batch tuple(Value::tuple({Tensor::of({1}), Tensor::of({2})}), {0});
+  EXPECT_THAT(test::error_of([&] { static_cast<void>(tuple.tensor()); })->message(), HasSubstr("batch[0]"));
+  EXPECT_EQ(tuple[std::uint8_t{1}].at<int>(0), 2);
+  const Batch dict({{"x", Tensor::of({1})}}, {0});
+  EXPECT_THAT(test::error_of([&] { static_cast<void>(dict.tensor()); })->message(), HasSubstr("batch['x']"));
 }
 
 }  // namespace

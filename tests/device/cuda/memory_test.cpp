@@ -130,7 +130,8 @@ TEST_F(CudaMemory, PinnedBlocksAreRecycled) {
     std::memset(buffer.data(), 1, buffer.size());
     first = buffer.data();
   }
-  EXPECT_EQ(Buffer::allocate_pinned(100'000).data(), first);
+  const Buffer again = Buffer::allocate_pinned(100'000);
+  EXPECT_EQ(again.data(), first);
   EXPECT_FALSE(Buffer::allocate(100'000).is_pinned());
 }
 

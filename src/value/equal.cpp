@@ -1,0 +1,149 @@
+// Values are compared from a list of work, because they nest to any depth, and each pair of nodes once, because graphs
+// have cycles and share nodes.
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "penstock/error.h"
+#include "value/graph.h"
+
+namespace penstock {
+namespace {
+
+using Kind = Value::Kind;
+using Node = ValueGraph::Node;
+
+/// Sets, and keys that are no texts, are looked up by comparing all: one inside the other, which no file needs deep.
+constexpr int kMaxDepth = 16;
+
+bool same_scalar(const Node& a, const Node& b) {
+  if (const auto* tensor = std::get_if<Node::TensorPtr>(&a.scalar)) {
+    const auto* other = std::get_if<Node::TensorPtr>(&b.scalar);
+    return other != nullptr && Tensor::identical(**tensor, **other);
+  }
+  if (const auto* entry = std::get_if<Node::Entry>(&a.scalar)) {
+    const auto* other = std::get_if<Node::Entry>(&b.scalar);
+    return other != nullptr && entry->index == other->index;
+  }
+  return std::visit(
+      [&b](const auto& value) {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Node::TensorPtr> || std::is_same_v<T, Node::Entry>) {
+          return false;
+        } else {
+          const auto* other = std::get_if<T>(&b.scalar);
+          return other != nullptr && value == *other;
+        }
+      },
+      a.scalar);
+}
+
+class Comparison {
+ public:
+  explicit Comparison(int depth) : depth_(depth) {
+    if (depth > kMaxDepth) {
+      throw Error(ErrorCode::kLimit,
+                  core::format("the values to compare have more than {} sets or keys one inside the other", kMaxDepth));
+    }
+  }
+
+  bool equal(const Node* a, const Node* b) {
+    pending_.emplace_back(a, b);
+    while (!pending_.empty()) {
+      const auto [left, right] = pending_.back();
+      pending_.pop_back();
+      if (left == nullptr || right == nullptr) {
+        // None is a node in a graph, and none elsewhere.
+        if (!is_none(left) || !is_none(right)) return false;
+      } else if (seen_.emplace(left, right).second && !same_node(*left, *right)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  static bool is_none(const Node* node) { return node == nullptr || node->kind == Kind::kNone; }
+
+  /// Without what is in them, which is put on the list.
+  bool same_node(const Node& a, const Node& b) {
+    if (a.kind != b.kind || a.type_name != b.type_name || !same_scalar(a, b)) return false;
+    if ((a.state == nullptr) != (b.state == nullptr)) return false;
+    if (a.state) add(*a.state, *b.state);
+    if (a.kind == Kind::kDict) return same_dict(a, b);
+    if (a.items.size() != b.items.size()) return false;
+    if (a.kind == Kind::kSet) return same_set(a, b);
+    for (std::size_t i = 0; i < a.items.size(); ++i) add(a.items[i], b.items[i]);
+    return true;
+  }
+
+  void add(const Value& a, const Value& b) { pending_.emplace_back(ValueGraph::node_of(a), ValueGraph::node_of(b)); }
+
+  bool is_among(const Value& wanted, std::vector<Value>& all) const {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Value& one) {
+      return Comparison(depth_ + 1).equal(ValueGraph::node_of(wanted), ValueGraph::node_of(one));
+    });
+    if (found == all.end()) return false;
+    all.erase(found);
+    return true;
+  }
+
+  bool same_set(const Node& a, const Node& b) const {
+    std::vector<Value> rest = b.items;
+    return std::all_of(a.items.begin(), a.items.end(), [&](const Value& item) { return is_among(item, rest); });
+  }
+
+  struct Dict {
+    std::unordered_map<std::string_view, const Value*> texts;  ///< of a key that is there twice the last one counts
+    std::vector<std::pair<const Value*, const Value*>> others;
+  };
+  static Dict dict_of(const Node& node) {
+    Dict out;
+    for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) {
+      const Node* key = ValueGraph::node_of(node.items[i]);
+      const auto* text = key != nullptr && key->kind == Kind::kString ? std::get_if<std::string>(&key->scalar) : nullptr;
+      if (text != nullptr) {
+        out.texts[*text] = &node.items[i + 1];
+      } else {
+        out.others.emplace_back(&node.items[i], &node.items[i + 1]);
+      }
+    }
+    return out;
+  }
+
+  bool same_dict(const Node& a, const Node& b) {
+    const Dict left = dict_of(a);
+    Dict right = dict_of(b);
+    if (left.texts.size() != right.texts.size() || left.others.size() != right.others.size()) return false;
+    for (const auto& [key, value] : left.texts) {
+      const auto found = right.texts.find(key);
+      if (found == right.texts.end()) return false;
+      add(*value, *found->second);
+    }
+    for (const auto& [key, value] : left.others) {
+      const auto same_key = [&, key = key](const auto& pair) {
+        return Comparison(depth_ + 1).equal(ValueGraph::node_of(*key), ValueGraph::node_of(*pair.first));
+      };
+      const auto found = std::find_if(right.others.begin(), right.others.end(), same_key);
+      if (found == right.others.end()) return false;
+      add(*value, *found->second);
+      right.others.erase(found);
+    }
+    return true;
+  }
+
+  int depth_;
+  std::vector<std::pair<const Node*, const Node*>> pending_;
+  std::set<std::pair<const Node*, const Node*>> seen_;
+};
+
+}  // namespace
+
+bool Value::equal(const Value& a, const Value& b) { return Comparison(0).equal(a.node_.get(), b.node_.get()); }
+
+}  // namespace penstock

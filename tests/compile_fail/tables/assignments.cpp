@@ -1,0 +1,50 @@
+// Assigning to a temporary handle would change nothing, and say nothing: t[1] = row, value["epoch"] = 4.
+#include "tables.h"
+
+namespace ps = penstock;
+
+ASSIGNS_TO_NAMES_ALONE(ps::Archive);
+ASSIGNS_TO_NAMES_ALONE(ps::Batch);
+ASSIGNS_TO_NAMES_ALONE(ps::BatchSampler);
+ASSIGNS_TO_NAMES_ALONE(ps::Buffer);
+ASSIGNS_TO_NAMES_ALONE(ps::Collate);
+ASSIGNS_TO_NAMES_ALONE(ps::DType);
+ASSIGNS_TO_NAMES_ALONE(ps::Dataset);
+ASSIGNS_TO_NAMES_ALONE(ps::Device);
+ASSIGNS_TO_NAMES_ALONE(ps::Event);
+ASSIGNS_TO_NAMES_ALONE(ps::LazyTensor);
+ASSIGNS_TO_NAMES_ALONE(ps::Order);
+ASSIGNS_TO_NAMES_ALONE(ps::SampleStream);
+ASSIGNS_TO_NAMES_ALONE(ps::Sampler);
+ASSIGNS_TO_NAMES_ALONE(ps::Shape);
+ASSIGNS_TO_NAMES_ALONE(ps::Source);
+ASSIGNS_TO_NAMES_ALONE(ps::Stream);
+ASSIGNS_TO_NAMES_ALONE(ps::Tensor);
+ASSIGNS_TO_NAMES_ALONE(ps::Value);
+ASSIGNS_TO_NAMES_ALONE(ps::WritableArchive);
+static_assert(std::is_assignable_v<ps::DataLoader&, ps::DataLoader> &&
+              !std::is_assignable_v<ps::DataLoader, ps::DataLoader>);
+static_assert(std::is_assignable_v<ps::Writer&, ps::Writer> && !std::is_assignable_v<ps::Writer, ps::Writer>);
+
+REFUSES((Tensor t), t[1] = t, t[1].copy_from(t));
+REFUSES((Tensor t), t[1] = ps::Tensor(), t[1].copy_from(t));
+REFUSES((Tensor t), t.slice(0, 1, 2) = t, t.slice(0, 1, 2).copy_from(t));
+REFUSES((Tensor t), t.select(0, 1) = t, t.select(0, 1).copy_from(t));
+REFUSES((Tensor t), t.reshape({2}) = t, t = t.reshape({2}));
+REFUSES((Tensor t), t.device() = "cuda:0", t = t.to("cuda:0"));
+REFUSES((Tensor t), t[0].shape()[0] = 1, t = t.reshape({1}));
+REFUSES((Value v), v["epoch"] = 4, v = v.with("epoch", 4));
+REFUSES((Value v), v["epoch"] = v, v = v.with("epoch", v));
+REFUSES((Value v), v[0] = "x", v = v.with(0, "x"));
+REFUSES((Value v), *v.begin() = "x", v = *v.begin());
+REFUSES((Value v), (*v.items().begin()).second = 4, v = (*v.items().begin()).second);
+REFUSES((Value v), *v.find("epoch") = 4, v = *v.find("epoch"));
+REFUSES((Dataset d), d[0] = ps::Value(), d.get(0));
+REFUSES((Batch b, Tensor t), b["x"] = t, b["x"].copy_from(t));
+REFUSES((Batch b, Tensor t), b[0] = t, b[0].copy_from(t));
+REFUSES((Batch b, Tensor t), b.tensor() = t, b.tensor().copy_from(t));
+REFUSES((WritableArchive a, Tensor t), a["w"] = t, a["w"].copy_from(t));
+REFUSES((WritableArchive a, Tensor t), a.tensor() = t, a.tensor().copy_from(t));
+REFUSES((Archive a), a["w"] = a["w"], a["w"].load());
+REFUSES((Archive a), a["w"].slice(0, 0, 1) = a["w"], a["w"].slice(0, 0, 1).load());
+REFUSES((Archive a), a.part("x") = a, a = a.part("x"));
