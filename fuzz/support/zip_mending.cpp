@@ -42,7 +42,8 @@ std::optional<std::vector<std::byte>> content_of(const format::ZipEntry& entry, 
 format::ZipDirectory list(std::span<const std::byte> file) {
   const auto nobody = std::make_shared<const int>(0);
   auto* const bytes = const_cast<std::byte*>(file.data());  // read-only memory is never written to
-  return format::list_zip_members(*memory_source(Buffer::wrap(bytes, file.size(), nobody, true)));
+  const Source source = memory_source(Buffer::wrap(bytes, file.size(), nobody, true));
+  return format::list_zip_members(*source);
 }
 
 void put(std::byte* at, std::uint32_t value) { std::memcpy(at, &value, sizeof value); }

@@ -68,7 +68,7 @@ template <class T>
 void fill_range(const Tensor& out, T start, T step) {
   if (!on_host(out)) return range_on_device(*launcher_for(out.device()), out, start, step);
   for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
-    BlockWriter to(out, detail::dtype_of<T>().code());
+    BlockWriter to(out, DType::of<T>().code());
     for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
       to.write(first, count, [&](std::byte* place) {
         for (std::size_t i = 0; i < count; ++i) {

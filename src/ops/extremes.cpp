@@ -123,7 +123,7 @@ void search_chunks(const Reduction& reduction, DType::Code type, Best<T> partial
 
 template <Extreme kExtreme, class T>
 ExtremeResults search(const Reduction& reduction) {
-  const DType type = detail::dtype_of<T>();
+  const DType type = DType::of<T>();
   const std::int64_t results = reduction.results();
   const Tensor values = Tensor::empty(Shape{reduction.chunks(), results}, type);
   const Tensor indices = Tensor::empty(values.shape(), DType::int64);

@@ -53,7 +53,7 @@ template <class Value, class Values>
 void draw(const Tensor& out, std::uint64_t seed, std::uint64_t first_block, Values values) {
   constexpr std::int64_t per_block = sizeof(RandomWords) / sizeof(Value);
   ops::for_each_range(out.numel(), [&](std::int64_t begin, std::int64_t end) {
-    ops::BlockWriter to(out, detail::dtype_of<Value>().code());
+    ops::BlockWriter to(out, DType::of<Value>().code());
     std::array<Value, ops::kBlock> drawn;
     ops::for_each_block(begin, end, [&](std::int64_t first, std::size_t count) {
       const std::uint64_t block = first_block + static_cast<std::uint64_t>(first / per_block);

@@ -18,7 +18,7 @@ namespace {
 
 template <class A, class B>
 Difference of(const std::vector<A>& a, const std::vector<B>& b, const Tolerance& tolerance = {}) {
-  Difference out(penstock::detail::dtype_of<A>(), penstock::detail::dtype_of<B>(), tolerance);
+  Difference out(penstock::DType::of<A>(), penstock::DType::of<B>(), tolerance);
   out.add(0, std::as_bytes(std::span(a)), std::as_bytes(std::span(b)));
   return out;
 }

@@ -23,7 +23,7 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 
 template <class T>
 Statistics of(const std::vector<T>& values) {
-  Statistics out(penstock::detail::dtype_of<T>());
+  Statistics out(penstock::DType::of<T>());
   out.add(bytes_of(values));
   return out;
 }

@@ -98,7 +98,8 @@ TEST(Npy, IsRecognisedByItsMagic) {
   EXPECT_TRUE(kNpyFormat.sniff(test::bytes_of("\x93NUMPY"), *none));
   EXPECT_FALSE(kNpyFormat.sniff(test::bytes_of("\x93NUMP"), *none));
   EXPECT_FALSE(kNpyFormat.sniff(test::bytes_of("NUMPY\x93"), *none));
-  EXPECT_EQ(detect(*source_of(written(kNpyFormat, Value::tensor(numbered(DType::int8, Shape{3}))))).name, "npy");
+  const Source npy = source_of(written(kNpyFormat, Value::tensor(numbered(DType::int8, Shape{3}))));
+  EXPECT_EQ(detect(*npy).name, "npy");
 }
 
 TEST(Npy, RefusesEveryTruncation) {

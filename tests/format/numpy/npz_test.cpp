@@ -87,7 +87,8 @@ TEST(Npz, EmptyArchiveIsAnEmptyDict) {
   const Index index = index_of(file);
   EXPECT_TRUE(index.entries.empty());
   EXPECT_TRUE(index.structure.is(Value::Kind::kDict));
-  EXPECT_EQ(detect(*source_of(file)).name, "npz");
+  const Source source = source_of(file);
+  EXPECT_EQ(detect(*source).name, "npz");
 }
 
 TEST(Npz, KeysLoseTheirSuffixOnce) {
@@ -311,7 +312,8 @@ TEST(Npz, TellsNumpysReaderOfFoldersAndPython2) {
 }
 
 TEST(Npz, IsAnyZipWithoutAPickle) {
-  EXPECT_EQ(detect(*source_of(build_zip({{.name = "a.npy"}}))).name, "npz");
+  const Source npz = source_of(build_zip({{.name = "a.npy"}}));
+  EXPECT_EQ(detect(*npz).name, "npz");
   const Source torch = source_of(build_zip({{.name = "m/data.pkl"}}));
   EXPECT_FALSE(kNpzFormat.sniff(test::bytes_of("PK\3\4"), *torch));
 }

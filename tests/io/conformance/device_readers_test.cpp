@@ -95,7 +95,8 @@ TEST_P(DeviceReaders, ACutFileIsRefusedFromThenOn) {
 
 TEST_P(DeviceReaders, WhatIsNoFileIsDeclined) {
   std::string why_not;
-  EXPECT_FALSE(GetParam().open(*memory_source(Buffer::allocate(10)), device, true, why_not));
+  const Source source = memory_source(Buffer::allocate(10));
+  EXPECT_FALSE(GetParam().open(*source, device, true, why_not));
   EXPECT_EQ(why_not, "it is no file");
 }
 

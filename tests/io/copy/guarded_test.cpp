@@ -63,7 +63,9 @@ TEST(MapSource, IsTheFileAndReadOnly) {
 TEST(MapSource, OutlivesItsSource) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "a", "hello");
-  const Buffer memory = map_source(*open_source(folder / "a"));
+  Source source = open_source(folder / "a");
+  const Buffer memory = map_source(*source);
+  source = Source();
   std::filesystem::remove(folder / "a");
   EXPECT_EQ(std::memcmp(memory.data(), "hello", 5), 0);
 }
@@ -71,7 +73,8 @@ TEST(MapSource, OutlivesItsSource) {
 TEST(MapSource, OfNothingIsNothing) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "empty", "");
-  EXPECT_EQ(map_source(*open_source(folder / "empty")).size(), 0U);
+  const Source source = open_source(folder / "empty");
+  EXPECT_EQ(map_source(*source).size(), 0U);
 }
 
 TEST(MapSource, OfMemoryIsThatMemory) {
@@ -173,7 +176,8 @@ TEST(RequireUncut, SeesWhatAMappingCannotShow) {
   std::vector<std::byte> out(4 * kPage);
   guarded_copy(out.data(), mapped.data(), out.size(), mapped.path());
   EXPECT_EQ(code_of([&] { require_uncut(mapped.source()); }), ErrorCode::kTruncated);
-  require_uncut(*memory_source(mapped.memory()));
+  const Source memory = memory_source(mapped.memory());
+  require_uncut(*memory);
 }
 
 // Faults that are not ours. Each runs in a process of its own.

@@ -98,7 +98,8 @@ TEST_F(MappingWindowTest, SaysWhatUnmappingTook) {
 
 TEST_F(MappingWindowTest, MemoryIsNotMapped) {
   MappingWindow window;
-  EXPECT_EQ(window.map(*memory_source(Buffer::allocate(100)), 0, 100), nullptr);
+  const Source source = memory_source(Buffer::allocate(100));
+  EXPECT_EQ(window.map(*source, 0, 100), nullptr);
 }
 
 TEST_F(MappingWindowTest, WithoutAddressSpaceThereIsNothing) {
