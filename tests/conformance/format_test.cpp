@@ -135,6 +135,15 @@ TEST_P(EveryWriter, TheIndexReadsNoPayload) {
   EXPECT_LT(source->bytes_read, 256U * 1024);
 }
 
+bool loads(const std::string& file) {
+  try {
+    open(source_of(file)).load();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// Whole files of a format that holds its tensors itself: what it writes. A format that is only read has those seeds of
 /// the fuzzers (fuzz/corpus) that load.
 std::vector<std::string> samples_of(const Format& format) {
@@ -144,7 +153,7 @@ std::vector<std::string> samples_of(const Format& format) {
     if (!seed.is_regular_file()) continue;
     const std::string file = test::read_file(seed.path().string());
     if (sniffed_by(file) != std::set<const Format*>{&format}) continue;
-    if (!error_of([&] { open(source_of(file)).load(); })) out.push_back(file);
+    if (loads(file)) out.push_back(file);
   }
   return out;
 }
