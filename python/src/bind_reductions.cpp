@@ -13,8 +13,8 @@ namespace penstock::python {
 namespace {
 
 using All = Tensor (*)(const Tensor&);
-using Over = Tensor (*)(const Tensor&, std::span<const std::int64_t>, bool);
-using Along = Extremum (*)(const Tensor&, std::int64_t, bool);
+using Over = Tensor (*)(const Tensor&, std::span<const std::int64_t>, Flag);
+using Along = Extremum (*)(const Tensor&, std::int64_t, Flag);
 
 struct SumRow {
   const char* name;

@@ -87,7 +87,11 @@ TEST(HostBlocks, NoMoreIsKeptThanAllowedAndTheLongestUnusedGoesFirst) {
 TEST(HostBlocks, ReleaseIdleUnmapsAndForgets) {
   const HostBlocks blocks(64 * kHugePage);
   ask_again(blocks, kBlock);
-  const std::byte* const address = blocks.take(kBlock).data();
+  const std::byte* address = nullptr;
+  {
+    const Buffer block = blocks.take(kBlock);
+    address = block.data();
+  }
   EXPECT_TRUE(is_mapped(address));
   blocks.release_idle();
   EXPECT_EQ(blocks.idle_bytes(), 0U);

@@ -191,7 +191,8 @@ TEST(MemorySource, SharesItsBytes) {
   const Source source = memory_source(buffer, "greeting");
   EXPECT_EQ(source.name(), "greeting");
   EXPECT_EQ(source.descriptor(), -1);
-  EXPECT_EQ(source.memory().data(), buffer.data());
+  const Buffer memory = source.memory();
+  EXPECT_EQ(memory.data(), buffer.data());
   EXPECT_EQ(content(source), "hello");
   EXPECT_EQ(content(memory_source(Buffer())), "");
 }

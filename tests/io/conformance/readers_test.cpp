@@ -54,7 +54,8 @@ Source from_memory(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) 
   return memory_source(Buffer::wrap(copy->data(), copy->size(), copy));
 }
 Source from_mapping(const test::TemporaryFolder& folder, const Bytes& bytes) {
-  return memory_source(map_source(*from_path(folder, bytes)));
+  const Source file = from_path(folder, bytes);
+  return memory_source(map_source(*file));
 }
 Source from_plain(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
   return std::make_shared<PlainSource>(bytes);
@@ -227,21 +228,27 @@ std::string name_of(const testing::TestParamInfo<Pair>& param) {
 INSTANTIATE_TEST_SUITE_P(Readers, Conformance, testing::ValuesIn(pairs(false)), name_of);
 INSTANTIATE_TEST_SUITE_P(Readers, FileConformance, testing::ValuesIn(pairs(true)), name_of);
 
+bool is_usable(const Reader& reader, const Source& source) { return reader.usable(*source); }
+
 TEST(Readers, EachServesSomethingAndTheLastServesAll) {
   const test::TemporaryFolder folder;
   for (const Reader& reader : readers()) {
-    const auto serves = [&](const Kind& kind) { return reader.usable(*kind.make(folder, Bytes(10))); };
+    const auto serves = [&](const Kind& kind) { return is_usable(reader, kind.make(folder, Bytes(10))); };
     EXPECT_TRUE(std::any_of(std::begin(kKinds), std::end(kKinds), serves)) << reader.name;
   }
-  for (const Kind& kind : kKinds) EXPECT_TRUE(readers().back().usable(*kind.make(folder, Bytes(10)))) << kind.name;
+  for (const Kind& kind : kKinds) {
+    EXPECT_TRUE(is_usable(readers().back(), kind.make(folder, Bytes(10)))) << kind.name;
+  }
 }
+
+std::string_view best_for(const Source& source) { return reader_for(*source).name; }
 
 TEST(Readers, TheBestForEachKindOfSource) {
   const test::TemporaryFolder folder;
-  EXPECT_EQ(reader_for(*from_path(folder, Bytes(10))).name, "pread");
-  EXPECT_EQ(reader_for(*from_memory(folder, Bytes(10))).name, "memory");
-  EXPECT_EQ(reader_for(*from_plain(folder, Bytes(10))).name, "source");
-  EXPECT_EQ(reader_for(*from_http(folder, Bytes(100'000))).name, "remote");
+  EXPECT_EQ(best_for(from_path(folder, Bytes(10))), "pread");
+  EXPECT_EQ(best_for(from_memory(folder, Bytes(10))), "memory");
+  EXPECT_EQ(best_for(from_plain(folder, Bytes(10))), "source");
+  EXPECT_EQ(best_for(from_http(folder, Bytes(100'000))), "remote");
 }
 
 TEST(Readers, EmptySources) {

@@ -80,7 +80,8 @@ TEST(MapSource, OfNothingIsNothing) {
 TEST(MapSource, OfMemoryIsThatMemory) {
   auto bytes = std::make_shared<std::string>("hello");
   const Source source = memory_source(Buffer::wrap(bytes->data(), bytes->size(), bytes));
-  EXPECT_EQ(static_cast<void*>(map_source(*source).data()), bytes->data());
+  const Buffer mapped = map_source(*source);
+  EXPECT_EQ(static_cast<void*>(mapped.data()), bytes->data());
 }
 
 TEST(GuardedCopy, Copies) {

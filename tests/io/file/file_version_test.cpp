@@ -45,7 +45,10 @@ TEST(FileVersion, AFileThatLostItsNameIsTheSame) {
   EXPECT_EQ(look_at(*source), FileState::kAsOpened);
 }
 
-TEST(FileVersion, MemoryDoesNotChange) { EXPECT_EQ(look_at(*test::source_of("abc")), FileState::kAsOpened); }
+TEST(FileVersion, MemoryDoesNotChange) {
+  const Source source = test::source_of("abc");
+  EXPECT_EQ(look_at(*source), FileState::kAsOpened);
+}
 
 }  // namespace
 }  // namespace penstock::io

@@ -47,7 +47,8 @@ class DeviceRoutesTest : public test::WithCufile {
   void SetUp() override {
     WithCufile::SetUp();
     if (IsSkipped()) return;
-    if (std::string why_not; !DirectFile::open(*make(4096), why_not)) GTEST_SKIP() << why_not;
+    const Source file = make(4096);
+    if (std::string why_not; !DirectFile::open(*file, why_not)) GTEST_SKIP() << why_not;
   }
 
   Source make(std::size_t size) {
