@@ -125,8 +125,6 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kGotNothing:
     case curl::kSendError:
     case curl::kReceiveError:
-      if (problem.find("CONNECT") != problem.npos) return refused_by_proxy(exchange, request, problem);
-      [[fallthrough]];
     case curl::kHttp2:
     case curl::kHttp2Stream:
       return again(core::format("the connection broke ({}){}", problem, through(request)));
@@ -238,6 +236,10 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
   const long status = answer.status;
   const bool has_status = std::find(kRetriedStatus.begin(), kRetriedStatus.end(), status) != kRetriedStatus.end();
   if (has_status || has(kRetriedCodes, store.code)) return again(said(status, store));
+  // The status is the proxy's then: the server was not reached.
+  if (answer.problem.find("CONNECT") != answer.problem.npos) {
+    return refused_by_proxy(exchange, request, said(status, store));
+  }
   if ((status == 301 || status == 307 || status == 400 || status == 403) && learnt_region(exchange, answer)) {
     return again("the bucket is in another region");
   }
