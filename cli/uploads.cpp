@@ -1,4 +1,3 @@
-#include <chrono>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -39,8 +38,7 @@ struct Listed {
 std::optional<double> hours_since(const std::string& when) {
   std::tm parts{};
   if (::strptime(when.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return std::nullopt;
-  const auto since = std::chrono::system_clock::now() - std::chrono::system_clock::from_time_t(::timegm(&parts));
-  return std::chrono::duration<double, std::ratio<3600>>(since).count();
+  return std::difftime(std::time(nullptr), ::timegm(&parts)) / 3600;
 }
 
 Location place_of(const std::string& url) {
