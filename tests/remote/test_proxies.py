@@ -78,11 +78,11 @@ def test_a_proxy_is_not_named_where_none_is_asked(settings):
     assert "proxy" not in str(failed.value)
 
 
-def test_a_file_of_certificates_that_is_not_there_is_named(settings, tmp_path):
-    settings(SSL_CERT_FILE="/no/such/file.pem")
+def test_a_file_of_certificates_that_is_not_there_is_named(nginx, settings):
+    settings(SSL_CERT_FILE="/no/such/file.pem", PENSTOCK_S3_ANONYMOUS=1)
     with refused(penstock.InputOutputError, "/no/such/file.pem", "SSL_CERT_FILE"):
-        penstock.load(f"https://127.0.0.1:{free_port()}/x.npy")
-    settings(AWS_CA_BUNDLE="/no/such/bundle.pem", AWS_ENDPOINT_URL=f"https://127.0.0.1:{free_port()}")
+        penstock.load(f"{nginx.https_url}/x.npy")
+    settings(AWS_CA_BUNDLE="/no/such/bundle.pem", AWS_ENDPOINT_URL=nginx.https_url)
     with refused(penstock.InputOutputError, "/no/such/bundle.pem", "AWS_CA_BUNDLE"):
         penstock.load("s3://bucket/x.npy")
 
