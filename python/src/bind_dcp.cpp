@@ -21,10 +21,13 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "foreign.h"
+#include "format/dcp/coverage.h"
 #include "format/dcp/dcp.h"
 #include "format/dcp/stream.h"
 #include "format/dcp/stream_ends.h"
+#include "format/file_bytes.h"
 #include "format/format.h"
+#include "format/pt/zip.h"
 #include "format/safetensors/shard_paths.h"
 #include "interrupt.h"
 #include "io/remote/remote.h"
@@ -211,6 +214,48 @@ void load_streams_into(const PyArchive& source, const nb::list& wanted) {
   });
 }
 
+std::vector<format::dcp::Chunk> chunks_from(nb::handle boxes) {
+  std::vector<format::dcp::Chunk> chunks;
+  for (const nb::handle box : nb::iter(boxes)) {
+    const auto pair = nb::cast<nb::tuple>(box);
+    chunks.push_back({{Shape(integers_from(pair[0])), Shape(integers_from(pair[1]))}, {}});
+  }
+  return chunks;
+}
+
+/// kCorrupt where the chunks that `.metadata` lists of a tensor are not the whole of it, each element once.
+void require_cover(nb::handle metadata_path, const nb::list& tensors) {
+  const std::string path = path_from(metadata_path);
+  for (const nb::handle each : tensors) {
+    const auto part = nb::cast<nb::tuple>(each);
+    try {
+      std::vector<format::dcp::Chunk> chunks = chunks_from(part[2]);
+      format::dcp::require_cover(chunks, Shape(integers_from(part[1])), name_from(part[0]));
+    } catch (const Error& error) {
+      throw error.within({.path = path});
+    }
+  }
+}
+
+/// Compares the recorded checksums of a stream of torch.save, which is in memory; one that is no zip has none. An object
+/// is not torch's to deflate, so what it inflates to is bounded.
+void check_stream(const nb::bytes& stream, nb::handle path, nb::handle name, std::uint64_t offset) {
+  constexpr std::uint64_t kMostInflated = std::uint64_t{1} << 30;
+  const std::span bytes(reinterpret_cast<const std::byte*>(stream.c_str()), stream.size());
+  const std::string file = path_from(path);
+  try {
+    std::vector<format::ZipEntry> entries;
+    format::read_zip_directory(bytes, file, entries, {.max_inflated_bytes = kMostInflated + bytes.size()});
+    const format::FileBytes content(bytes, file);
+    std::vector<std::byte> store;
+    for (const format::ZipEntry& entry : entries) format::read_pt_record(content, entry, true, store);
+  } catch (const Error& error) {
+    const std::string record = error.tensor().empty() ? "" : core::format("{}: ", core::quoted(error.tensor()));
+    throw Error(error.code(), record + error.message(),
+                {.path = file, .offset = offset + error.offset().value_or(0), .tensor = name_from(name)});
+  }
+}
+
 }  // namespace
 
 void bind_dcp(nb::module_& module) {
@@ -223,6 +268,11 @@ void bind_dcp(nb::module_& module) {
   module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"),
              nb::sig("def _dcp_open(metadata_path: str, streams: list[tuple[str, int, int, str]], "
                      "verify: bool) -> Archive"));
+  module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"),
+             nb::sig("def _dcp_require_cover(metadata_path: str, tensors: list[tuple[str, typing.Sequence[int], "
+                     "typing.Iterable[tuple[typing.Sequence[int], typing.Sequence[int]]]]]) -> None"));
+  module.def("_dcp_check", check_stream, nb::arg("stream"), nb::arg("path"), nb::arg("name"), nb::arg("offset"),
+             nb::sig("def _dcp_check(stream: bytes, path: str, name: str, offset: int) -> None"));
   module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"),
              nb::sig("def _dcp_read(archive: Archive, boxes: list[tuple[int, typing.Sequence[int], "
                      "typing.Sequence[int], typing.Any]]) -> None"));

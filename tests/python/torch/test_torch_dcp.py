@@ -18,7 +18,7 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 from test_dcp import LAYOUT, STATE, loaded_by_torch, save_by_ranks
-from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
 
 import penstock
 from penstock.torch.dcp import StorageReader, StorageWriter, _places
@@ -263,6 +263,83 @@ def test_a_flipped_bit_is_noticed(copy):
     assert isinstance(error, penstock.ChecksumError)
     assert error.tensor == "line"
     load(copy, verify=False)
+
+
+@pytest.mark.parametrize("kind", ["epoch", "text", "storage"])
+def test_a_flipped_bit_of_an_object_is_noticed(tmp_path, kind):
+    state = {"epoch": 3, "text": "adam", "storage": {1: [torch.arange(9.0)]}, "w": torch.ones(2)}
+    dcp.save(state, checkpoint_id=tmp_path / "c", no_dist=True, planner=DefaultSavePlanner(flatten_state_dict=False))
+    file = tmp_path / "c" / "__0_0.distcp"
+    was, now = {
+        "epoch": (b"K\x03.", b"K\x0d."), "text": (b"adam", b"adan"),
+        "storage": (torch.arange(9.0).numpy().tobytes(), torch.arange(1, 10.0).numpy().tobytes()),
+    }[kind]  # fmt: skip
+    data = file.read_bytes()
+    assert data.count(was) == 1
+    file.write_bytes(data.replace(was, now))
+
+    def loaded(**options):
+        state = {"epoch": 0, "text": "", "storage": None}
+        planner = DefaultLoadPlanner(flatten_state_dict=False)
+        reader = StorageReader(tmp_path / "c", **options)
+        dcp.load(state, storage_reader=reader, planner=planner, no_dist=True)
+        return state
+
+    for options in ({}, {"weights_only": False}):
+        error = failure(lambda options=options: loaded(**options))
+        assert isinstance(error, penstock.ChecksumError)
+        assert error.tensor == kind
+        assert error.path == str(file)
+    assert loaded(verify=False)["epoch"] == (13 if kind == "epoch" else 3)
+    with pytest.raises(penstock.ChecksumError):
+        penstock.load(tmp_path / "c")
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("damage", ["beside", "outside", "over", "smaller", "gone", "none", "wider"])
+@pytest.mark.parametrize("name", ["rows", "grid", "line"])
+def test_chunks_that_do_not_make_their_tensor_are_named(copy, name, damage, weights_only):
+    """torch's planner asks nothing for what no chunk covers, so that targets would stay as they were."""
+    metadata = dcp.FileSystemReader(copy).read_metadata()
+    item = metadata.state_dict_metadata[name]
+    first, last = item.chunks[0], item.chunks[-1]
+    if damage == "beside":
+        first.offsets = torch.Size([first.offsets[0] + 1, *first.offsets[1:]])
+    elif damage == "outside":
+        last.offsets = torch.Size([10**6, *last.offsets[1:]])
+    elif damage == "over":
+        last.offsets = first.offsets
+    elif damage == "smaller":
+        last.sizes = torch.Size([last.sizes[0] - 1, *last.sizes[1:]])
+    elif damage == "gone":
+        item.chunks.pop()
+    elif damage == "none":
+        item.chunks.clear()
+    else:
+        item.size = torch.Size([item.size[0] + 1, *item.size[1:]])
+    metadata_with(copy, state_dict_metadata=metadata.state_dict_metadata)
+    target = {name: torch.zeros(STATE[name].shape, dtype=STATE[name].dtype)}
+    with pytest.raises(penstock.CorruptError) as caught:
+        StorageReader(copy, weights_only=weights_only).read_metadata()
+    assert caught.value.tensor == name
+    with pytest.raises(dcp.api.CheckpointException):
+        load(copy, target, weights_only=weights_only)
+    with pytest.raises(penstock.CorruptError):
+        penstock.load(copy)
+
+
+def test_a_rank_for_itself_fills_its_targets_or_names_them(tmp_path):
+    dcp.save({"w": torch.arange(6.0), "v": torch.ones(2)}, checkpoint_id=tmp_path, no_dist=True)
+    reader = StorageReader(tmp_path)
+    metadata = reader.read_metadata()
+    metadata.state_dict_metadata["w"].chunks.clear()
+    reader.set_up_storage_reader(metadata, True)
+    planner = DefaultLoadPlanner()
+    planner.set_up_planner({"w": torch.zeros(6), "v": torch.zeros(2)}, metadata, True)
+    plan = reader.prepare_global_plan([reader.prepare_local_plan(planner.create_local_plan())])[0]
+    with pytest.raises(penstock.CorruptError, match="0 of the 6 elements") as caught:
+        reader.read_data(planner.finish_plan(plan), planner)
+    assert caught.value.tensor == "w"
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/passwd", "", ".", "a/b"])

@@ -9,13 +9,15 @@ import torch
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import ReadItem
 
-from penstock._core import Archive, _Bytes, _dcp_open, _dcp_path, _dcp_read, _entry_parts, _open_bytes
+from penstock._core import Archive, _Bytes, _dcp_check, _dcp_open, _dcp_path, _dcp_read, _entry_parts, _open_bytes
 from penstock.errors import CorruptError, NotFoundError, TruncatedError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
 
 __all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "read_object", "saved_dtype"]
 
+_ZIP_BEGIN = b"PK\x03\x04"
+_ZIP_END = 22  # bytes of the record that ends what torch.save writes
 _ADVICE = "the file and .metadata are not of one save: copy both again"
 
 
@@ -35,8 +37,9 @@ def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
     return place
 
 
-def read_object(place: StorageInfo, path: str, name: str, files: dict[str, _Bytes]) -> bytes:
-    """The stream of an object that is no tensor. `files` keeps what was opened."""
+def read_object(place: StorageInfo, path: str, name: str, files: dict[str, _Bytes], verify: bool) -> bytes:
+    """The stream of an object that is no tensor. `files` keeps what was opened. `verify`: its recorded checksums are
+    compared."""
     file = _dcp_path(path, place.relative_path)
     if not file:
         message = f"the file '{place.relative_path}' beside it is missing; copy it from where the checkpoint was saved"
@@ -47,7 +50,19 @@ def read_object(place: StorageInfo, path: str, name: str, files: dict[str, _Byte
     if place.offset + place.length > opened.size:
         message = f"it should take {place.length} bytes here, and the file ends before; {_ADVICE}"
         raise failed(TruncatedError, message, file, name, place.offset)
-    return opened.read(place.offset, place.length)
+    stream = opened.read(place.offset, place.length)
+    if _is_zip(stream):
+        if verify:
+            _dcp_check(stream, file, name, place.offset)
+    elif stream.startswith(_ZIP_BEGIN):
+        message = "another stream lies where .metadata says: its file is of another save, or damaged; copy both again"
+        raise failed(CorruptError, message, file, name, place.offset)
+    return stream
+
+
+def _is_zip(stream: bytes) -> bool:
+    """Whether it begins and ends as what torch.save writes."""
+    return stream.startswith(_ZIP_BEGIN) and stream[-_ZIP_END:].startswith(b"PK\x05\x06")
 
 
 def saved_dtype(item: ReadItem, metadata: Metadata, path: str) -> torch.dtype:

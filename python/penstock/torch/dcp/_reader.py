@@ -17,6 +17,7 @@ from torch.futures import Future
 
 from penstock._core import _open_bytes
 from penstock.errors import InvalidArgumentError, NotFoundError
+from penstock.torch.dcp._complete import require_cover, require_filled
 from penstock.torch.dcp._metadata import failed, metadata_of
 from penstock.torch.dcp._places import folder_of, is_folder, is_on_network, metadata_path
 from penstock.torch.dcp._reading import Reading
@@ -31,7 +32,10 @@ class StorageReader(storage.StorageReader):
     What a plan wants is read in the order of the files, neighbours together and by several threads,
     straight into the tensors of the state dict where these are contiguous, on the host and of the
     saved dtype; other targets are filled from memory in between, of 64 MiB. Checksums are compared of
-    each saved chunk that is read whole.
+    each saved chunk that is read whole, and of each object.
+
+    Each tensor that torch's planner is asked for is filled as a whole, or an error names it: the chunks
+    that `.metadata` lists of a tensor must be all of it, each element once.
 
     Nothing in `.metadata` is run. Objects that are no tensors are given to the planner as torch's
     reader gives them, and torch's planner unpickles them with `weights_only=False`; so they are looked
@@ -125,6 +129,8 @@ class StorageReader(storage.StorageReader):
                 )
             raise failed(NotFoundError, message, path) from None
         metadata = metadata_of(data, path) if self._weights_only else pickle.loads(data)
+        if kwargs.get("rank") is None:  # a rank that saved by itself has its own chunks alone
+            require_cover(metadata, path)
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self._load_id  # type: ignore[union-attr]
@@ -148,6 +154,7 @@ class StorageReader(storage.StorageReader):
         """Reads all items of the plan; the future is done."""
         told = plan.storage_data
         assignment = told if isinstance(told, Assignment) else Assignment(0)
+        require_filled(plan, planner, self._known(), self._path)
         reading = Reading(plan, planner, self._known(), self._path, verify=self._verify, safe=self._weights_only)
         if assignment.parcels:
             reading.run_shared(assignment, self._group)
