@@ -8,12 +8,18 @@
 
 For the formats npz and npy. As all of DLIO's readers do, these read each sample whole, drop it, and hand on the made-up
 image of `record_length_resize`, so that figures compare reading alone. Needs `dlio-benchmark`.
+
+`python -m penstock.dlio` is DLIO's command `dlio_benchmark` where there is no TensorFlow, which that imports whatever it
+runs.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import sys
 import time
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,12 +104,11 @@ class DataLoader(BaseDataLoader):
         if self._args.num_samples_per_file == 1:
             dataset = penstock.files([path for path, _ in samples], keys=self._key)
         else:
-            dataset = penstock.dataset(samples, self._one_of_a_file)
+            dataset = penstock.dataset(len(samples), lambda index: self._one_of_a_file(*samples[index]))
         waits = self._args.preprocess_time != 0 or self._args.preprocess_time_stdev != 0
         return dataset.map(self._preprocessed) if waits else dataset
 
-    def _one_of_a_file(self, sample: Any) -> Any:
-        path, place = sample
+    def _one_of_a_file(self, path: str, place: int) -> Any:
         return penstock.open(path)[self._key or ""][..., place].load()
 
     def _preprocessed(self, sample: Any) -> Any:
@@ -128,3 +133,16 @@ class DataLoader(BaseDataLoader):
 
     def finalize(self) -> None:
         """Nothing is kept between epochs."""
+
+
+def _main() -> None:
+    """DLIO's own command. TensorFlow, which it needs for TensorFlow's loaders alone, may be missing."""
+    if importlib.util.find_spec("tensorflow") is None:
+        sys.modules["tensorflow"] = types.ModuleType("tensorflow")
+    from dlio_benchmark.main import main
+
+    main()
+
+
+if __name__ == "__main__":
+    _main()

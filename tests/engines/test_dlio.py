@@ -59,6 +59,34 @@ def test_unet3d(folder, options):
     assert re.search(r"Discovered custom data (reader Reader|loader DataLoader)", log)
 
 
+@pytest.mark.parametrize("options", [READER, LOADER], ids=["reader", "loader"])
+@pytest.mark.parametrize("form", ["npz", "npy"])
+def test_files_with_several_samples(folder, options, form):
+    for i in range(8):
+        (folder / f"data/train/img_{i}_of_8.npz").unlink()
+        array = np.full((60, 64, 3), i, np.uint8)
+        path = folder / f"data/train/img_{i}_of_8.{form}"
+        np.save(path, array) if form == "npy" else np.savez(path, x=array, y=[0] * 3)
+    more = ["++workload.dataset.num_samples_per_file=3", f"++workload.dataset.format={form}"]
+    done = run(folder, *options, *more)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "12 steps completed" in done.stderr + done.stdout + (folder / "out/dlio.log").read_text()
+
+
+def test_the_page_runs_as_it_stands(tmp_path):
+    """Without TensorFlow: the how-to's commands, behind its pip lines."""
+    page = (Path(__file__).parents[2] / "docs/howto/dlio.md").read_text()
+    commands = re.findall(r"^```sh\n(python .*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(commands) == 1
+    (tmp_path / "python").symlink_to(sys.executable)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", commands[0]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert len(list((tmp_path / "data").rglob("*.npz"))) == 32
+
+
 def test_a_damaged_file_is_named(folder):
     path = folder / "data/train/img_3_of_8.npz"
     path.write_bytes(path.read_bytes()[:-100])
