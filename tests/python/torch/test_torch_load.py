@@ -163,6 +163,31 @@ class TestSurroundings:
             assert isinstance(ours[key], FakeTensor)
             assert (type(ours[key]), ours[key].device, ours[key].shape) == (type(tensor), tensor.device, tensor.shape)
 
+    @pytest.mark.parametrize("dtype", [None, "float16"])
+    @pytest.mark.parametrize(
+        "location", ["cuda", "cuda:1", "cpu", "meta", "xpu", {"cpu": "cuda:2"}, {"cuda": "cpu"}, torch.device("cuda")]
+    )
+    def test_fake_tensors_are_where_map_location_wants_them(self, path, location, dtype):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        torch.save({"x": torch.ones(4, 3), "n": torch.arange(3), "p": torch.nn.Parameter(torch.ones(2))}, path)
+        with FakeTensorMode():
+            ours = pt.load(path, map_location=location, dtype=dtype)
+            theirs = torch.load(path, map_location=location)
+        for key, tensor in theirs.items():
+            assert (type(ours[key]), ours[key].device, ours[key].shape) == (type(tensor), tensor.device, tensor.shape)
+
+    def test_fake_tensors_have_no_storage_for_a_function_to_place(self, path):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        torch.save({"x": torch.ones(4, 3)}, path)
+        with FakeTensorMode():
+            for load in (pt.load, torch.load):
+                with pytest.raises(RuntimeError):
+                    load(path, map_location=lambda storage, _: storage)
+            with pytest.raises(RuntimeError, match="bogus"):
+                pt.load(path, map_location="bogus:1")
+
     def test_where_bytes_lie(self, path):
         torch.save({"x": torch.randn(4, 3), "y": torch.arange(3)}, path)
         ours, theirs = (load(path, map_location="meta") for load in (pt.load, torch.load))

@@ -30,7 +30,7 @@ from penstock._core import (
 from penstock._identity import identity
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
-from penstock.torch._errors import DeviceMemoryError, UnmappableFileError, UnreachableDeviceError
+from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
 
 __all__ = [
@@ -91,7 +91,7 @@ def read_tensors(
     arrays = arrays_of(archive)
     fake = detect_fake_mode(None) is not None
     if fake or is_meta(map_location):
-        return Views(archive, _meta_storages(archive, fake=fake and not is_meta(map_location)), arrays).all()
+        return Views(archive, _meta_storages(archive, map_location), arrays).all()
     if skips_data():
         return Views(archive, moved(archive, _empty_storages(archive), map_location), arrays).all()
     if mmap:
@@ -344,23 +344,41 @@ def _name_within(archive: penstock.Archive, storage: int) -> str | None:
     return next((name for i, name in enumerate(archive.keys()) if _entry_parts(archive, i)[0] == storage), None)
 
 
-def _meta_storages(archive: penstock.Archive, *, fake: bool) -> list[torch.UntypedStorage | None]:
-    """Storages without memory, marked as torch marks them: with the place of their bytes in the file and the device of
-    a fake tensor."""
+def _meta_storages(archive: penstock.Archive, map_location: MapLocation) -> list[torch.UntypedStorage | None]:
+    """Storages without memory, marked as torch marks them: with the place of their bytes in the file."""
     out: list[torch.UntypedStorage | None] = []
     for i in range(_storage_count(archive)):
-        nbytes, location, _, offset = _storage_parts(archive, i)
-        storage = meta_storage(nbytes, (location or "cpu") if fake else None)
-        storage._checkpoint_offset = offset
+        storage = meta_storage(archive, i, _storage_parts(archive, i)[0], map_location)
+        storage._checkpoint_offset = _storage_parts(archive, i)[3]
         out.append(storage)
     return out
 
 
-def meta_storage(nbytes: int, fake_device: str | None) -> torch.UntypedStorage:
+def meta_storage(
+    archive: penstock.Archive, number: int, nbytes: int, map_location: MapLocation
+) -> torch.UntypedStorage:
+    """A storage without memory in the place of the file's storage of that number. Where its tensors are to be fake, and
+    not on the meta device, it has the device that they say they are on."""
     storage = torch.UntypedStorage(nbytes, device="meta")
-    if fake_device is not None:
-        storage._fake_device = fake_device  # type: ignore[assignment]
+    if not is_meta(map_location):
+        storage._fake_device = _fake_device(archive, number, map_location)  # type: ignore[assignment]
     return storage
+
+
+def _fake_device(archive: penstock.Archive, number: int, map_location: MapLocation) -> str:
+    """Where map_location wants a storage that is not read. A device that this machine lacks will do."""
+    if callable(map_location):
+        raise UnmadeError(
+            "a function as map_location places storages, and under a FakeTensorMode there are none; give a device, its "
+            "name or a dict"
+        )
+    wanted = _wanted(map_location, _storage_parts(archive, number)[1] or "cpu")
+    try:
+        return str(torch.device(wanted))
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0].removesuffix(".")
+        message = f"torch knows no device {wanted!r}, which the file or map_location names: {reason}"
+        raise _within(UnreachableDeviceError(message), archive.path, _name_within(archive, number)) from error
 
 
 def skips_data() -> bool:

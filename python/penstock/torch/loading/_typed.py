@@ -116,7 +116,7 @@ def read_converted(
         if devices is not None:
             storages = _on_devices(archive, runs, others, devices, conversion, progress)
         elif fake or is_meta(map_location):
-            storages = _without_memory(archive, runs, fake=fake and not is_meta(map_location))
+            storages = _without_memory(archive, runs, map_location)
         else:
             storages = moved(archive, _uninitialized(archive, runs, others), map_location, runs.origins)
     else:
@@ -215,13 +215,10 @@ def _on_devices(
     return [memory[n].untyped_storage() if n in memory else None for n in range(begin + len(runs.sizes))]
 
 
-def _without_memory(archive: penstock.Archive, runs: _Runs, *, fake: bool) -> _Storages:
+def _without_memory(archive: penstock.Archive, runs: _Runs, map_location: MapLocation) -> _Storages:
     origins = (*range(_storage_count(archive)), *runs.origins)
     sizes = (*(_storage_parts(archive, n)[0] for n in range(_storage_count(archive))), *runs.sizes)
-    return [
-        meta_storage(nbytes, (_storage_parts(archive, n)[1] or "cpu") if fake else None)
-        for nbytes, n in zip(sizes, origins, strict=True)
-    ]
+    return [meta_storage(archive, n, nbytes, map_location) for nbytes, n in zip(sizes, origins, strict=True)]
 
 
 def _uninitialized(archive: penstock.Archive, runs: _Runs, others: list[int]) -> _Storages:
