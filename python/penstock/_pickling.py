@@ -3,6 +3,8 @@ name."""
 
 from __future__ import annotations
 
+import sys
+
 import penstock
 from penstock._core import Archive, DataLoader, LazyTensor, _typed
 
@@ -18,13 +20,22 @@ __all__ = [
     "loader",
     "mapped",
     "named_zip",
+    "reduced_dataset",
     "reduced_loader",
     "reduced_sampler",
     "sampler",
     "sourced_files",
     "transformed",
     "typed",
+    "viewed",
 ]
+
+# Types of torch that its own pickles cannot be read back with, and those that their bits pickle as.
+_BITS = {
+    **{"uint16": "int16", "uint32": "int32", "uint64": "int64", "complex32": "int32", "bits16": "int16"},
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"), "uint8"),
+    **dict.fromkeys(("float4_e2m1fn_x2", "bits8", "bits1x8", "bits2x4", "bits4x2"), "uint8"),
+}
 
 
 def dataset(function: str, *args: Any) -> Any:
@@ -89,6 +100,42 @@ def loader(kind: type[Any], arguments: dict[str, Any], state: dict[str, Any], at
     if attributes:
         made.__dict__.update(attributes)
     return made
+
+
+def reduced_dataset(recipe: tuple[Any, tuple[Any, ...]]) -> tuple[Any, ...]:
+    """How a dataset pickles that is made by `function(*arguments)`."""
+    function, arguments = recipe
+    return function, tuple(map(_with_bits, arguments))
+
+
+class _Viewed:
+    """Pickles a tensor of torch as the bits of its elements, which are the tensor's own memory: where another pickler
+    than Python's shares that among processes, it still does."""
+
+    def __init__(self, bits: Any, dtype: str) -> None:
+        self._arguments = bits, dtype
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return viewed, self._arguments
+
+
+def viewed(bits: Any, dtype: str) -> Any:
+    import torch
+
+    return bits.view(getattr(torch, dtype))
+
+
+def _with_bits(value: Any) -> Any:
+    """The value, or what pickles in its place: a tensor of torch, or a list of some, of types in `_BITS`."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return value
+    if type(value) in (list, tuple) and len(value) > 0 and isinstance(value[0], torch.Tensor):
+        return type(value)(map(_with_bits, value))
+    if not isinstance(value, torch.Tensor):
+        return value
+    name = str(value.dtype).removeprefix("torch.")
+    return _Viewed(value.detach().view(getattr(torch, _BITS[name])), name) if name in _BITS else value
 
 
 def reduced_sampler(given: Any) -> tuple[Any, ...]:

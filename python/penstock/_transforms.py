@@ -28,6 +28,9 @@ class Transforms:
     def cast(self, dtype: Any, strict: bool = False, keys: Keys = None) -> Self:
         return self._transformed("cast", dtype, strict, keys)
 
+    def _typed(self, dtype: Any, strict: bool = False, keys: Keys = None) -> Self:
+        return self._transformed("_typed", dtype, strict, keys)
+
     def scale(self, factor: float, keys: Keys = None) -> Self:
         return self._transformed("scale", factor, keys)
 

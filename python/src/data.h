@@ -24,15 +24,19 @@ std::int64_t size_from(nb::handle dataset);
 
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
 nb::object held_dataset(nb::handle object);
-/// The dataset with its tensors cast to `dtype`, or to what all of them promote to for "promote"; as it is for None,
-/// beside which `strict` is refused.
-nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict);
+/// The dataset with the tensors that `dtype=` means cast to it (data::typed), and those under `keys`; for "promote" all
+/// to what they promote to; as it is for None, beside which `strict` is refused.
+nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys = nb::none());
 /// Whether it is a penstock.SampleStream, whose `_native` is the SampleStream of C++.
 bool is_stream(nb::handle object);
 /// Integers in a list, array or tensor.
 std::vector<std::int64_t> indices_from(nb::handle indices, const char* name);
-/// Keys as a list, or as one string; none for None.
-std::vector<std::string> keys_from(nb::handle keys);
+/// Whether it is an array rather than a number, which arrays without dimensions and NumPy's scalars are too.
+bool has_dimensions(nb::handle item);
+/// Whether it is one key: text or an integer, and no list of keys.
+bool is_key(nb::handle object);
+/// Keys as a list, or as one; none for None. Integers become digits, or what FilesOptions::keys takes for them.
+std::vector<std::string> keys_from(nb::handle keys, bool in_brackets = false);
 /// An object of ours with what it is unpickled by: a function of penstock._pickling and its arguments.
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 /// An object of ours with what it was made by, for pickles: a function of the package and its arguments.

@@ -61,13 +61,6 @@ std::vector<std::string> strings_from(nb::handle items) {
   return out;
 }
 
-/// Whether it is an array rather than a number, which arrays without dimensions and NumPy's scalars are too.
-bool has_dimensions(nb::handle item) {
-  if (nb::isinstance<Tensor>(item)) return true;
-  const nb::object dims = attribute_or(item, "ndim");
-  return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
-}
-
 nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
   return made_by(function, arguments, nb::cast(std::move(dataset)));
 }
@@ -91,6 +84,16 @@ std::optional<bool> choice_from(nb::handle choice) {
   if (choice.is_none()) return std::nullopt;
   if (!PyBool_Check(choice.ptr())) throw nb::type_error("mmap is True, False or None");
   return choice.is(Py_True);
+}
+
+/// All of a sequence that reads its items when they are asked for, such as a column of a Hugging Face dataset, as a list
+/// or an array; nothing for what is no sequence.
+nb::object whole_of(nb::handle source) {
+  const nb::object sequence = nb::module_::import_("collections.abc").attr("Sequence");
+  if (PyObject_IsInstance(source.ptr(), sequence.ptr()) != 1 || PyBytes_Check(source.ptr()) != 0) return {};
+  const nb::object whole = source[nb::slice(nb::none(), nb::none(), nb::none())];
+  const bool is_plain = PyList_Check(whole.ptr()) != 0 || PyTuple_Check(whole.ptr()) != 0 || has_dimensions(whole);
+  return is_plain ? whole : nb::object(nb::list(whole));
 }
 
 Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
@@ -118,6 +121,7 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
     return rows(*tensor);
   }
   if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
+  if (const nb::object whole = whole_of(source); whole.is_valid()) return rows_of(whole, key, mmap);
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("rows() takes a path, a Source, a Tensor, a LazyTensor, an array of any "
                            "library, or a list of numbers, of strings or of arrays; found "
@@ -137,7 +141,7 @@ std::vector<std::string> excluded_from(nb::handle exclude) {
 FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
                            nb::handle class_folders) {
   FilesOptions out;
-  out.keys = keys_from(keys);
+  out.keys = keys_from(keys, true);
   out.exclude = excluded_from(exclude);
   out.raw = flag_argument(raw, "raw");
   out.class_folders = flag_argument(class_folders, "class_folders");
@@ -318,21 +322,36 @@ std::vector<std::int64_t> indices_from(nb::handle indices, const char* name) {
   return integers_argument(indices, name);
 }
 
-std::vector<std::string> keys_from(nb::handle keys) {
+bool has_dimensions(nb::handle item) {
+  if (nb::isinstance<Tensor>(item)) return true;
+  const nb::object dims = attribute_or(item, "ndim");
+  return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
+}
+
+bool is_key(nb::handle object) {
+  return PyUnicode_Check(object.ptr()) != 0 || (PyIndex_Check(object.ptr()) != 0 && !has_dimensions(object));
+}
+
+std::vector<std::string> keys_from(nb::handle keys, bool in_brackets) {
   if (keys.is_none()) return {};
-  if (PyUnicode_Check(keys.ptr())) return {name_from(keys)};
+  const auto text_of = [in_brackets](nb::handle key) {
+    if (PyUnicode_Check(key.ptr()) != 0 || !is_key(key)) return name_from(key);
+    const std::int64_t number = integer_argument(key, "a key");
+    return in_brackets ? core::format("[{}]", number) : core::format("{}", number);
+  };
+  if (is_key(keys)) return {text_of(keys)};
   std::vector<std::string> out;
-  for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
+  for (const nb::handle key : nb::iter(keys)) out.push_back(text_of(key));
   return out;
 }
 
-nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict) {
+nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys) {
   const bool is_strict = flag_argument(strict, "strict");
   if (dtype.is_none() && !is_strict) return dataset;
   if (dtype.is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found strict=True without a dtype, expected it beside one");
   }
-  if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("cast")(dtype, is_strict);
+  if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("_typed")(dtype, is_strict, keys);
   if (is_stream(dataset)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found dtype=\"promote\" for a stream, whose types are not known beforehand; name the type");
@@ -423,7 +442,10 @@ void bind_datasets(nb::module_& module) {
           "The names of the classes, by number: of files() with class_folders, and of what subset(), map() and "
           "filter() make of it. AttributeError for others.")
       .def(
-          "__reduce__", [](nb::handle self) { return nb::object(self.attr(kRecipe)); },
+          "__reduce__",
+          [](nb::handle self) {
+            return nb::module_::import_("penstock._pickling").attr("reduced_dataset")(nb::object(self.attr(kRecipe)));
+          },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Dataset"))
@@ -434,8 +456,11 @@ void bind_datasets(nb::module_& module) {
         return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
       });
   bind_transforms(of_samples);
-  module.def("_typed", typed, nb::arg("dataset"), nb::arg("dtype"), nb::arg("strict") = false,
-             nb::sig("def _typed(dataset: Dataset, dtype: object, strict: bool = False) -> Dataset"));
+  module.def(
+      "_typed",
+      [](nb::object dataset, nb::handle dtype, nb::handle strict) { return typed(std::move(dataset), dtype, strict); },
+      nb::arg("dataset"), nb::arg("dtype"), nb::arg("strict") = false,
+      nb::sig("def _typed(dataset: Dataset, dtype: object, strict: bool = False) -> Dataset"));
   module.def(
       "rows",
       [](nb::handle source, nb::handle key, nb::handle mmap, nb::handle dtype, nb::handle strict) {
@@ -453,20 +478,22 @@ void bind_datasets(nb::module_& module) {
          nb::handle class_folders, nb::handle dtype, nb::handle strict, nb::handle source) {
         const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
         const nb::object names =
-            keys.is_none() || PyUnicode_Check(keys.ptr()) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+            keys.is_none() || is_key(keys) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
         const nb::object left_out =
             exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
         const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out, raw, class_folders);
         FilesOptions options = files_options(names, index, left_out, raw, class_folders);
-        if (!source.is_none()) return typed(files_opened_by(source, arguments, std::move(options)), dtype, strict);
-        return typed(made("files", arguments, files_of(paths, options)), dtype, strict);
+        if (!source.is_none()) {
+          return typed(files_opened_by(source, arguments, std::move(options)), dtype, strict, names);
+        }
+        return typed(made("files", arguments, files_of(paths, options)), dtype, strict, names);
       },
       nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
       nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false, nb::kw_only(),
       nb::arg("dtype") = nb::none(), nb::arg("strict") = false, nb::arg("source") = nb::none(),
       nb::sig("def files(pattern: str | os.PathLike[str] | "
-              "typing.Iterable[str | os.PathLike[str]], keys: str | "
-              "typing.Iterable[str] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
+              "typing.Iterable[str | os.PathLike[str]], keys: str | int | "
+              "typing.Iterable[str | int] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
               "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False, *, dtype: object | "
               "None = None, strict: bool = False, "
               "source: typing.Callable[[str], typing.Any] | None = None) -> Dataset"),

@@ -35,15 +35,17 @@ Parameters
 source
     A path; a Source of penstock.remote; a LazyTensor of an archive; a Tensor or an array of any
     library; or a list of numbers, of nested lists of numbers, of strings, or of arrays of one
-    shape. Strings stay text: a batch has a list of them.
+    shape. Strings stay text: a batch has a list of them. Of another sequence (a column of a Hugging
+    Face dataset) all items are read now.
 key
     Which tensor of the file, if it has several.
 mmap
     Whether the file is mapped (True) or each row is read (False). None: mapped if it fits into the
     memory that this process may use (machine, control group).
 dtype
-    The type that tensors of samples get, by the rules of Tensor.to; "promote" takes the one that
-    the types of all samples promote to, which it finds in headers.
+    The type that tensors of floating-point and complex numbers get, as by torch's Module.to(dtype).
+    Integers and bools stay; `cast` converts these. "promote" takes the type that the types of all
+    samples promote to, which it finds in headers.
 strict
     Raise where a value does not fit into the type, as `cast` does.
 
@@ -64,7 +66,8 @@ pattern
     A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or
     glob is by name.
 keys
-    Take only these keys of each file's dict.
+    Take only these keys of each file's dict, as a dict. A key is a name, several names with dots
+    between them ("model.w", where a name that has dots itself is found first), or an integer.
 index
     Keep the list of files, in the user's cache folder (True) or in a file of your own. Next time,
     only folders that changed are listed. The file may be deleted at any time.
@@ -78,8 +81,9 @@ class_folders
     A sample is a tuple of what the file holds and the number of its class: the first folder below
     the part that all paths share ("train/cat/1.pt" of "train/*/*.pt"). `classes` has the names.
 dtype
-    The type that tensors of samples get, by the rules of Tensor.to; "promote" takes the one that
-    the types of all samples promote to, which it finds in headers.
+    The type that tensors of floating-point and complex numbers get, as by torch's Module.to(dtype).
+    Integers and bools stay, unless `keys` names them. "promote" takes the type that the types of
+    all samples promote to, which it finds in headers.
 strict
     Raise where a value does not fit into the type, as `cast` does.
 source

@@ -57,7 +57,8 @@ on_error
     makes each batch a pair of itself and which of its samples are those that were asked for.
     `set_aside` lists them.
 dtype
-    The type that tensors of samples get; "promote" takes the one that the types of all promote to.
+    The type that tensors of floating-point and complex numbers get, as by torch's Module.to(dtype);
+    integers and bools stay. "promote" takes the type that the types of all promote to.
 strict
     Raise where a value does not fit into the type.
 ranks

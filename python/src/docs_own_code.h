@@ -5,15 +5,16 @@
 namespace penstock::python::docs {
 
 inline constexpr const char* kOwnDataset =
-    R"(Samples of your own: a list of them, or what a function gives for an index.
+    R"(Samples of your own: a list of them, what a function gives for an index, or another dataset.
 
 A sample is a number, a text, an array of any library, or a dict, list or tuple of them.
 
 Parameters
 ----------
 samples
-    The samples, which may differ in shape, type and structure: they stay in memory. With `get`: how
-    many there are.
+    A list of samples, which may differ in shape, type and structure: they stay in memory. Or a
+    dataset of any library, with `__len__` and `__getitem__`: each sample is asked for when it is
+    wanted, as by `get`. With `get`: how many there are.
 get
     Called with an index from 0 to samples - 1, in the loader's worker threads; each call has the
     interpreter's lock for itself alone.

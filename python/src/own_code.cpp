@@ -49,8 +49,22 @@ nb::object of_values(nb::handle items) {
   return made_by("dataset", nb::make_tuple(kept), nb::cast(dataset(std::move(values))));
 }
 
+/// Whether it is a dataset of another library (torch's, Hugging Face's), which reads a sample when it is asked for it.
+/// Arrays and Python's own containers have theirs in memory.
+bool reads_on_demand(nb::handle object) {
+  if (!has_attribute(object, "__getitem__") || !has_attribute(object, "__len__") || has_dimensions(object)) return false;
+  const std::string module = nb::cast<std::string>(nb::str(object.type().attr("__module__")));
+  return PyList_Check(object.ptr()) == 0 && PyTuple_Check(object.ptr()) == 0 && PyDict_Check(object.ptr()) == 0 &&
+         module != "builtins" && module != "collections" && module != "array";
+}
+
 nb::object made_dataset(nb::handle first, nb::handle function) {
-  return function.is_none() ? of_values(first) : of_function(first, function);
+  if (!function.is_none()) return of_function(first, function);
+  if (nb::isinstance<Dataset>(first) || is_stream(first) || has_attribute(first, "__penstock_dataset__")) {
+    return held_dataset(first);
+  }
+  if (reads_on_demand(first)) return of_function(nb::int_(nb::len(first)), first.attr("__getitem__"));
+  return of_values(first);
 }
 
 nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle seeded) {

@@ -13,6 +13,7 @@
 #include "arguments.h"
 #include "convert.h"
 #include "data.h"
+#include "data/transform/transformed.h"
 #include "docs_transforms.h"
 #include "penstock/dataset.h"
 
@@ -60,6 +61,15 @@ nb::object cast_to(nb::handle self, nb::handle dtype, nb::handle strict, nb::han
   const bool exact = flag_argument(strict, "strict");
   return of(self, "cast", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
             nb::cast<const Dataset&>(self).cast(type, exact, names));
+}
+
+/// What an option `dtype=` makes; `keys` are those that name more than it converts by itself.
+nb::object typed_to(nb::handle self, nb::handle dtype, nb::handle strict, nb::handle keys) {
+  const auto names = keys_from(keys);
+  const DType type = dtype_from(dtype);
+  const bool exact = flag_argument(strict, "strict");
+  return of(self, "_typed", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
+            data::typed(nb::cast<const Dataset&>(self), type, exact, names));
 }
 
 nb::object scaled(nb::handle self, nb::handle factor, nb::handle keys) {
@@ -153,6 +163,9 @@ void bind_transforms(nb::class_<Dataset>& dataset) {
            nb::sig("def cast(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
                    "None) -> Dataset"),
            docs::kCast)
+      .def("_typed", typed_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
+           nb::sig("def _typed(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
+                   "None) -> Dataset"))
       .def("scale", scaled, nb::arg("factor").none(), keys,
            nb::sig("def scale(self, factor: float, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
            docs::kScale)

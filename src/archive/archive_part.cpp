@@ -4,10 +4,8 @@
 #include "archive/archive_part.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "value/graph.h"
+#include "value/part.h"
 
 namespace penstock {
 namespace {
@@ -27,54 +26,6 @@ using Node = ValueGraph::Node;
 
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 constexpr std::size_t kMostShown = 8;
-
-// Where a key leads.
-
-std::optional<std::int64_t> integer_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
-std::optional<Value> at_integer(const Value& value, std::int64_t key) {
-  if (value.is(Kind::kDict)) {
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      const auto [name, item] = value.item(i);
-      if (name.is(Kind::kInt) && name.as_int() == key) return item;
-    }
-    return std::nullopt;
-  }
-  const bool is_sequence = value.is(Kind::kList) || value.is(Kind::kTuple);
-  if (!is_sequence || key < 0 || static_cast<std::uint64_t>(key) >= value.size()) return std::nullopt;
-  return value[static_cast<std::size_t>(key)];
-}
-
-std::optional<Value> at_step(const Value& value, std::string_view step) {
-  if (std::optional<Value> found = value.find(step)) return found;
-  const std::optional<std::int64_t> number = integer_in(step);
-  return number ? at_integer(value, *number) : std::nullopt;
-}
-
-/// Follows several keys joined with dots. Keys may have dots themselves: the longest first key that leads to the end
-/// wins.
-class PathSearch {
- public:
-  std::optional<Value> at(const Value& value, std::string_view path) {
-    if (std::optional<Value> found = at_step(value, path)) return found;
-    // Keys with dots make many ways to one part. The same rest of the path fails from there each time, so it is tried
-    // once.
-    if (!tried_.emplace(value.node_id(), path.size()).second) return std::nullopt;
-    for (std::size_t dot = path.rfind('.'); dot != path.npos && dot != 0; dot = path.rfind('.', dot - 1)) {
-      const std::optional<Value> head = at_step(value, path.substr(0, dot));
-      if (!head) continue;
-      if (std::optional<Value> found = at(*head, path.substr(dot + 1))) return found;
-    }
-    return std::nullopt;
-  }
-
- private:
-  std::set<std::pair<const void*, std::size_t>> tried_;  ///< parts, and how much of the path was left there
-};
 
 /// Says what keys the content has, for the error of a wrong one.
 std::string contents(const Value& value) {
@@ -254,7 +205,7 @@ std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState&
 }  // namespace archive
 
 Archive Archive::part(std::string_view key) const {
-  const std::optional<Value> found = PathSearch().at(structure(), key);
+  const std::optional<Value> found = value::part_at(structure(), key);
   if (!found) throw_no_key(*state_, key);
   return Archive(archive::narrowed(*state_, *found, std::string(key) + "."));
 }
@@ -266,7 +217,7 @@ Archive Archive::part(const Value& key) const {
   }
   const bool is_text = key.is(Kind::kString);
   const std::string text = is_text ? key.as_string() : std::to_string(key.as_int());
-  const std::optional<Value> found = is_text ? structure().find(text) : at_integer(structure(), key.as_int());
+  const std::optional<Value> found = is_text ? structure().find(text) : value::part_at(structure(), key.as_int());
   if (!found) throw_no_key(*state_, text);
   return Archive(archive::narrowed(*state_, *found, text + "."));
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/module_dtype.h"
 #include "core/stopwatch.h"
 #include "core/view.h"
 #include "ops/kernels.h"
@@ -280,19 +281,13 @@ class ConvertedLoad {
 }  // namespace
 
 bool is_converted(const DType& stored, const LoadOptions& options) {
-  return options.dtype && (stored.is_floating() || stored.is_complex()) && stored.is_numeric() &&
-         stored != *options.dtype;
+  return options.dtype && core::follows_dtype(stored) && stored != *options.dtype;
 }
 
 void require_convertible(const LoadOptions& options) {
   if (!options.dtype) return;
   const DType& dtype = *options.dtype;
-  if (!dtype.is_numeric() || !(dtype.is_floating() || dtype.is_complex())) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("found {} as the type of a load, which converts floating-point and complex tensors and no "
-                             "others; give a type of these, and convert others with Tensor::to",
-                             dtype.name()));
-  }
+  core::require_module_dtype(dtype, "of a load", "and convert others with Tensor::to");
   if (options.mmap.value_or(false)) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("a mapped file has the types it was written with, and not {}: leave out one of mmap and "

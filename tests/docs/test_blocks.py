@@ -25,7 +25,7 @@ IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 
 HOW_TO = tuple(f"docs/howto/{page.name}" for page in sorted((ROOT / "docs/howto").glob("*.md")))
 PAGES = ("README.md", "docs/guide.md", "docs/from-cpp.md", "docs/coming-from-pytorch.md", "docs/start.md", *HOW_TO)
-FRAMEWORKS = {"accelerate", "datasets", "pytorch_lightning", "transformers"}
+FRAMEWORKS = {"accelerate", "datasets", "monai", "pytorch_lightning", "transformers"}
 ENGINES = {"ray", "grain", "dask"}
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -11,6 +11,7 @@
 #include "core/shared_walk.h"
 #include "core/text.h"
 #include "penstock/error.h"
+#include "value/part.h"
 
 namespace penstock::data {
 
@@ -78,6 +79,18 @@ std::optional<LeafKind> leaf_kind(Value::Kind kind) {
 
 using TensorOf = std::function<TensorLayout(const Value&)>;
 
+/// A key of the sample, and what it leads to: as Archive::part says it, or an integer in brackets.
+std::pair<Value, Value> selected(const Value& content, const std::string& key) {
+  const bool in_brackets = key.size() > 2 && key.starts_with('[') && key.ends_with(']') && !content.find(key);
+  const auto number = in_brackets ? value::integer_in(std::string_view(key).substr(1, key.size() - 2)) : std::nullopt;
+  const std::optional<Value> part = number ? value::part_at(content, *number) : value::part_at(content, key);
+  if (part) return {number ? Value::integer(*number) : Value::string(key), *part};
+  if (content.is(Value::Kind::kDict)) return {Value::string(key), content[key]};  // which says what there is
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("keys were given, but the file holds {} instead of a dict; leave keys out",
+                           content.is(Value::Kind::kTensor) ? "a tensor" : content.to_string()));
+}
+
 /// Walks a sample's content once.
 class Walker {
  public:
@@ -111,16 +124,12 @@ class Walker {
 
   /// The dict of the selected keys.
   Node select(const Value& content, std::span<const std::string> keys) {
-    if (!content.is(Value::Kind::kDict)) {
-      throw Error(ErrorCode::kDTypeMismatch,
-                  core::format("keys were given, but the file holds {} instead of a dict; leave "
-                               "keys out",
-                               content.is(Value::Kind::kTensor) ? "a tensor" : content.to_string()));
-    }
     Node node{.kind = Node::Kind::kDict};
     for (const std::string& key : keys) {
-      node.keys.push_back(Value::string(key));
-      node.children.push_back(walk(content[key], core::format("[{}]", core::quoted(key)), key, 1));
+      const auto [name, part] = selected(content, key);
+      const std::string text = name.is(Value::Kind::kString) ? key : name.to_string();
+      node.children.push_back(walk(part, core::format("[{}]", core::quoted(key)), text, 1));
+      node.keys.push_back(name);
     }
     return node;
   }

@@ -5,11 +5,14 @@
 #include "data/transform/transformed.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/module_dtype.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
@@ -65,10 +68,19 @@ struct Seen final : data::Scratch::State {
   }
 };
 
+/// Which tensors of a sample are meant.
+enum class Meant : std::uint8_t {
+  kNamed,  ///< those that the keys name, all of which are there; without keys all, of which there is one
+  kTyped,  ///< those that an option `dtype=` means, and those that the keys name
+};
+
 class Transformed final : public detail::DatasetImpl {
  public:
-  Transformed(Dataset below, Op op, std::vector<std::string> keys)
-      : below_(std::move(below)), op_(data::behind(std::move(op), below_.impl().draws())), keys_(std::move(keys)) {}
+  Transformed(Dataset below, Op op, std::vector<std::string> keys, Meant meant)
+      : below_(std::move(below)),
+        op_(data::behind(std::move(op), below_.impl().draws())),
+        keys_(std::move(keys)),
+        meant_(meant) {}
 
   std::int64_t size() const noexcept override { return below_.size(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
@@ -116,9 +128,9 @@ class Transformed final : public detail::DatasetImpl {
     Converted out{.from = layout.shared_from_this(), .kinds = {}, .to = {}, .conversions = {}};
     out.conversions.resize(layout.tensors.size());
     auto to = std::make_shared<Layout>(layout);
-    require_keys(layout);
+    if (meant_ == Meant::kNamed) require_keys(layout);
     for (const data::Leaf& leaf : layout.structure->leaves) {
-      if (!is_meant(leaf)) continue;
+      if (!is_meant(leaf, layout)) continue;
       require_tensor(leaf);
       const Kind kind(sample.sources[leaf.number]);
       out.conversions[leaf.number] = conversion_of(layout.tensors[leaf.number], kind, leaf);
@@ -129,9 +141,15 @@ class Transformed final : public detail::DatasetImpl {
     return out;
   }
 
-  bool is_meant(const data::Leaf& leaf) const {
-    if (keys_.empty()) return leaf.kind == data::LeafKind::kTensor;
-    return std::find(keys_.begin(), keys_.end(), leaf.key) != keys_.end();
+  bool is_named(const data::Leaf& leaf) const { return std::find(keys_.begin(), keys_.end(), leaf.key) != keys_.end(); }
+
+  bool is_meant(const data::Leaf& leaf, const Layout& layout) const {
+    const bool is_tensor = leaf.kind == data::LeafKind::kTensor;
+    if (meant_ == Meant::kNamed) return keys_.empty() ? is_tensor : is_named(leaf);
+    if (!is_tensor) return false;
+    const DType& stored = layout.tensors[leaf.number].dtype;
+    const DType& wanted = std::get<data::CastOp>(op_).dtype;
+    return is_named(leaf) ? stored.is_numeric() : core::follows_dtype(stored) && core::follows_dtype(wanted);
   }
 
   static void require_tensor(const data::Leaf& leaf) {
@@ -157,7 +175,8 @@ class Transformed final : public detail::DatasetImpl {
   void require_keys(const Layout& layout) const {
     const auto& leaves = layout.structure->leaves;
     if (keys_.empty()) {
-      if (std::any_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return is_meant(leaf); })) return;
+      if (std::any_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return is_meant(leaf, layout); }))
+        return;
       throw Error(ErrorCode::kInvalidArgument, "the sample has no tensor that could be transformed");
     }
     for (const std::string& key : keys_) {
@@ -183,13 +202,22 @@ class Transformed final : public detail::DatasetImpl {
   Dataset below_;
   Op op_;
   std::vector<std::string> keys_;
+  Meant meant_;
 };
 
 }  // namespace
 
 Dataset data::transformed(const Dataset& below, Op op, const std::vector<std::string>& keys) {
   require_samples(below, "a transform");
-  return Dataset(std::make_shared<Transformed>(below, std::move(op), keys));
+  return Dataset(std::make_shared<Transformed>(below, std::move(op), keys, Meant::kNamed));
+}
+
+Dataset data::typed(const Dataset& below, const DType& dtype, bool strict, const std::vector<std::string>& named) {
+  if (named.empty()) {
+    core::require_module_dtype(dtype, "of samples", "and convert others with cast(), or name their keys to files()");
+  }
+  require_samples(below, "dtype=");
+  return Dataset(std::make_shared<Transformed>(below, CastOp{dtype, strict}, named, Meant::kTyped));
 }
 
 }  // namespace penstock

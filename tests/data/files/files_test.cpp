@@ -111,6 +111,27 @@ TEST(Files, SelectKeysInTheirOrder) {
   EXPECT_THAT(no_dict->message(), HasSubstr("the file holds a tensor"));
 }
 
+TEST(Files, KeysAreThoseOfAPart) {
+  TemporaryFolder folder;
+  const auto at = [](std::int64_t number) { return Value::tensor(Tensor::of<std::int64_t>({number})); };
+  save(Value::dict({{Value::string("a.b"), at(1)},
+                    {Value::string("a"), Value::dict({{"b", at(2)}, {"c", Value::list({at(3), at(4)})}})},
+                    {Value::integer(0), at(5)},
+                    {Value::string("0"), at(6)},
+                    {Value::integer(7), at(8)}}),
+       folder / "x.pt");
+  const std::vector<std::string> keys = {"a.b", "a.c.1", "[0]", "0", "7"};
+  const Value sample = files(folder.path().string(), {.keys = keys}).get(0);
+  const std::vector<std::int64_t> expected = {1, 4, 5, 6, 8};
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(sample.item(i).second.as_tensor().item<std::int64_t>(), expected[i]) << keys[i];
+  }
+  EXPECT_EQ(sample.item(0).first.as_string(), "a.b");
+  EXPECT_EQ(sample.item(2).first.as_int(), 0);
+  EXPECT_EQ(sample.item(3).first.as_string(), "0");
+  EXPECT_EQ(test::code_of([&] { files(folder.path().string(), {.keys = {"a.x"}}).get(0); }), ErrorCode::kKeyNotFound);
+}
+
 TEST(Files, KeysPassOverWhatCannotBeASample) {
   TemporaryFolder folder;
   save(Value::dict({{"x", Value::tensor(Tensor::zeros(Shape{2}))}, {"kind", Value::dtype(DType::float32)}}),

@@ -1,5 +1,7 @@
 """The program's own functions in the pipeline: datasets, maps, filters and collation in Python."""
 
+import collections
+import collections.abc
 import copy
 import gc
 import pickle
@@ -356,3 +358,62 @@ def test_raw_files_are_their_bytes(tmp_path):
     (batch,) = penstock.DataLoader(decoded, 1)
     assert batch.tolist() == [1]
     assert pickle.loads(pickle.dumps(raw))[0].tolist() == raw[0].tolist()
+
+
+class OnDemand:
+    """A dataset of another library: it says what was asked of it."""
+
+    def __init__(self, count):
+        self.count, self.asked = count, []
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        self.asked.append(index)
+        return {"n": index}
+
+
+def test_another_librarys_dataset_is_asked_when_a_sample_is_wanted():
+    given = OnDemand(1000)
+    dataset = penstock.dataset(given)
+    assert len(dataset) == 1000
+    assert given.asked == []
+    assert dataset[7]["n"] == 7
+    assert given.asked == [7]
+    copied = pickle.loads(pickle.dumps(dataset))
+    assert next(iter(penstock.DataLoader(copied, 2, num_workers=1)))["n"].tolist() == [0, 1]
+    assert penstock.dataset(dataset) is dataset
+    with pytest.raises(TypeError, match="stream"):
+        penstock.dataset(penstock.stream([1, 2]))
+
+
+def test_containers_of_python_are_samples_at_once():
+    for given in (collections.deque([1, 2, 3]), range(1, 4), (1, 2, 3), np.array([1, 2, 3]), iter([1, 2, 3])):
+        dataset = penstock.dataset(given)
+        assert [int(dataset[i]) for i in range(3)] == [1, 2, 3]
+
+
+class Column(collections.abc.Sequence):
+    """A column that reads when it is asked, as those of Hugging Face's datasets."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+
+@pytest.mark.parametrize("items", [[3, 1, 2], ["a", "b"], [[1.0, 2.0], [3.0, 4.0]], np.arange(6).reshape(3, 2)])
+def test_a_column_is_rows(items):
+    rows, expected = (penstock.rows(given) for given in (Column(items), items))
+    assert len(rows) == len(expected)
+    for one, other in zip(rows, expected, strict=True):
+        assert np.array_equal(one, other)
+    assert len(pickle.loads(pickle.dumps(rows))) == len(items)
+    assert penstock.rows(range(4))[3].item() == 3

@@ -247,18 +247,32 @@ def test_several_threads_and_forks_read_batches(folder):
         assert [[s["y"] for s in got] for got in pool.map(files.__getitems__, batches[:6])] == batches[:6]
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.float64, torch.bool])
-def test_a_dtype_gives_what_torchs_to_gives(tmp_path, dtype):
-    arrays = [torch.tensor([0.0, 1.5, -2.75, 250.99]), torch.tensor([3, 0, -7, 40]), torch.tensor([True, False] * 2)]
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.complex64])
+def test_a_dtype_gives_what_module_to_gives(tmp_path, dtype):
+    arrays = [torch.tensor([0.0, 1.5, -2.75, 250.99]), torch.tensor([3, 257, -7, 40]), torch.tensor([True, False] * 2)]
+    arrays.append(torch.tensor([1.0, 2.0 + 1j, 3.0, 4.0]))
     for i, array in enumerate(arrays):
         torch.save(array, tmp_path / f"{i}.pt")
-    (batch,) = pt.DataLoader(pt.Files(tmp_path, dtype=dtype), 3)
-    same(batch.clone(), torch.stack([array.to(dtype) for array in arrays]))
-    same(pt.Rows(arrays[0].reshape(2, 2), dtype=dtype)[1].clone(), arrays[0].to(dtype)[2:].clone())
+    module = torch.nn.Module()
+    for i, array in enumerate(arrays):
+        module.register_buffer(f"b{i}", array)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = list(module.to(dtype).buffers())
+    for dataset, more in ((pt.Files(tmp_path, dtype=dtype), {}), (pt.Files(tmp_path), {"dtype": dtype})):
+        for workers in (0, 2):
+            for batch, buffer in zip(pt.DataLoader(dataset, 1, num_workers=workers, **more), expected, strict=True):
+                same(batch[0].clone(), buffer)
+    for i, array in enumerate(arrays):
+        same(pt.Rows(array.reshape(2, 2), dtype=dtype)[1].clone(), expected[i][2:].clone())
+    for path in sorted(tmp_path.iterdir())[3:]:
+        path.unlink()
     (batch,) = pt.DataLoader(pt.Files(tmp_path, dtype="promote"), 3)
     assert batch.dtype == torch.float32
     with pytest.raises(penstock.InvalidArgumentError, match="sample 1"):
-        list(pt.DataLoader(pt.Rows(torch.tensor([1, 300]), dtype=torch.uint8, strict=True), 2))
+        list(pt.DataLoader(pt.Rows(torch.tensor([1, 1e5]), dtype=torch.float16, strict=True), 2))
+    with pytest.raises(penstock.InvalidArgumentError, match="floating-point and complex"):
+        pt.Rows(torch.tensor([1, 300]), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize("kind", [list, np.array, torch.tensor], ids=["list", "numpy", "torch"])
@@ -269,3 +283,62 @@ def test_a_mask_chooses_rows_as_of_a_tensor_dataset(kind):
         same(rows[kind(mask)].clone(), peer[kind(mask)][0].clone())
     with pytest.raises(IndexError):
         rows[kind([True, False])]
+
+
+NESTED = {
+    "x": torch.ones(2), "a.b": torch.arange(3), "a": {"b": torch.zeros(1), "c": [torch.ones(1), {"d": 7}]},
+    0: torch.full((2,), 5.0), "0": torch.full((2,), 6.0), 3: "three",
+}  # fmt: skip
+SOUGHT = ["x", "a.b", "a.c.0", "a.c.1.d", 0, "0", 3, "3"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("key", [*SOUGHT, SOUGHT], ids=str)
+def test_keys_are_those_of_load(tmp_path, key, native):
+    content = NESTED if native else {**NESTED, "set": {1}}  # which has no native form
+    for i in range(3):
+        torch.save(content, tmp_path / f"{i}.pt")
+    files = pt.Files(tmp_path, key)
+    wanted = key if isinstance(key, list) else [key]
+    expected = {one: pt.load(tmp_path / "0.pt", key=one) for one in wanted}
+    same(files[0], expected)
+    assert list(files[0]) == wanted
+    same(pickle.loads(pickle.dumps(files))[2], expected)
+    for workers in (0, 2):
+        batch = next(iter(pt.DataLoader(files, 3, num_workers=workers)))
+        assert list(batch) == wanted
+    with pytest.raises(KeyError, match=r"a\.x"):
+        pt.Files(tmp_path, ["a.x"])[0]
+
+
+def test_keys_that_are_integers_are_cast_by_name(tmp_path):
+    torch.save([torch.arange(3), torch.ones(2)], tmp_path / "0.pt")
+    sample = pt.Files(tmp_path, [0, 1], dtype=torch.float64)[0]
+    assert [sample[i].dtype for i in (0, 1)] == [torch.float64] * 2
+
+
+UNPICKLED = [
+    name
+    for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "bfloat16", "float32")
+    if hasattr(torch, name)
+]
+
+
+@pytest.mark.parametrize("name", UNPICKLED)
+def test_rows_of_every_type_pickle(name):
+    dtype = getattr(torch, name)
+    bits = torch.arange(48, dtype=torch.uint8).reshape(6, 8)
+    for tensor in (bits.view(dtype), bits.view(dtype)[::2]):
+        back = pickle.loads(pickle.dumps(pt.Rows(tensor)))
+        assert back[1].dtype == dtype
+        assert torch.equal(back[1].view(torch.uint8), tensor[1].contiguous().view(torch.uint8))
+        for dataset in (penstock.rows(tensor), penstock.rows([tensor, tensor])):
+            back = pickle.loads(pickle.dumps(dataset))
+            assert back[1].dtype == name
+            assert back[1].view_bytes().tolist() == dataset[1].view_bytes().tolist()
+
+
+def test_rows_go_to_spawned_workers():
+    tensor = torch.arange(12, dtype=torch.int16).view(torch.uint16).reshape(6, 2)
+    loader = td.DataLoader(pt.Rows(tensor), batch_size=3, num_workers=1, multiprocessing_context="spawn")
+    assert torch.cat([batch.view(torch.int16) for batch in loader]).equal(tensor.view(torch.int16))

@@ -65,11 +65,11 @@ def test_datasets_of_torch_have_the_native_transforms(tmp_path, steps, expected)
 
 
 def test_a_loaders_dtype_is_that_of_its_batches():
-    images = torch.tensor([[1, 300], [2, 3]])
+    images = torch.tensor([[1, 1e5], [2, 3]])
     (batch,) = pt.DataLoader(pt.Rows(images), batch_size=2, dtype=torch.float16)
     assert torch.equal(batch, images.half())
-    with pytest.raises(ValueError, match="300"):
-        list(pt.DataLoader(pt.Rows(images), batch_size=2, dtype=torch.uint8, strict=True))
+    with pytest.raises(ValueError, match="100000"):
+        list(pt.DataLoader(pt.Rows(images), batch_size=2, dtype=torch.float16, strict=True))
     with pytest.raises(ValueError, match="strict"):
         pt.DataLoader(pt.Rows(images), strict=True)
     with pytest.raises(TypeError, match="dtype="):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import operator
 import os
@@ -46,7 +47,7 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         The penstock.Dataset, which is also the attribute of that name.
     """
 
-    _keys: list[str] | None = None
+    _keys: list[str | int] | None = None
     _promises: Promises | None = None
     # Whether samples hold tensors alone, and have been alike so far; None: not looked at yet.
     _alike: bool | None = None
@@ -128,10 +129,10 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         made._keys = None
         return made
 
-    def _loaded(self, path: str, keys: list[str]) -> Any:
+    def _loaded(self, path: str, keys: list[str | int]) -> Any:
         """The content of the file, with what a native sample has no form for: sparse and quantized tensors, sets."""
         content = self._content(path)
-        return {key: content[key] for key in keys} if keys else content
+        return {key: _part_at(content, key) for key in keys} if keys else content
 
     def _content(self, path: str) -> Any:
         return load(path)
@@ -202,8 +203,9 @@ class Rows(Dataset[_Sample]):
         Whether files are mapped, or each row read when it is wanted. None maps a file where it fits
         into memory.
     dtype
-        The type that tensors get, by the rules of Tensor.to; "promote" takes the one that the types of
-        all samples promote to, which it finds in headers.
+        The type that tensors of floating-point and complex numbers get, as by `Module.to(dtype)`.
+        Integers and bools stay; `cast` converts these. "promote" takes the type that the types of all
+        samples promote to, which it finds in headers.
     strict
         Raise where a value does not fit into the type.
     """
@@ -259,7 +261,8 @@ class Files(ClassFolders, Dataset[_Sample]):
         A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or glob
         is by name.
     keys
-        Take only these keys of each file's dict.
+        Take only these keys of each file's dict, as a dict. A key is a name, several names with dots between
+        them ("model.w", where a name that has dots itself is found first), or an integer.
     index
         Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
         time list only folders that changed.
@@ -267,7 +270,8 @@ class Files(ClassFolders, Dataset[_Sample]):
         Leave these folders and files out of what is listed: a name or glob at any depth ("lost+found",
         "tmp*"), or the end of a path ("old/raw"). One, or several.
     dtype
-        The type that tensors get, by the rules of Tensor.to; "promote" takes the one that the types of
+        The type that tensors of floating-point and complex numbers get, as by `Module.to(dtype)`.
+        Integers and bools stay, unless `keys` names them. "promote" takes the type that the types of
         all samples promote to, which it finds in headers.
     strict
         Raise where a value does not fit into the type.
@@ -283,7 +287,7 @@ class Files(ClassFolders, Dataset[_Sample]):
     def __init__(
         self,
         pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        keys: str | Iterable[str] | None = None,
+        keys: str | int | Iterable[str | int] | None = None,
         index: bool | str | os.PathLike[str] = False,
         exclude: str | Iterable[str] | None = None,
         *,
@@ -291,13 +295,7 @@ class Files(ClassFolders, Dataset[_Sample]):
         strict: bool = False,
         source: Callable[[str], Any] | None = None,
     ) -> None:
-        names = [keys] if isinstance(keys, str) else keys if keys is None else list(keys)
-        for key in names or ():
-            if not isinstance(key, str):
-                raise TypeError(
-                    f"keys are names; found {key!r}: leave them out and choose with "
-                    f".map(lambda sample: sample[{key!r}])"
-                )
+        names = [keys] if isinstance(keys, (str, int)) else keys if keys is None else list(keys)
         single = isinstance(pattern, (str, bytes, os.PathLike))
         pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
         super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict, source=source))
@@ -308,6 +306,21 @@ class Files(ClassFolders, Dataset[_Sample]):
 
     def _content(self, path: str) -> Any:
         return super()._content(path) if self._source is None else load_given(self._source(path), path)
+
+
+def _part_at(content: Any, key: str | int) -> Any:
+    """What `keys=` means by a key: itself, digits for an integer, or the longest first key with dots behind it that
+    leads to the end. KeyError."""
+    names = [key] if isinstance(key, int) else [key, *([int(key)] if key.lstrip("-").isdecimal() else [])]
+    for name in names:
+        with contextlib.suppress(LookupError, TypeError):
+            return content[name]
+    head = str(key)
+    while (dot := head.rfind(".")) > 0:
+        head = head[:dot]
+        with contextlib.suppress(LookupError, TypeError):
+            return _part_at(_part_at(content, head), str(key)[dot + 1 :])
+    raise KeyError(key)
 
 
 class Mapped(torch_data.Dataset[Any]):

@@ -134,8 +134,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         whether all ranks have the same dataset, seed and options. None is torch.distributed, where
         the ranks come from there; False compares nothing.
     dtype
-        The type that tensors of a Penstock dataset get, by the rules of Tensor.to, on the way into the
-        batch; "promote" takes the one that the types of all samples promote to.
+        The type that floating-point and complex tensors of a Penstock dataset get on the way into the
+        batch, as by `Module.to(dtype)`: integers and bools stay. "promote" takes the type that the
+        types of all samples promote to.
     strict
         Raise where a value does not fit into the type.
     """
@@ -460,8 +461,7 @@ def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:
     if dtype is None:
         raise ValueError("found strict=True without a dtype, expected it beside one")
     if isinstance(dataset, Stream):
-        native = dataset.native.cast(dtype, strict)
-        return Stream(native, ranks=dataset.ranks, seed=dataset.seed)
+        return Stream(_typed(dataset.native, dtype, strict), ranks=dataset.ranks, seed=dataset.seed)
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"dtype= is for datasets of Penstock's; the samples of {type(dataset).__name__} are made by Python, where "
