@@ -372,21 +372,23 @@ def checkpoint(tmp_path) -> Path:
     return Path(shutil.copytree(ROOT / "tests" / "format" / "data" / "dcp_2x2", tmp_path / "ck"))
 
 
-def payload_of(path: Path, name: bytes = b"data/0") -> int:
-    """Where the last stream of that file has its first elements."""
+def damage_payloads(path: Path) -> None:
+    """Flips a byte in the elements of each stream of that file."""
     content = path.read_bytes()
-    begin = content.rindex(b"PK\x03\x04", 0, content.rindex(name, 0, content.rindex(b"PK\x01\x02")))
-    lengths = struct.unpack("<HH", content[begin + 26 : begin + 30])
-    return begin + 30 + sum(lengths)
+    for record in re.finditer(rb"PK\x03\x04.{26}archive/data/0", content, re.DOTALL):
+        begin = record.start()
+        flip(path, begin + 30 + sum(struct.unpack("<HH", content[begin + 26 : begin + 30])) + 5)
 
 
-@pytest.mark.parametrize("args", [["stats"], ["hash", "--content"], ["hash"], ["show"], ["report", "-o", "page.html"]])
+@pytest.mark.parametrize(
+    "args", [["stats"], ["hash", "--content"], ["hash"], ["show", "p"], ["report", "-o", "page.html"]]
+)
 def test_damage_in_a_chunk_is_noticed_by_all_that_read_it(checkpoint, tmp_path, args):
     command = [PROGRAM, args[0], str(checkpoint), *args[1:]]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120).returncode == 0
     (tmp_path / "page.html").unlink(missing_ok=True)
     shutil.copytree(checkpoint, tmp_path / "sound")
-    flip(checkpoint / "__3_0.distcp", payload_of(checkpoint / "__3_0.distcp") + 5)
+    damage_payloads(checkpoint / "__3_0.distcp")
     assert "__3_0.distcp" in verify(checkpoint, code=1).stdout
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode != 0

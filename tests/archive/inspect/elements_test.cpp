@@ -28,18 +28,16 @@ void write_damaged(const test::TemporaryFolder& folder, bool by_rows) {
 }
 
 /// Reads all pieces, as statistics, hashes, comparisons and pictures do.
-std::optional<ErrorCode> code_of_reading(const Archive& archive, ElementOrder order, std::int64_t piece) {
-  return test::code_of([&] {
-    const ElementFiles files(archive);
-    const Elements elements(files, 0, order);
-    elements.prepare();
-    Elements::Scratch scratch;
-    Elements::Cursor cursor(elements, scratch);
-    for (std::int64_t at = 0; at < elements.count(); at += piece) {
-      cursor.read(at, std::min(piece, elements.count() - at));
-    }
-    elements.finish();
-  });
+void read_all(const Archive& archive, ElementOrder order, std::int64_t piece) {
+  const ElementFiles files(archive);
+  const Elements elements(files, 0, order);
+  elements.prepare();
+  Elements::Scratch scratch;
+  Elements::Cursor cursor(elements, scratch);
+  for (std::int64_t at = 0; at < elements.count(); at += piece) {
+    cursor.read(at, std::min(piece, elements.count() - at));
+  }
+  elements.finish();
 }
 
 TEST(Elements, DamageInAChunkOfACheckpointIsNoticed) {
@@ -48,8 +46,9 @@ TEST(Elements, DamageInAChunkOfACheckpointIsNoticed) {
     write_damaged(folder, by_rows);
     for (const ElementOrder order : {ElementOrder::kC, ElementOrder::kStored}) {
       for (const std::int64_t piece : {1000, 120'000}) {
-        EXPECT_EQ(code_of_reading(open(folder.path()), order, piece), ErrorCode::kChecksum) << by_rows << piece;
-        EXPECT_EQ(code_of_reading(open(folder.path(), {.verify = false}), order, piece), std::nullopt);
+        EXPECT_EQ(test::code_of([&] { read_all(open(folder.path()), order, piece); }), ErrorCode::kChecksum)
+            << by_rows << piece;
+        EXPECT_NO_THROW(read_all(open(folder.path(), {.verify = false}), order, piece));
       }
     }
   }
