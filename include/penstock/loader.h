@@ -69,9 +69,11 @@ struct Batch {
 };
 
 /// What a loader does about a sample that cannot be read, or whose function of `map` throws. It tries such a sample
-/// once in its life, and DataLoader::set_aside lists it from then on. What is wrong with a whole batch (samples that do
-/// not go together, a function of batches that throws) or with the process (no memory left, the loader stopped) is
-/// thrown with any of them.
+/// once in its life, and DataLoader::set_aside lists it from then on; the samples beside it are not read again for that.
+/// What is wrong with a whole batch (samples that do not go together, a function of batches that throws), with the
+/// process (no memory left, the loader stopped) or with the store (expired keys, a server that does not answer) is
+/// thrown with any of them. So is the error of more than a hundred samples one after another, which is taken for an
+/// outage: these are not set aside.
 enum class OnError : std::uint8_t {
   kRaise,    ///< `next` throws; the call after it goes on with the next batch
   kSkip,     ///< the batch has one sample less; a batch without any is left out
@@ -145,6 +147,14 @@ struct LoaderPosition {
   std::string order = {};
   /// For a SampleStream: how many samples its sources had been asked for by then. `samples` and `batches` are 0 then.
   std::int64_t read = 0;
+  /// Of `read` the last ones, which come with later batches: an error of the source came between.
+  std::int64_t held = 0;
+  /// What the samples are, by the names of some: a loader refuses the position of another dataset of equal size. Folders
+  /// above the last one are left out, so that a dataset may be moved. Empty where nobody told, which fits any.
+  std::string dataset = {};
+  /// A checksum of the indices of the batches that were taken, and the rank that took them, where a sampler of the
+  /// program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody told.
+  std::string indices = {};
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.
@@ -252,8 +262,10 @@ class DataLoader {
   std::int64_t size() const;
 
   /// The next batch, or nothing at the end of the epoch; the call after that begins the next epoch. An error belongs to
-  /// one batch: its message names sample and file, and the next call goes on with the batch after it. kInvalidArgument
-  /// at the end of an epoch of which OnError left out every batch. kTimeout after options.timeout; kCancelled when
+  /// one batch: its message names sample and file, and the next call goes on with the batch after it; samples of a
+  /// stream that were read before its source threw come with that one. kInvalidArgument once, and then the end, where
+  /// OnError left out every batch of the epoch. kChanged where a sampler of the program's own gives other indices than
+  /// those that were taken before the position that `seek` set. kTimeout after options.timeout; kCancelled when
   /// stopped from another thread.
   std::optional<Batch> next();
   /// As next, but waits at most `seconds`. kInvalidArgument unless seconds >= 0.

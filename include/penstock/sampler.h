@@ -91,7 +91,7 @@ class Sampler {
 
   /// What SamplerInterface says of each.
   std::int64_t size() const noexcept { return impl_->size(); }
-  Order order(std::uint64_t seed, std::uint64_t epoch) const { return impl_->order(seed, epoch); }
+  Order order(std::uint64_t seed, std::uint64_t epoch) const;
   std::int64_t replicas() const noexcept { return impl_->replicas(); }
   std::string_view kind() const noexcept { return impl_->kind(); }
 
@@ -154,7 +154,7 @@ class BatchSampler {
   ~BatchSampler() = default;
 
   /// What BatchSamplerInterface says of each.
-  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const { return impl_->batches(seed, epoch); }
+  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const;
   std::int64_t size() const noexcept { return impl_->size(); }
   std::int64_t replicas() const noexcept { return impl_->replicas(); }
   std::string_view kind() const noexcept { return impl_->kind(); }

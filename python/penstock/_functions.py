@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["generator", "located", "named"]
+__all__ = [
+    "drawn_since",
+    "generator",
+    "located",
+    "named",
+    "not_an_end",
+    "random_states",
+    "shared_generators",
+]
 
 
 def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
@@ -23,6 +33,35 @@ def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
     return Generator(Philox(key=array([seed, epoch], dtype="uint64"), counter=counter))
 
 
+def random_states() -> dict[str, Any]:
+    """The states of the generators that all threads share, of the modules that the program has imported."""
+    out: dict[str, Any] = {}
+    modules = sys.modules
+    if "random" in modules:
+        out["random"] = modules["random"].getstate()
+    if "numpy.random" in modules:
+        state = modules["numpy.random"].get_state()
+        out["numpy.random"] = state[1].tobytes(), *state[2:]
+    if hasattr(modules.get("torch"), "get_rng_state"):  # else it is being imported
+        out["torch"] = modules["torch"].get_rng_state().numpy().tobytes()
+    return out
+
+
+def drawn_since(states: dict[str, Any]) -> list[str]:
+    """Whose generators have drawn since `random_states` gave that."""
+    now = random_states()
+    return [name for name, state in states.items() if now[name] != state]
+
+
+def shared_generators(drawn: list[str], other: str = "") -> str:
+    """What a warning says of functions that draw from them in worker threads."""
+    return (
+        f"a function of the dataset draws from {' and '.join(drawn)}, whose generator all worker threads share, so "
+        "that batches differ from run to run whatever the seed is; draw from the generator that map(..., seeded=True) "
+        f"gives it, or use num_workers=0{f', or {other}' if other else ''}"
+    )
+
+
 def located(error: BaseException, message: str, text: str, path: str | None) -> BaseException:
     """What a function of the program raised, with the sample in its text. `message` is Penstock's, which ends with
     `text`, that of the exception."""
@@ -34,19 +73,33 @@ def located(error: BaseException, message: str, text: str, path: str | None) -> 
     if path is not None and path not in where:
         where = f"{where} ({path})" if where else path
     if not where:
-        return error
+        return not_an_end(error)
     out = named(error, where)
     if out is not error:
         out.__cause__ = error
     return out
 
 
+def not_an_end(error: Exception, where: str = "") -> Exception:
+    """StopIteration of a user's function as a RuntimeError, as PEP 479 has it for generators: it would end whoever
+    asks for samples. Other errors as they are.
+    """
+    if not isinstance(error, StopIteration):
+        return error
+    text = f"a function raised StopIteration: {error}".removesuffix(": ")
+    out = RuntimeError(f"{text} (at {where})" if where else text)
+    out.__cause__ = error
+    return out
+
+
 def named(error: Exception, where: str) -> Exception:
-    """The error of a user's function, of its own type, with the sample in its text.
+    """The error of a user's function, of its own type, with the sample in its text. StopIteration is not an end.
 
     An error whose type takes more than a text stays as it is and gets a note (Python 3.10 has no
     notes).
     """
+    if isinstance(error, StopIteration):
+        return not_an_end(error, where)
     text = f"{error} (at {where})"
     try:
         # Errors of the system say more than a text.

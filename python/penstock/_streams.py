@@ -140,6 +140,20 @@ def _called(function: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Samp
     return function(*args, **named)  # type: ignore[no-any-return]
 
 
+class _Walk:
+    """The samples of a stream, which it keeps. It goes on behind an error, as a generator would not."""
+
+    def __init__(self, stream: SampleStream) -> None:
+        self._stream = stream
+        self._walk = _StreamWalk(stream._native)
+
+    def __iter__(self) -> _Walk:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._walk)
+
+
 class SampleStream(Transforms):
     """Samples without a length: what `stream` makes, and what its methods make of that.
 
@@ -166,7 +180,7 @@ class SampleStream(Transforms):
         return self._with(getattr(self._samples, name)(*args), name, *args)
 
     def __iter__(self) -> Iterator[Any]:
-        yield from _StreamWalk(self._native)
+        return _Walk(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _called, self._made_by

@@ -1,6 +1,7 @@
 #include "arrays.h"
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "convert.h"
@@ -142,6 +143,16 @@ const char* buffer_refusal(const Tensor& tensor, int flags) noexcept {
 
 }  // namespace
 
+std::unique_ptr<BufferSizes> buffer_sizes(const Tensor& tensor) {
+  auto sizes = std::make_unique<BufferSizes>();
+  const auto itemsize = static_cast<Py_ssize_t>(tensor.dtype().itemsize());
+  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) {
+    sizes->shape.push_back(tensor.shape()[dim]);
+    sizes->strides.push_back(tensor.strides()[dim] * itemsize);
+  }
+  return sizes;
+}
+
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   static char nothing = 0;
   const Tensor& tensor = *nb::inst_ptr<Tensor>(self);
@@ -150,12 +161,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
     PyErr_SetString(PyExc_BufferError, refusal);
     return -1;
   }
-  auto sizes = std::make_unique<BufferSizes>();
-  const auto itemsize = static_cast<Py_ssize_t>(tensor.dtype().itemsize());
-  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) {
-    sizes->shape.push_back(tensor.shape()[dim]);
-    sizes->strides.push_back(tensor.strides()[dim] * itemsize);
+  std::unique_ptr<BufferSizes> sizes;
+  try {
+    sizes = buffer_sizes(tensor);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return -1;
   }
+  const auto itemsize = static_cast<Py_ssize_t>(tensor.dtype().itemsize());
   view->buf = tensor.nbytes() == 0 ? &nothing : static_cast<void*>(tensor.data());
   view->len = static_cast<Py_ssize_t>(tensor.nbytes());
   view->readonly = tensor.read_only() ? 1 : 0;

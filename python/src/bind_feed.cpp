@@ -1,15 +1,18 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
 #include <new>
 #include <utility>
+#include <vector>
 
 #include "bindings.h"
 #include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/loader/batch_feed.h"
+#include "data/loader/dataset_name.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "loader.h"
@@ -41,6 +44,9 @@ class PyFeed {
   bool ready() const { return usable()->ready() || kept_; }
   LoaderStats stats() const { return usable()->stats(); }
   std::uint64_t given() const noexcept { return given_; }
+  const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
+  std::vector<SetAside> set_aside() const { return usable()->policy().listed(); }
+  void know(const std::vector<SetAside>& samples) const { usable()->policy().know(samples); }
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
@@ -89,6 +95,7 @@ class PyFeed {
   nb::object give(const Batch& taken) {
     nb::object batch = to_python(taken.value);
     ++given_;
+    indices_ = taken.indices;
     return batch;
   }
 
@@ -98,6 +105,7 @@ class PyFeed {
 
   std::optional<Batch> kept_;  ///< was ready when a signal handler raised
   std::uint64_t given_ = 0;
+  std::vector<std::int64_t> indices_;  ///< of the last batch that was given
   std::shared_ptr<BatchFeed> feed_;
   double timeout_;
   std::uint64_t forks_ = core::forks();
@@ -105,13 +113,24 @@ class PyFeed {
 
 void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
                std::size_t prefetch_factor, std::optional<std::uint64_t> memory_budget, double timeout,
-               nb::handle device, std::uint64_t seed) {
+               nb::handle device, std::uint64_t seed, nb::handle on_error) {
   LoaderOptions options{.num_workers = num_workers, .prefetch_factor = prefetch_factor, .timeout = timeout};
   options.collate = collate;
   options.device = device_from(device);
   options.seed = seed;
+  options.on_error = on_error_from(on_error);
   if (memory_budget) options.memory_budget = *memory_budget;
   new (self) PyFeed(dataset, options);
+}
+
+void know(const PyFeed& feed, const nb::list& samples) {
+  std::vector<SetAside> out;
+  for (const nb::handle sample : samples) {
+    out.push_back({.index = nb::cast<std::int64_t>(sample[0]),
+                   .what = name_from(nb::object(sample[1])),
+                   .why = name_from(nb::object(sample[2]))});
+  }
+  feed.know(out);
 }
 
 /// What a function of the program raised is the cause of an error of ours here: penstock.torch tells errors of batches
@@ -130,15 +149,27 @@ nb::object next_of(PyFeed& feed) {
 }  // namespace
 
 void bind_feed(nb::module_& module) {
+  module.def(
+      "_dataset_name", [](const Dataset& dataset) { return path_text(data::DatasetName(dataset).name()); },
+      nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
+      "By what positions tell a dataset from others of equal size.");
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
-           nb::arg("seed"),
+           nb::arg("seed"), nb::arg("on_error"),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
-                   "memory_budget: int | None, timeout: float, device: object, seed: int) -> None"))
+                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str) -> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
       .def_prop_ro("given", &PyFeed::given, nb::lock_self(), "How many batches `next` has returned.")
+      .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),
+                   "Of the batch that `next` gave last: what was read; empty where it was left out.")
+      .def_prop_ro(
+          "set_aside", [](const PyFeed& feed) { return listed(feed.set_aside()); }, nb::lock_self(),
+          nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"), "What `on_error` set aside.")
+      .def("know", know, nb::arg("samples"), nb::lock_self(),
+           nb::sig("def know(self, samples: list[tuple[int, str, str]]) -> None"),
+           "Sets samples aside, as another feed did.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
            nb::sig("def push(self, indices: Iterable[int]) -> None"))
       .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),

@@ -101,6 +101,8 @@ nb::object workers_of(const LoaderOptions& options) {
 constexpr std::array<std::pair<const char*, OnError>, 4> kOnError = {
     {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}}};
 
+}  // namespace
+
 OnError on_error_from(nb::handle given) {
   for (const auto& [name, on_error] : kOnError) {
     if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == name) return on_error;
@@ -108,6 +110,16 @@ OnError on_error_from(nb::handle given) {
   throw Error(ErrorCode::kInvalidArgument,
               core::format("found on_error={}, expected \"raise\", \"skip\", \"replace\" or \"mask\"", shown(given)));
 }
+
+nb::list listed(const std::vector<SetAside>& samples) {
+  nb::list out;
+  for (const SetAside& sample : samples) {
+    out.append(nb::make_tuple(sample.index, path_text(sample.what), path_text(sample.why)));
+  }
+  return out;
+}
+
+namespace {
 
 constexpr std::array<std::pair<const char*, Remainder>, 3> kRemainders = {
     {{"pad", Remainder::kPad}, {"drop", Remainder::kDrop}, {"exact", Remainder::kExact}}};
@@ -308,13 +320,7 @@ nb::tuple ranks_known(nb::handle known, const std::string& source) {
   return nb::make_tuple(found.rank, found.size, found.local_rank, found.local_size, found.source);
 }
 
-nb::list set_aside_of(PyLoader& loader) {
-  nb::list out;
-  for (const SetAside& sample : loader.set_aside()) {
-    out.append(nb::make_tuple(sample.index, path_text(sample.what), path_text(sample.why)));
-  }
-  return out;
-}
+nb::list set_aside_of(PyLoader& loader) { return listed(loader.set_aside()); }
 
 // --- garbage collection: a Python sampler may refer to its loader ---
 

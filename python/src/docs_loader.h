@@ -55,7 +55,8 @@ on_error
     What to do about a sample that cannot be read, or whose function raises: "raise" at its batch;
     "skip" it, so that its batch is smaller; "replace" it by the next good one; "mask" does that and
     makes each batch a pair of itself and which of its samples are those that were asked for.
-    `set_aside` lists them.
+    `set_aside` lists them. What comes from a store (expired keys, no answer) is raised, and so is
+    a run of more than 100 such samples, which is taken for an outage.
 dtype
     The type that tensors of floating-point and complex numbers get, as by torch's Module.to(dtype);
     integers and bools stay. "promote" takes the type that the types of all promote to.

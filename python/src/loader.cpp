@@ -39,7 +39,8 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
       parts_(std::move(parts)),
       raised_(std::move(raised)),
       forks_(core::forks()) {
-  if (is_stream(dataset_)) {
+  is_stream_ = is_stream(dataset_);
+  if (is_stream_) {
     loader_ =
         std::make_shared<DataLoader>(nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native"))), options_);
   } else {
@@ -113,7 +114,10 @@ void PyLoader::set_epoch(std::uint64_t epoch) {
 
 LoaderPosition PyLoader::position() {
   LoaderPosition position = locked([](DataLoader& loader) { return loader.position(); });
-  if (keeps(turns_->iteration)) --position.batch;
+  if (!keeps(turns_->iteration)) return position;
+  if (is_stream_) return before_;
+  --position.batch;
+  position.indices.clear();  // those of one batch more
   return position;
 }
 
@@ -197,7 +201,22 @@ std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take 
   return batch;
 }
 
+nb::object PyLoader::states_before_first() {
+  const bool may_draw_here = !parts_[0].is_none() || !parts_[1].is_none();  // the program's own sampler
+  if (std::exchange(watched_, true) || may_draw_here || is_stream_) return {};
+  return nb::module_::import_("penstock._functions").attr("random_states")();
+}
+
+void PyLoader::warn_of_shared_generators(const nb::object& states) {
+  const nb::object functions = nb::module_::import_("penstock._functions");
+  const nb::object drawn = functions.attr("drawn_since")(states);
+  if (nb::len(drawn) == 0) return;
+  const nb::object text = functions.attr("shared_generators")(drawn);
+  if (PyErr_WarnEx(PyExc_UserWarning, nb::cast<std::string>(text).c_str(), 1) != 0) nb::raise_python_error();
+}
+
 std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
+  const nb::object states = states_before_first();
   using Seconds = std::chrono::duration<double>;
   const double limit = options_.timeout > 0 ? options_.timeout : std::numeric_limits<double>::infinity();
   const Clock::time_point start = Clock::now();
@@ -205,6 +224,7 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
     const double patience = std::clamp(limit - seconds_since(start), 0.0, Seconds(kSignalPeriod).count());
     bool timed_out = false;
     std::optional<Batch> batch = locked([&](DataLoader& loader) {
+      if (is_stream_) before_ = loader.position();
       return take(*turns_, iteration, [&](bool& waiting) {
         TimedBatch next = loader.next_for(patience);
         waiting = timed_out = next.timed_out;
@@ -213,6 +233,7 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
     });
     try {
       check_signals();
+      if (batch && states.is_valid()) warn_of_shared_generators(states);
     } catch (...) {
       keep(iteration, std::move(batch));
       throw;
@@ -238,12 +259,14 @@ std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
 std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
   const nb::object parts = parts_in_use();
+  const auto before = is_stream_ ? std::make_shared<LoaderPosition>() : nullptr;
   // It owns all it uses: it may be left behind.
   auto task = std::make_shared<std::packaged_task<std::optional<Batch>()>>(
-      [iteration, turns = turns_, loader = usable(), current = device::Current()]() mutable {
+      [iteration, turns = turns_, loader = usable(), before, current = device::Current()]() mutable {
         current.adopt();
         const std::shared_ptr<DataLoader> held = std::move(loader);
         const std::scoped_lock lock(turns->mutex);
+        if (before) *before = held->position();
         return take(*turns, iteration, [&](bool&) { return held->next(); });
       });
   std::future<std::optional<Batch>> result = task->get_future();
@@ -276,6 +299,7 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   try {
     std::optional<Batch> batch = result.get();
     if (!signal) return batch;
+    if (before) before_ = *before;
     keep(iteration, std::move(batch));
   } catch (const Error&) {
     if (!signal) {

@@ -20,6 +20,10 @@ namespace penstock::python {
 
 /// What `stats()` gives.
 nb::object figures_of(const LoaderStats& figures);
+/// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
+OnError on_error_from(nb::handle given);
+/// [(index, what it is, why)]
+nb::list listed(const std::vector<SetAside>& samples);
 
 /// A DataLoader as Python has it: waits without the GIL and answers signals,
 /// may be closed, survives a fork by refusing to work in the child, and may be
@@ -92,6 +96,11 @@ class PyLoader {
   template <class Take>
   static std::optional<Batch> take(Turns& turns, std::uint64_t iteration, Take take_next);
   std::optional<Batch> next_prepared(std::uint64_t iteration);
+  /// Of the generators that all threads share, before the first batch; null where it is not the first, or where others
+  /// than functions of samples may draw meanwhile.
+  nb::object states_before_first();
+  /// Warns where they have drawn since.
+  static void warn_of_shared_generators(const nb::object& states);
   std::optional<Batch> next_here(std::uint64_t iteration);
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
   /// For the next call: it was ready when a signal handler raised.
@@ -112,6 +121,9 @@ class PyLoader {
     std::uint64_t iteration;  ///< it is of no other
   };
   std::optional<Kept> kept_;
+  bool is_stream_ = false;
+  LoaderPosition before_;  ///< of a stream: before the batch that was taken last, which may be kept_
+  bool watched_ = false;   ///< whether the first batch was looked at
   /// Whether a batch made in the caller's thread is expected to be there before
   /// anybody misses Ctrl-C.
   bool is_quick_ = false;

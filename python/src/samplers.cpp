@@ -289,8 +289,9 @@ void Raised::rethrow() {
     std::swap(exception_, kept);
   }
   if (kept == nullptr) return;
-  auto* const exception = static_cast<PyObject*>(const_cast<void*>(kept.get()));
-  PyErr_SetObject(nb::handle(exception).type().ptr(), exception);
+  const nb::handle raised(static_cast<PyObject*>(const_cast<void*>(kept.get())));
+  const nb::object exception = nb::module_::import_("penstock._functions").attr("not_an_end")(raised, "the sampler");
+  PyErr_SetObject(exception.type().ptr(), exception.ptr());
   nb::raise_python_error();
 }
 

@@ -42,8 +42,13 @@ struct Source {
 /// One sample: a layout and a source for each of its tensors. Both are valid until the Scratch is reset, and while the
 /// dataset lives.
 struct Sample {
-  const Layout* layout = nullptr;
-  const Source* sources = nullptr;
+  const Layout* layout = nullptr;  ///< null: it cannot be had (Scratch::sets_aside)
+  union {
+    const Source* sources = nullptr;
+    const Error* failure;  ///< without a layout: why
+  };
+
+  bool failed() const noexcept { return layout == nullptr; }
 };
 
 /// An Error that belongs to one of the samples that were asked for; carries its position among them. Never leaves this
@@ -82,7 +87,7 @@ class DatasetImpl {
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in
   /// [0, size()); out.size() == indices.size(). Throws data::SampleError for a sample that cannot be read, the first
-  /// one in order of position.
+  /// one in order of position; with Scratch::sets_aside it says so in `out` (data::fail), and the others are located.
   virtual void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
                       std::span<data::Sample> out) const = 0;
   /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here

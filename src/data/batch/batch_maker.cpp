@@ -20,6 +20,7 @@
 #include "data/batch/mover.h"
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
+#include "data/sample/blame.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
@@ -70,14 +71,6 @@ class BorrowedContext {
   Scratch& inner_;
 };
 
-/// The error with its sample in front, and with the file unless the error names that itself.
-Error with_sample(const Error& error, const Dataset& dataset, std::int64_t index) {
-  if (error.code() == ErrorCode::kCancelled) return error;
-  const std::string what = dataset.impl().describe(index);
-  return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
-                                             : core::format("sample {} ({}): ", index, core::escaped(what)));
-}
-
 /// The error of a function of whole batches, with the batch and its first samples in front.
 Error with_batch(const Error& error, std::span<const std::int64_t> indices, std::int64_t number) {
   if (error.code() == ErrorCode::kCancelled) return error;
@@ -112,19 +105,26 @@ Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Sc
   try {
     dataset.impl().locate(indices, scratch, samples);
   } catch (const SampleError& error) {
-    throw with_sample(error.error(), dataset, indices[error.position()]);
+    throw of_sample(error.error(), dataset, indices[error.position()]);
   }
   const Layout* first = samples[0].layout;
   const bool uniform = std::all_of(samples.begin(), samples.end(), [&](const Sample& s) { return s.layout == first; });
   return {dataset.impl(), indices, samples, uniform};
 }
 
-void fill(const Located& located, const BatchPlan& plan, std::byte* block, const Dataset& dataset, Scratch& scratch) {
-  try {
-    fill_block(located, plan, block, scratch);
-  } catch (const SampleError& error) {
-    throw with_sample(error.error(), dataset, located.indices[error.position()]);
-  }
+/// The same samples, of which the one at `position` cannot be had.
+void note_failure(Located& located, std::size_t position, const Error& error, Scratch& scratch) {
+  const auto samples = scratch.arena.array<Sample>(located.size());
+  std::copy(located.samples.begin(), located.samples.end(), samples.begin());
+  fail(samples[position], position, error, scratch);
+  located.samples = samples;
+}
+
+Tensor as_asked_for(std::span<const std::int64_t> wanted, std::span<const std::int64_t> chosen) {
+  Tensor out = Tensor::empty(Shape{static_cast<std::int64_t>(wanted.size())}, DType::boolean);
+  const auto flags = out.values<bool>();
+  for (std::size_t i = 0; i < wanted.size(); ++i) flags[i] = wanted[i] == chosen[i];
+  return out;
 }
 
 }  // namespace
@@ -183,13 +183,18 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
     ~Reset() {
       scratch.clock.move_to(scratch.stats);
       scratch.reset();
+      scratch.sets_aside = false;
     }
   } const reset{scratch};
   try {
-    const auto make_chosen = [&](std::span<const std::int64_t> chosen) {
-      return make_assuming(chosen, number, scratch, grant);
-    };
-    return policy_.make(dataset_, indices, scratch, make_chosen);
+    if (!policy_.is_lenient()) return make_assuming(indices, number, scratch, grant);
+    scratch.sets_aside = true;
+    const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, scratch.epoch_seed);
+    Batch batch = chosen.empty() ? Batch{} : make_assuming(chosen, number, scratch, grant);
+    if (policy_.on_error() != OnError::kMask) return batch;
+    if (batch.indices.empty()) throw policy_.none_left();
+    batch.valid = as_asked_for(indices, batch.indices);
+    return batch;
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
                                                       "batch_size or fewer workers",
@@ -218,31 +223,64 @@ Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int6
 Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
                           const Grant& grant) const {
   auto& [plan, prediction, steps] = scratch.state<PlanState>(this);
-  const auto take = [&](std::uint64_t bytes) {
-    grant(bytes);
-    scratch.clock.start();
-    Buffer block = allocate(bytes, indices.size(), number);
-    scratch.clock.lap(Stage::kCollate);
-    return block;
-  };
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
-    host = take(bytes);
+    host = take(bytes, indices.size(), number, scratch, grant);
     scratch.expected = prediction.expected(&dataset_.impl(), host.data());
   }
+  const Buffer foreseen = host;  // kept alive, because samples may be read into it
   scratch.clock.start();
   Located located = locate(dataset_, indices, scratch);
   scratch.clock.lap(Stage::kDecode);
+  while (true) {
+    if (scratch.sets_aside) settle(located, scratch);
+    if (located.size() == 0) return {};
+    try {
+      return fill(located, host, number, scratch, grant);
+    } catch (const SampleError& error) {
+      const bool is_raised = !scratch.sets_aside || is_of_surroundings(error.error());
+      if (is_raised) throw of_sample(error.error(), dataset_, located.indices[error.position()]);
+      note_failure(located, error.position(), error.error(), scratch);
+    }
+  }
+}
+
+void BatchMaker::settle(Located& located, Scratch& scratch) const {
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    if (!located.samples[i].failed()) continue;
+    if (scratch.assumed > 0) throw Misjudged();  // the sample may be good
+    const Error& failure = *located.samples[i].failure;
+    const bool is_raised = raises_unsupported_ && failure.code() == ErrorCode::kUnsupported;
+    if (is_raised) throw of_sample(failure, dataset_, located.indices[i]);
+  }
+  policy_.settle(dataset_, located, scratch);
+}
+
+Buffer BatchMaker::take(std::uint64_t bytes, std::size_t samples, std::int64_t number, Scratch& scratch,
+                        const Grant& grant) const {
+  grant(bytes);
+  scratch.clock.start();
+  Buffer block = allocate(bytes, samples, number);
+  scratch.clock.lap(Stage::kCollate);
+  return block;
+}
+
+/// The batch of located samples, in `host` where that was foreseen and fits. Throws SampleError.
+Batch BatchMaker::fill(Located located, Buffer& host, std::int64_t number, Scratch& scratch,
+                       const Grant& grant) const {
+  auto& [plan, prediction, steps] = scratch.state<PlanState>(this);
   plan_batch(located, collate_.rule(), plan, scratch.arena);
   const bool leaves_steps = device_ && steps.take(located, plan, scratch);
   if (leaves_steps) plan_batch(located, collate_.rule(), plan, scratch.arena);
   prediction.note(located, plan);
   scratch.clock.lap(Stage::kCollate);
-  const Buffer foreseen = host;  // kept alive, because samples may have been read into it
-  if (!host || !fits(located, plan, {host.data(), host.size()})) host = take(plan.bytes);
-  fill(located, plan, host.data(), dataset_, scratch);
+  if (!host || !fits(located, plan, {host.data(), host.size()})) {
+    host = take(plan.bytes, located.size(), number, scratch, grant);
+  }
+  fill_block(located, plan, host.data(), scratch);
   if (scratch.confirmed != scratch.assumed) throw Misjudged();
   scratch.clock.lap(Stage::kCopy);
+  const std::span<const std::int64_t> indices = located.indices;
   Batch batch(device_ ? sent(located, plan, host, leaves_steps ? &steps : nullptr, number, scratch)
                       : batch_value(located, plan, host),
               {indices.begin(), indices.end()});
@@ -328,9 +366,9 @@ Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch) 
     static_cast<void>(layout_of_value(out, scratch.structures));
     return out;
   } catch (const SampleError& error) {
-    throw with_sample(error.error(), dataset, index);
+    throw of_sample(error.error(), dataset, index);
   } catch (const Error& error) {
-    throw with_sample(
+    throw of_sample(
         dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error, dataset,
         index);
   }

@@ -42,6 +42,10 @@ class BatchMaker {
   /// batch without indices is one that on_error left out, or the end (StreamFeed::ends_at). Null: as before.
   void take_from(std::shared_ptr<StreamFeed> feed);
 
+  /// From now on a sample of a kind that Penstock does not read is no bad sample, but an error of its batch: whoever asks
+  /// may have another way to make it.
+  void raise_unsupported() noexcept { raises_unsupported_ = true; }
+
   const Dataset& dataset() const noexcept { return dataset_; }
   const device::BufferPool& pool() const noexcept { return pool_; }
   SamplePolicy& policy() const noexcept { return policy_; }
@@ -55,6 +59,10 @@ class BatchMaker {
   bool has_functions() const;
   Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch) const;
   Value result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
+  void settle(Located& located, Scratch& scratch) const;
+  Batch fill(Located located, Buffer& host, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  Buffer take(std::uint64_t bytes, std::size_t samples, std::int64_t number, Scratch& scratch,
+              const Grant& grant) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Value sent(const Located& located, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps, std::int64_t number,
              Scratch& scratch) const;
@@ -65,6 +73,7 @@ class BatchMaker {
   Device target_;
   DeviceBatches device_;  ///< the CPU where functions are called, which see the batch in host memory
   mutable SamplePolicy policy_;
+  bool raises_unsupported_ = false;
   mutable std::mutex feed_mutex_;
   std::shared_ptr<StreamFeed> feed_;
 };

@@ -1,106 +1,125 @@
 // Which samples are bad is found out in the worker that prepares their batch, so that the caller does not wait and the
-// batches that are under way stay so. A sample is bad or good for the life of a loader: whoever meets it first tries
-// it, and the others find it in the list. So what a batch holds depends on the files alone, not on the number of
-// workers.
+// batches that are under way stay so. Each sample is located once: one that cannot be had says so beside the others,
+// which stay located. A sample is bad for the life of a loader: whoever meets it first notes it, and the others find it
+// in the list. So what a batch holds depends on the files alone, not on the number of workers.
 #include "data/batch/sample_policy.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <system_error>
 
 #include "core/format.h"
-#include "data/batch/batch_maker.h"
+#include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
 
-namespace {
-
-/// Whether the error says something of the process rather than of a sample: what is missing now may be there later.
-bool is_of_process(const Error& error) {
-  static constexpr std::array kCodes = {ErrorCode::kCancelled, ErrorCode::kDeviceFailed, ErrorCode::kNoDevice,
-                                        ErrorCode::kOutOfMemory, ErrorCode::kTimeout};
-  static const std::array kNoDescriptors = {std::generic_category().message(EMFILE),
-                                            std::generic_category().message(ENFILE)};
-  return std::find(kCodes.begin(), kCodes.end(), error.code()) != kCodes.end() ||
-         std::any_of(kNoDescriptors.begin(), kNoDescriptors.end(),
-                     [&](const std::string& text) { return error.message().find(text) != std::string::npos; });
-}
-
-Tensor as_asked_for(std::span<const std::int64_t> wanted, std::span<const std::int64_t> chosen) {
-  Tensor out = Tensor::empty(Shape{static_cast<std::int64_t>(wanted.size())}, DType::boolean);
-  const auto flags = out.values<bool>();
-  for (std::size_t i = 0; i < wanted.size(); ++i) flags[i] = wanted[i] == chosen[i];
-  return out;
-}
-
-}  // namespace
-
-Batch SamplePolicy::make(const Dataset& dataset, std::span<const std::int64_t> wanted, Scratch& scratch,
-                         const std::function<Batch(std::span<const std::int64_t>)>& make_of) {
-  if (on_error_ == OnError::kRaise) return make_of(wanted);
-  while (true) {
-    const std::vector<std::int64_t> samples = chosen(dataset, wanted, scratch);
-    if (samples.empty() && on_error_ == OnError::kMask) throw none_left();
-    if (samples.empty()) return {};
-    try {
-      Batch batch = make_of(samples);
-      if (on_error_ == OnError::kMask) batch.valid = as_asked_for(wanted, samples);
-      return batch;
-    } catch (const Error& error) {
-      scratch.reset();
-      if (is_of_process(error)) throw;
-      bool found = false;
-      for (const std::int64_t index : samples) found |= is_bad(dataset, index, scratch);
-      if (!found) throw;
-    }
-  }
-}
-
 std::vector<std::int64_t> SamplePolicy::chosen(const Dataset& dataset, std::span<const std::int64_t> wanted,
-                                               Scratch& scratch) {
+                                               const EpochSeed& epoch) const {
   std::vector<std::int64_t> out;
   for (const std::int64_t index : wanted) {
-    if (!knows(index, scratch)) {
-      out.push_back(index);
-      continue;
+    std::int64_t other = index;
+    if (knows(index, epoch.epoch)) {
+      if (on_error_ == OnError::kSkip) continue;
+      do {
+        other = (other + 1) % dataset.size();
+      } while (other != index && knows(other, epoch.epoch));
+      if (other == index) return {};
     }
-    if (on_error_ == OnError::kSkip) continue;
-    std::int64_t other = (index + 1) % dataset.size();
-    while (other != index && is_bad(dataset, other, scratch)) other = (other + 1) % dataset.size();
-    if (other == index) return {};
     out.push_back(other);
   }
   return out;
 }
 
-bool SamplePolicy::knows(std::int64_t index, const Scratch& scratch) const {
-  const std::scoped_lock lock(mutex_);
-  return set_aside_.contains(key(index, scratch.epoch_seed.epoch));
+void SamplePolicy::settle(const Dataset& dataset, Located& located, Scratch& scratch) {
+  const auto failed = [](const Sample& sample) { return sample.failed(); };
+  if (std::none_of(located.samples.begin(), located.samples.end(), failed)) return note_good();
+  const std::uint64_t epoch = scratch.epoch_seed.epoch;
+  scratch.expected = {};  // which counts places that are not those of the samples any more
+  const auto indices = scratch.arena.array<std::int64_t>(located.size());
+  const auto samples = scratch.arena.array<Sample>(located.size());
+  std::size_t count = 0;
+  const auto add = [&](std::int64_t index, const Sample& sample) {
+    indices[count] = index;
+    samples[count++] = sample;
+    note_good();
+  };
+  bool has_all = true;
+  for (std::size_t i = 0; i < located.size() && has_all; ++i) {
+    if (!failed(located.samples[i])) {
+      add(located.indices[i], located.samples[i]);
+      continue;
+    }
+    note_bad(located.indices[i], epoch, dataset, *located.samples[i].failure);
+    if (on_error_ == OnError::kSkip) continue;
+    const auto other = replacement(dataset, located.indices[i], scratch);
+    has_all = other.has_value();
+    if (other) add(other->first, other->second);
+  }
+  if (!has_all) count = 0;
+  if (count == 0) require_no_outage();
+  located.indices = indices.first(count);
+  located.samples = samples.first(count);
+  located.uniform = std::all_of(located.samples.begin(), located.samples.end(),
+                                [&](const Sample& one) { return one.layout == samples[0].layout; });
 }
 
-bool SamplePolicy::is_bad(const Dataset& dataset, std::int64_t index, Scratch& scratch) {
-  if (knows(index, scratch)) return true;
-  scratch.check_cancelled();
-  try {
-    static_cast<void>(read_sample(dataset, index, scratch));
-    scratch.reset();
-    return false;
-  } catch (const Error& error) {
-    scratch.reset();
-    if (is_of_process(error)) throw;
-    const std::scoped_lock lock(mutex_);
-    set_aside_.try_emplace(key(index, scratch.epoch_seed.epoch), dataset.describe(index), error.what());
-    return true;
+std::optional<std::pair<std::int64_t, Sample>> SamplePolicy::replacement(const Dataset& dataset, std::int64_t index,
+                                                                         Scratch& scratch) {
+  for (std::int64_t other = (index + 1) % dataset.size(); other != index; other = (other + 1) % dataset.size()) {
+    if (knows(other, scratch.epoch_seed.epoch)) continue;
+    require_no_outage();
+    scratch.check_cancelled();
+    Sample sample;
+    try {
+      dataset.impl().locate({&other, 1}, scratch, {&sample, 1});
+    } catch (const SampleError& error) {
+      throw of_sample(error.error(), dataset, other);
+    }
+    if (!sample.failed()) return std::pair(other, sample);
+    note_bad(other, scratch.epoch_seed.epoch, dataset, *sample.failure);
   }
+  return std::nullopt;
+}
+
+bool SamplePolicy::knows(std::int64_t index, std::uint64_t epoch) const {
+  const std::scoped_lock lock(mutex_);
+  return set_aside_.contains(key(index, epoch));
+}
+
+void SamplePolicy::note_good() {
+  const std::scoped_lock lock(mutex_);
+  in_a_row_.clear();
+  outage_ = 0;
+}
+
+void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Dataset& dataset, const Error& error) {
+  const Error named = of_sample(error, dataset, index);
+  const std::scoped_lock lock(mutex_);
+  if (!set_aside_.try_emplace(key(index, epoch), dataset.describe(index), named.what()).second) return;
+  in_a_row_.push_back(key(index, epoch));
+  last_ = named;
+}
+
+void SamplePolicy::require_no_outage() {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t count = outage_ + in_a_row_.size();
+  if (count <= kMostInARow || in_a_row_.empty()) return;
+  for (const Key& one : in_a_row_) set_aside_.erase(one);
+  in_a_row_.clear();
+  outage_ = count;
+  throw outage(*last_, count);
 }
 
 bool SamplePolicy::set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error) {
-  if (on_error_ != OnError::kSkip || is_of_process(error)) return false;
+  if (on_error_ != OnError::kSkip || is_of_surroundings(error)) return false;
   const std::scoped_lock lock(mutex_);
   set_aside_.try_emplace(key(index, epoch), std::move(what), error.what());
   return true;
+}
+
+void SamplePolicy::know(const std::vector<SetAside>& samples) {
+  const std::scoped_lock lock(mutex_);
+  for (const SetAside& one : samples) set_aside_.try_emplace(key(one.index, 0), one.what, one.why);
 }
 
 std::vector<SetAside> SamplePolicy::listed() const {
@@ -114,9 +133,10 @@ std::vector<SetAside> SamplePolicy::listed() const {
 }
 
 Error SamplePolicy::none_left() const {
-  const SetAside first = listed().front();
+  const std::vector<SetAside> all = listed();
+  if (all.empty()) return {ErrorCode::kInvalidArgument, "no sample of the epoch can be read"};
   return {ErrorCode::kInvalidArgument,
-          core::format("no sample of the epoch can be read; the first is {}: {}", first.what, first.why)};
+          core::format("no sample of the epoch can be read; the first is {}: {}", all.front().what, all.front().why)};
 }
 
 }  // namespace penstock::data

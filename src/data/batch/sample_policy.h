@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "data/collate/batch_plan.h"
 #include "data/sample/scratch.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -22,12 +23,23 @@ class SamplePolicy {
   /// `by_epoch`: an index may stand for another sample in another epoch.
   explicit SamplePolicy(OnError on_error, bool by_epoch = false) noexcept : on_error_(on_error), by_epoch_(by_epoch) {}
 
-  /// The batch that `make_of` gives for these samples, or for those that stand in their place. Where it throws, each
-  /// sample is tried by itself, and those that cannot be had are set aside; where there are none, the error is thrown.
-  /// Without indices: a batch that is left out. `wanted` are samples of the dataset.
-  Batch make(const Dataset& dataset, std::span<const std::int64_t> wanted, Scratch& scratch,
-             const std::function<Batch(std::span<const std::int64_t>)>& make_of);
+  OnError on_error() const noexcept { return on_error_; }
+  /// Whether samples are set aside at all.
+  bool is_lenient() const noexcept { return on_error_ != OnError::kRaise; }
 
+  /// The samples that a batch of `wanted` begins with: without those that are set aside, or with others in their place.
+  /// Empty where there are none. None of them is tried.
+  std::vector<std::int64_t> chosen(const Dataset& dataset, std::span<const std::int64_t> wanted,
+                                   const EpochSeed& epoch) const;
+  /// Sets the samples of a batch aside that cannot be had (Sample::failed), and takes them out of it, or puts the next
+  /// good ones in their place, which it locates; those that can be had stay as they are. `located` is empty then where
+  /// there are none. Throws the last error where more than kMostInARow samples in a row cannot be had and the batch has
+  /// no other, and then keeps none of these aside. What points to indices and samples lives as long as the scratch is
+  /// not reset.
+  void settle(const Dataset& dataset, Located& located, Scratch& scratch);
+
+  /// Samples that another loader set aside are so here.
+  void know(const std::vector<SetAside>& samples);
   /// A sample that was refused before its batch was made; whether it is set aside.
   bool set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error);
   /// By index.
@@ -38,15 +50,21 @@ class SamplePolicy {
  private:
   using Key = std::pair<std::int64_t, std::uint64_t>;  ///< index and epoch
   Key key(std::int64_t index, std::uint64_t epoch) const noexcept { return {index, by_epoch_ ? epoch : 0}; }
-  bool knows(std::int64_t index, const Scratch& scratch) const;
-  /// Tries the sample; whether it is set aside, now or before.
-  bool is_bad(const Dataset& dataset, std::int64_t index, Scratch& scratch);
-  std::vector<std::int64_t> chosen(const Dataset& dataset, std::span<const std::int64_t> wanted, Scratch& scratch);
+  bool knows(std::int64_t index, std::uint64_t epoch) const;
+  void note_good();
+  void note_bad(std::int64_t index, std::uint64_t epoch, const Dataset& dataset, const Error& error);
+  /// Throws where too many in a row cannot be had.
+  void require_no_outage();
+  std::optional<std::pair<std::int64_t, Sample>> replacement(const Dataset& dataset, std::int64_t index,
+                                                             Scratch& scratch);
 
   const OnError on_error_;
   const bool by_epoch_;
   mutable std::mutex mutex_;
   std::map<Key, std::pair<std::string, std::string>> set_aside_;  ///< what it is, and why
+  std::vector<Key> in_a_row_;                                     ///< the latest, since one could be had
+  std::size_t outage_ = 0;                                        ///< samples before them that were not set aside
+  std::optional<Error> last_;                                     ///< of in_a_row_
 };
 
 }  // namespace penstock::data

@@ -15,6 +15,7 @@
 #include "core/task_pool.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "penstock/error.h"
 
@@ -114,13 +115,6 @@ bool has_dim(const data::TensorLayout& tensor, std::int64_t dim) {
 }
 
 }  // namespace
-
-Error data::of_sample(const Error& error, const Dataset& dataset, std::int64_t index) {
-  if (error.code() == ErrorCode::kCancelled) return error;
-  const std::string what = dataset.impl().describe(index);
-  return error.prefixed(what == error.path() ? core::format("sample {}: ", index)
-                                             : core::format("sample {} ({}): ", index, core::escaped(what)));
-}
 
 void data::visit_headers(const Dataset& dataset, const LengthsOptions& options,
                          const std::function<void(std::int64_t, const Layout&)>& visit) {

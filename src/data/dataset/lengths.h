@@ -24,7 +24,4 @@ const TensorLayout& meant_tensor(const Layout& layout, const LengthsOptions& opt
 /// Its size along `options.dim`, which it has.
 std::int64_t length_of(const TensorLayout& tensor, const LengthsOptions& options);
 
-/// `error` of a sample with its number and name in front.
-Error of_sample(const Error& error, const Dataset& dataset, std::int64_t index);
-
 }  // namespace penstock::data

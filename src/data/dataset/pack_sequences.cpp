@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "data/dataset/lengths.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "data/sample/value_samples.h"
 #include "penstock/error.h"
 #include "penstock/lengths.h"

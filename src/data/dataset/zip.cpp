@@ -84,6 +84,10 @@ class Zip final : public detail::DatasetImpl {
     std::fill(layouts.begin(), layouts.end(), nullptr);
     const Layout* joined = nullptr;
     for (std::size_t i = 0; i < count; ++i) {
+      if (const Sample* failed = failed_part(samples, i, count)) {
+        out[i] = *failed;
+        continue;
+      }
       bool as_before = true;
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         const Layout* layout = samples[p * count + i].layout;
@@ -110,6 +114,14 @@ class Zip final : public detail::DatasetImpl {
   std::uint32_t random_stages() const noexcept override { return data::most_of(parts_, &DatasetImpl::random_stages); }
 
  private:
+  /// The first part of sample `i` that cannot be had, or null.
+  const Sample* failed_part(std::span<const Sample> samples, std::size_t i, std::size_t count) const {
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (samples[p * count + i].failed()) return &samples[p * count + i];
+    }
+    return nullptr;
+  }
+
   std::vector<std::string> names_;  ///< of the dict that a sample is; empty: a tuple
   std::vector<Dataset> parts_;
 };

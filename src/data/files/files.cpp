@@ -28,6 +28,7 @@
 #include "data/files/open_urls.h"
 #include "data/files/own_source.h"
 #include "data/files/raw_files.h"
+#include "data/sample/blame.h"
 #include "data/scan/glob.h"
 #include "data/scan/path_table.h"
 #include "io/file/file_descriptor.h"
@@ -90,7 +91,7 @@ class Files final : public detail::DatasetImpl {
         }
         scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
-        throw data::SampleError(i, error.within({.path = paths_.path(indices[i])}));
+        data::fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);
       }
     }
   }

@@ -17,6 +17,7 @@
 #include "archive/archive_state.h"
 #include "format/format.h"
 #include "io/file/file_version.h"
+#include "io/source/own_read.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -34,7 +35,7 @@ constexpr std::uint64_t kUsualHead = 4096;
 
 void read_frame(const ByteSource& source, std::span<const FileRange> frame, std::byte* image) {
   for (const FileRange& range : frame) {
-    source.read(range.begin, {image + range.begin, static_cast<std::size_t>(range.bytes())});
+    io::read_own(source, range.begin, {image + range.begin, static_cast<std::size_t>(range.bytes())});
   }
 }
 
@@ -183,12 +184,12 @@ bool LargeLayouts::learn_head(const Archive& archive, LargeLayout& layout) const
   const ByteSource& source = *archive.sources().front();
   const detail::ArchiveState& state = detail::ArchiveState::of(archive);
   layout.head.resize(static_cast<std::size_t>(std::min(kUsualHead, source.size())));
-  source.read(0, layout.head);
+  io::read_own(source, 0, layout.head);
   const std::uint64_t bytes = state.format->fingerprint(state.index, layout.head);
   if (bytes == 0 || bytes > std::min(kMostFrame, source.size())) return false;
   const bool is_longer = bytes > layout.head.size();
   layout.head.resize(static_cast<std::size_t>(bytes));
-  if (is_longer) source.read(0, layout.head);
+  if (is_longer) io::read_own(source, 0, layout.head);
   layout.frame = {{0, bytes}};
   return true;
 }

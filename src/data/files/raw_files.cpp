@@ -10,6 +10,7 @@
 #include "core/shown_url.h"
 #include "data/dataset_impl.h"
 #include "data/files/open_urls.h"
+#include "data/sample/blame.h"
 #include "data/sample/sample_file.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -62,7 +63,7 @@ class RawFiles final : public detail::DatasetImpl {
         out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), &sources[i]};
         scratch.objects.push_back(std::move(file));
       } catch (const Error& error) {
-        throw SampleError(i, error.within({.path = paths_.path(indices[i])}));
+        fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);
       }
       ++scratch.stats.files_opened;
       scratch.clock.lap(Stage::kOpen, indices[i]);

@@ -23,8 +23,10 @@ PrefetchOptions with_a_thread(const LoaderOptions& options) {
 }  // namespace
 
 BatchFeed::State::State(Dataset dataset, const LoaderOptions& options)
-    : maker(std::move(dataset), options.collate, options.device, options.memory_budget),
-      prefetcher(maker, with_a_thread(options)) {}
+    : maker(std::move(dataset), options.collate, options.device, options.memory_budget, options.on_error),
+      prefetcher(maker, with_a_thread(options)) {
+  maker.raise_unsupported();
+}
 
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
     : seed_(options.seed),

@@ -14,8 +14,9 @@
 namespace penstock::data {
 
 /// Prepares batches that its user decides one by one, for loops whose order comes from elsewhere. Of the options it
-/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify, device and seed.
-/// One thread pushes and takes; `cancel` and `stats` may be called from any.
+/// heeds collate, num_workers (at least one thread works), prefetch_factor, memory_budget, verify, device, seed and
+/// on_error; with that a batch without indices is one that was left out, and a sample of a kind that Penstock does not
+/// read is an error. One thread pushes and takes; `cancel` and `stats` may be called from any.
 class BatchFeed {
  public:
   BatchFeed(Dataset dataset, const LoaderOptions& options);
@@ -36,6 +37,8 @@ class BatchFeed {
   /// Drops what is pushed; a waiting `next_for` throws kCancelled. `push` begins anew.
   void cancel() noexcept { state_->prefetcher.cancel(); }
 
+  /// What on_error set aside; those of an earlier feed are made known.
+  SamplePolicy& policy() const noexcept { return state_->maker.policy(); }
   LoaderStats stats() const { return state_->prefetcher.stats(); }
 
  private:

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <new>
-#include <stdexcept>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -20,9 +19,11 @@
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
 #include "data/dataset_impl.h"
+#include "data/loader/dataset_name.h"
 #include "data/loader/dealing.h"
 #include "data/loader/prefetcher.h"
 #include "data/loader/stream_options.h"
+#include "data/loader/taken_indices.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
 #include "penstock/ops.h"
@@ -69,6 +70,8 @@ class LoaderState {
         dealing_(dataset, options_),
         batch_sampler_(dealing_.batches()),
         seed_(options_.seed),
+        dataset_(dataset),
+        taken_(batch_sampler_, options_.ranks),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())),
@@ -79,6 +82,7 @@ class LoaderState {
     stream_ = stream;
     options_.ranks = options.ranks;
     options_.remainder = options.remainder;
+    dataset_ = data::DatasetName(stream);
   }
 
   std::int64_t size() const {
@@ -93,6 +97,7 @@ class LoaderState {
   TimedBatch next(std::optional<double> seconds) {
     const std::lock_guard lock(next_mutex_);
     require_going_on();
+    if (std::exchange(told_none_, false)) return {};
     just_loaded_ = false;
     start();
     if (next_ >= epoch_batches_->size()) return end_of_epoch();
@@ -119,6 +124,8 @@ class LoaderState {
     next_ = batch;
     begin_ = batch;
     left_out_ = 0;
+    told_none_ = false;
+    expected_.clear();
   }
 
   void set_epoch(std::uint64_t epoch) {
@@ -139,7 +146,10 @@ class LoaderState {
             .num_replicas = replicas(),
             .batches = stream_ ? 0 : size(),
             .order = order(),
-            .read = read_};
+            .read = place_.read,
+            .held = place_.held,
+            .dataset = dataset_.name(),
+            .indices = epoch_batches_ ? taken_.of(epoch_batches_, next_) : expected_};
   }
 
   void seek(const LoaderPosition& position) {
@@ -165,11 +175,13 @@ class LoaderState {
                        batch, stream_ ? 0 : size()));
     }
     require_read(position);
+    require_dataset(position);
     epoch_batches_ = nullptr;
     if (seed_ != position.seed) leave_stream();
     seed_ = position.seed;
     go_to(position.epoch, batch);
-    read_ = position.read;
+    place_ = {.read = position.read, .held = position.held};
+    expected_ = batch == position.batch && position.num_replicas == replicas() ? position.indices : "";
     just_loaded_ = true;
   }
 
@@ -236,8 +248,16 @@ class LoaderState {
 
   /// A source that gives its samples once cannot go back.
   void require_read(const LoaderPosition& position) const {
-    if (position.read < 0)
-      refuse(core::format("the field 'read' of the position is {}, expected 0 or more", position.read));
+    if (position.read < 0 || position.held < 0 || position.held > position.read) {
+      refuse(core::format("the fields 'read' and 'held' of the position are {} and {}, expected 0 or more, and 'held' no "
+                          "more than 'read'",
+                          position.read, position.held));
+    }
+    if (stream_ && position.batch > 0 && position.read == 0) {
+      refuse(
+          "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read by "
+          "then; go on from a whole position, or from the beginning of an epoch");
+    }
     const bool stays = position.seed == seed_ && position.epoch == epoch_ && position.batch == next_;
     if (!stream_ || !feed_ || stays || stream_->can_begin_again()) return;
     refuse(
@@ -245,10 +265,18 @@ class LoaderState {
         "stream() a function that makes what gives the samples, or make a new loader of a new stream");
   }
 
+  void require_dataset(const LoaderPosition& position) const {
+    if (position.batch == 0 || position.dataset.empty() || position.dataset == dataset_.name()) return;
+    refuse(
+        core::format("the position was taken in another dataset: {}, but this one is {}; go on with the dataset it was "
+                     "taken from, or where only names have changed, clear the position's field 'dataset'",
+                     position.dataset, dataset_.name()));
+  }
+
   void leave_stream() {
     maker_.take_from(nullptr);
     feed_ = nullptr;
-    read_ = 0;
+    place_ = {};
     stream_ended_ = false;
   }
 
@@ -257,7 +285,9 @@ class LoaderState {
       return maker_.policy().set_aside(number, epoch, maker_.dataset().impl().describe(number), error);
     };
     const data::StreamFeed::Place place{
-        .seed = {.seed = seed_, .epoch = epoch_}, .batch = next_, .read = next_ > 0 ? read_ : -1};
+        .seed = {.seed = seed_, .epoch = epoch_},
+        .batch = next_,
+        .place = next_ > 0 ? std::optional(place_) : std::nullopt};
     feed_ = std::make_shared<data::StreamFeed>(*stream_, options_, place, set_aside);
     maker_.take_from(feed_);
   }
@@ -266,6 +296,7 @@ class LoaderState {
   TimedBatch end_of_epoch() {
     const bool none = left_out_ > 0 && left_out_ == next_ - begin_;
     go_to(epoch_ + 1, 0);
+    told_none_ = none;  // the end of the epoch comes behind the error
     if (none) throw maker_.policy().none_left();
     return {};
   }
@@ -280,6 +311,7 @@ class LoaderState {
   void start() {
     if (prefetcher_.running()) return;
     if (!epoch_batches_) epoch_batches_ = make_batches();
+    require_same_indices();
     if (stream_ && !feed_) begin_stream();
     prefetcher_.start(epoch_batches_, next_, {.seed = seed_, .epoch = epoch_});
   }
@@ -294,9 +326,22 @@ class LoaderState {
       return batches;
     } catch (const std::bad_alloc&) {
       throw_order_too_large();
-    } catch (const std::length_error&) {
-      throw_order_too_large();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kOutOfMemory) throw_order_too_large();
+      throw;
     }
+  }
+
+  /// A sampler of the program's own may draw from generators that no position knows.
+  void require_same_indices() {
+    if (expected_.empty() || next_ != begin_ || next_ >= epoch_batches_->size()) return;
+    const std::string now = taken_.of(epoch_batches_, next_);
+    if (data::TakenIndices::agree(expected_, now)) return;
+    throw Error(ErrorCode::kChanged,
+                core::format("the sampler gives other indices for the {} of epoch {} that were taken before the position "
+                             "was: going on would lose samples and repeat others; have the sampler draw from seed and "
+                             "epoch alone, or seed what it draws from as before, or begin an epoch",
+                             core::counted(static_cast<std::uint64_t>(next_), "batch", "batches"), epoch_));
   }
 
   [[noreturn]] void throw_order_too_large() const {
@@ -319,7 +364,7 @@ class LoaderState {
     }
     if (feed_) {
       stream_ended_ = feed_->ends_at(next_);
-      read_ = feed_->forget(next_);
+      place_ = feed_->forget(next_);
     }
     ++next_;
     if (error != nullptr) throw *error;
@@ -346,10 +391,14 @@ class LoaderState {
   std::int64_t begin_ = 0;             ///< where in the epoch the iteration began
   std::int64_t left_out_ = 0;          ///< batches since then that OnError left out
   bool just_loaded_ = false;           ///< nothing was asked for since `seek`
+  bool told_none_ = false;             ///< the error that no sample could be read was thrown; the end is not told yet
+  std::string expected_;               ///< LoaderPosition::indices of `seek`
+  data::DatasetName dataset_;
+  data::TakenIndices taken_;
   Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
   std::optional<SampleStream> stream_;
   std::shared_ptr<data::StreamFeed> feed_;  ///< of seed_ and epoch_, once begun
-  std::int64_t read_ = 0;                   ///< LoaderPosition::read
+  data::StreamPlace place_;                 ///< LoaderPosition::read and held
   bool stream_ended_ = false;               ///< in place of the last batch that was taken
   data::BatchMaker maker_;
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended

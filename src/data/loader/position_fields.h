@@ -18,6 +18,9 @@ void for_each_field(Position& position, const Visit& visit) {
   visit("batches", position.batches, false);
   visit("order", position.order, false);
   visit("read", position.read, false);
+  visit("held", position.held, false);
+  visit("dataset", position.dataset, false);
+  visit("indices", position.indices, false);
 }
 
 }  // namespace penstock::data

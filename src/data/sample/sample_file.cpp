@@ -1,6 +1,7 @@
 #include "data/sample/sample_file.h"
 
 #include "archive/unchanged.h"
+#include "io/source/own_read.h"
 
 namespace penstock::data {
 
@@ -28,7 +29,9 @@ Error SampleFile::error_of_change(const Error& error) const {
   return error;
 }
 
-void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const { source().read(offset, into); }
+void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+  io::read_own(*source(), offset, into);
+}
 
 penstock::Source SampleFile::opened() const {
   penstock::Source again = open_source(name_);

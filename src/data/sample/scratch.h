@@ -90,6 +90,8 @@ class Scratch {
   /// Whether only layouts are wanted: files are read as far as their headers, and sources stay empty where that saves a
   /// read. Functions of the program that make samples are not called, which is kUnsupported.
   bool headers_only = false;
+  /// Whether a sample that cannot be had is told by Sample::failed, beside those that can, and not thrown.
+  bool sets_aside = false;
   /// Files of which that was assumed since reset, and those that turned out so.
   std::size_t assumed = 0;
   std::size_t confirmed = 0;

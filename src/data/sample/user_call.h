@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/rethrow.h"
 #include "penstock/value.h"
 
 namespace penstock::data {
@@ -22,9 +23,7 @@ struct RandomKey {
 /// A function of samples or of batches. Called by any number of threads at once.
 using UserFunction = std::function<Value(const Value&, const RandomKey&)>;
 
-/// Throws what is being handled as an Error whose cause it is: an Error with its own code, anything else as kUserCode.
-/// `who` is "the function of map".
-[[noreturn]] void rethrow_as_error(std::string_view who);
+using core::rethrow_as_error;
 /// kUnsupported for None, which a function without a result gives.
 void require_some(const Value& value, std::string_view who);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "data/sample/blame.h"
 #include "data/sample/sample_file.h"
 #include "data/sample/value_layout.h"
 #include "penstock/error.h"
@@ -127,10 +128,10 @@ void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int6
       const Value value = dataset.value(indices[i], scratch);
       out[i] = scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, scratch);
     } catch (const SampleError& error) {
-      throw SampleError(i, error.error());
+      fail(out[i], i, error.error(), scratch);
     } catch (const Error& error) {
-      if (!dataset.samples_are_files()) throw SampleError(i, error);
-      throw SampleError(i, error.within({.path = dataset.describe(indices[i])}));
+      const bool is_file = dataset.samples_are_files();
+      fail(out[i], i, is_file ? error.within({.path = dataset.describe(indices[i])}) : error, scratch);
     }
     scratch.clock.lap(Stage::kCopy, indices[i]);
   }

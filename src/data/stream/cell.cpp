@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "data/sample/value_samples.h"
 #include "penstock/error.h"
 
@@ -34,7 +35,7 @@ class Cell : public detail::DatasetImpl {
       try {
         out[i] = samples.sample(item(indices[i], scratch).value, i, this, scratch);
       } catch (const Error& error) {
-        throw SampleError(i, error);
+        fail(out[i], i, error, scratch);
       }
     }
   }

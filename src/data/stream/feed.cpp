@@ -16,6 +16,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 
 namespace penstock::data {
 
@@ -68,14 +69,14 @@ bool StreamFeed::ends_at(std::int64_t number) const {
   return found && found->items.empty() && !found->error;
 }
 
-std::int64_t StreamFeed::forget(std::int64_t number) {
+StreamPlace StreamFeed::forget(std::int64_t number) {
   const std::scoped_lock lock(mutex_);
   while (first_batch_ <= number && !batches_.empty()) {
-    read_ = batches_.front()->read;
+    forgotten_ = batches_.front()->place;
     batches_.pop_front();
     ++first_batch_;
   }
-  return read_;
+  return forgotten_;
 }
 
 void StreamFeed::go_to_place() {
@@ -83,7 +84,9 @@ void StreamFeed::go_to_place() {
   // Ranks that lack a sample at the end repeat one of the first samples. These must be read, so we cannot seek past
   // them.
   const bool needs_first = ranks_ > 1 && remainder_ != Remainder::kDrop;
-  if (place_.batch == 0 || place_.read < 0 || needs_first || !reader_->seek(place_.read)) return;
+  if (place_.batch == 0 || !place_.place || needs_first) return;
+  if (!reader_->seek(place_.place->read - place_.place->held)) return;
+  told_ = place_.place->read;
   const std::scoped_lock lock(mutex_);
   first_batch_ = place_.batch;
 }
@@ -91,19 +94,13 @@ void StreamFeed::go_to_place() {
 /// Reads the next batch. Drops it when it lies before the saved position.
 void StreamFeed::read_one(Scratch& scratch) {
   scratch.clock.start();
-  current_.error.reset();
-  try {
-    fill(current_, scratch);
-  } catch (const SampleError& error) {
-    current_.error = named(error.error(), static_cast<std::int64_t>(error.position()));
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled) throw;
-    current_.error = error;
-  }
+  StreamBatch done;
+  done.error = fill_current(scratch);
   scratch.clock.lap(Stage::kFunction);
-  current_.read = reader_->read();
-  if (current_.error) current_.items.clear();
-  StreamBatch done = std::exchange(current_, {});
+  if (!done.error) done = std::exchange(current_, {});
+  const std::int64_t read = reader_->read();
+  const bool holds = !current_.items.empty() || !group_.empty();
+  done.place = {.read = read, .held = holds ? read - first_read_ : 0};
   const std::scoped_lock lock(mutex_);
   const std::int64_t number = first_batch_ + std::ssize(batches_);
   if (number >= place_.batch) {
@@ -112,7 +109,7 @@ void StreamFeed::read_one(Scratch& scratch) {
   }
   ++first_batch_;
   const bool has_ended = done.items.empty() && !done.error;
-  if (!has_ended && (first_batch_ < place_.batch || place_.read < 0 || done.read == place_.read)) return;
+  if (!has_ended && (first_batch_ < place_.batch || !place_.place || done.place.read == place_.place->read)) return;
   first_batch_ = place_.batch;
   ended_ = true;
   done.error =
@@ -120,10 +117,27 @@ void StreamFeed::read_one(Scratch& scratch) {
             core::format("{} has changed: at the saved position {} had been read for {}, but now {} were read; go on "
                          "from the beginning of an epoch, or with the stream as it was",
                          core::escaped(stream_.node()->name()),
-                         core::counted(static_cast<std::uint64_t>(place_.read), "sample"),
-                         core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"), done.read));
+                         core::counted(static_cast<std::uint64_t>(place_.place ? place_.place->read : 0), "sample"),
+                         core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"), done.place.read));
   done.items.clear();
   batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
+}
+
+std::optional<Error> StreamFeed::fill_current(Scratch& scratch) {
+  while (true) {
+    std::optional<Error> error;
+    const std::int64_t before = reader_->read();
+    try {
+      fill(current_, scratch);
+      return std::nullopt;
+    } catch (const SampleError& of_sample) {
+      error = named(of_sample.error(), static_cast<std::int64_t>(of_sample.position()));
+    } catch (const Error& of_source) {
+      error = of_source;
+    }
+    if (error->code() == ErrorCode::kCancelled) throw Error(*error);
+    if (const std::int64_t read = reader_->read(); read > told_ || read == before) return error;
+  }
 }
 
 void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
@@ -133,9 +147,11 @@ void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
       item = next(batch, scratch);
     } catch (const SampleError& error) {
       const auto number = static_cast<std::int64_t>(error.position());
+      if (++refused_ > kMostInARow) throw SampleError(error.position(), outage(error.error(), refused_));
       if (!set_aside_(number, named(error.error(), number))) throw;
       continue;
     }
+    refused_ = 0;
     if (!item) break;
     batch.items.push_back(std::move(item));
   }
@@ -144,6 +160,7 @@ void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
 
 StreamItemPtr StreamFeed::next_of_all(Scratch& scratch) {
   if (ended_) return nullptr;
+  if (current_.items.empty() && group_.empty()) first_read_ = reader_->read();
   StreamItemPtr item = reader_->next(scratch);
   ended_ = item == nullptr;
   return item;

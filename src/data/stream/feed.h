@@ -16,11 +16,17 @@
 
 namespace penstock::data {
 
+/// How far a stream was read.
+struct StreamPlace {
+  std::int64_t read = 0;  ///< how many samples the sources had been asked for
+  std::int64_t held = 0;  ///< of these the last ones, which no batch has yet: an error came between
+};
+
 /// The samples of one batch, or the error that stands in their place.
 struct StreamBatch {
   std::vector<StreamItemPtr> items;  ///< empty without an error: the epoch has ended
   bool padded = false;               ///< the last item repeats an earlier one and does not count (Remainder::kExact)
-  std::int64_t read = 0;             ///< how many samples the sources had been asked for by then
+  StreamPlace place = {};            ///< where the stream stood by then
   std::optional<Error> error;
 };
 
@@ -32,7 +38,7 @@ class StreamFeed {
   struct Place {
     EpochSeed seed;
     std::int64_t batch = 0;
-    std::int64_t read = -1;  ///< what StreamBatch::read must be just before that batch; -1: anything
+    std::optional<StreamPlace> place = {};  ///< where the stream must stand just before that batch; none: anywhere
   };
   /// Told of a sample that a function refused while the stream was read. Sets it aside; or returns false, and then the
   /// batch fails with that error.
@@ -45,8 +51,8 @@ class StreamFeed {
   std::shared_ptr<const StreamBatch> batch(std::int64_t number, Scratch& scratch);
   /// Whether the epoch ended before batch `number`, which `batch` has given.
   bool ends_at(std::int64_t number) const;
-  /// Drops the batches up to `number`; returns StreamBatch::read of the last one that was dropped.
-  std::int64_t forget(std::int64_t number);
+  /// Drops the batches up to `number`; returns StreamBatch::place of the last one that was dropped.
+  StreamPlace forget(std::int64_t number);
 
  private:
   /// The right to read, which one thread has at a time; its end wakes those that wait.
@@ -64,6 +70,8 @@ class StreamFeed {
   /// Batch `number`, or null when it has not been read yet. Call it with mutex_ locked.
   std::shared_ptr<const StreamBatch> find(std::int64_t number) const;
   void read_one(Scratch& scratch);
+  /// The error that the next batch is, or none: current_ is the batch.
+  std::optional<Error> fill_current(Scratch& scratch);
   void fill(StreamBatch& batch, Scratch& scratch);
   /// The next sample of this rank; null at the end.
   StreamItemPtr next(StreamBatch& batch, Scratch& scratch);
@@ -85,7 +93,10 @@ class StreamFeed {
   std::unique_ptr<StreamReader> reader_;
   std::vector<StreamItemPtr> first_;  ///< the first samples of the stream, one for each rank: what may be repeated
   std::vector<StreamItemPtr> group_;  ///< the samples read so far of a group of which each rank takes one
-  StreamBatch current_;               ///< being filled; a worker that is stopped leaves it for the next one
+  StreamBatch current_;               ///< being filled; an error, or a worker that is stopped, leaves it to the next
+  std::int64_t first_read_ = 0;       ///< StreamPlace::read before the first sample of current_ and group_
+  std::int64_t told_ = 0;             ///< errors up to there (StreamPlace::read) were thrown before the saved position
+  std::size_t refused_ = 0;           ///< samples one behind the other that were set aside
   bool ended_ = false;
   bool seek_tried_ = false;
 
@@ -94,7 +105,7 @@ class StreamFeed {
   bool is_being_read_ = false;
   std::deque<std::shared_ptr<const StreamBatch>> batches_;
   std::int64_t first_batch_ = 0;  ///< the number of batches_.front()
-  std::int64_t read_ = 0;         ///< StreamBatch::read of the last batch that was forgotten
+  StreamPlace forgotten_;         ///< StreamBatch::place of the last batch that was forgotten
 };
 
 }  // namespace penstock::data

@@ -21,24 +21,34 @@ class FilteredReader final : public StreamReader {
       : below_(std::move(below)), keep_(std::move(keep)), reader_(below_.node()->open(seed)) {}
 
   StreamItemPtr next(Scratch& scratch) override {
-    while (StreamItemPtr item = reader_->next(scratch)) {
-      const std::int64_t number = item->number;
-      try {
-        Value value = made_of(below_, item, scratch);
-        if (!is_kept(value)) continue;
-        return std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(value)});
-      } catch (const SampleError& error) {
-        throw SampleError(static_cast<std::size_t>(number), error.error());
-      } catch (const Error& error) {
-        if (error.code() == ErrorCode::kCancelled) throw;
-        throw SampleError(static_cast<std::size_t>(number), error);
-      }
+    while (item_ || (item_ = reader_->next(scratch))) {
+      const std::int64_t number = item_->number;
+      Value value;
+      const bool is_wanted = judged(value, scratch);
+      item_ = nullptr;
+      if (is_wanted) return std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(value)});
     }
     return nullptr;
   }
   std::int64_t read() const noexcept override { return reader_->read(); }
 
  private:
+  /// Makes the value of item_, and whether it is kept. Only what was stopped leaves item_ for the next call.
+  bool judged(Value& value, Scratch& scratch) {
+    const auto fail = [this](const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw error;
+      throw SampleError(static_cast<std::size_t>(std::exchange(item_, nullptr)->number), error);
+    };
+    try {
+      value = made_of(below_, item_, scratch);
+      return is_kept(value);
+    } catch (const SampleError& error) {
+      fail(error.error());
+    } catch (const Error& error) {
+      fail(error);
+    }
+    return false;
+  }
   bool is_kept(const Value& value) const {
     try {
       return keep_(value);
@@ -50,6 +60,7 @@ class FilteredReader final : public StreamReader {
   SampleStream below_;
   Keep keep_;
   std::unique_ptr<StreamReader> reader_;
+  StreamItemPtr item_;  ///< taken, and not judged yet
 };
 
 class Filtered final : public StreamNode {

@@ -79,6 +79,7 @@ class StreamWalk {
   std::unique_ptr<StreamReader> reader_;
   std::int64_t parts_;
   std::int64_t before_;  ///< samples to pass by
+  StreamItemPtr item_;   ///< taken, and still to be given
   Scratch scratch_;
 };
 

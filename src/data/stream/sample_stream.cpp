@@ -66,14 +66,21 @@ Error data::StreamWalk::named(const Error& error, std::int64_t number) const {
 }
 
 data::StreamItemPtr data::StreamWalk::next_item() {
-  try {
-    for (; before_ > 0; --before_) {
-      if (!reader_->next(scratch_)) return nullptr;
+  while (true) {
+    StreamItemPtr item;
+    const bool is_own = before_ == 0;
+    const auto count = [&] { before_ = is_own ? parts_ - 1 : before_ - 1; };
+    try {
+      item = reader_->next(scratch_);
+    } catch (const SampleError& error) {
+      count();
+      throw named(error.error(), static_cast<std::int64_t>(error.position()));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) count();
+      throw;
     }
-    before_ = parts_ - 1;
-    return reader_->next(scratch_);
-  } catch (const SampleError& error) {
-    throw named(error.error(), static_cast<std::int64_t>(error.position()));
+    count();
+    if (is_own || !item) return item;
   }
 }
 
@@ -82,17 +89,23 @@ std::optional<Value> data::StreamWalk::next() {
     Scratch& scratch;
     ~Reset() { scratch.reset(); }
   } const reset{scratch_};
-  const StreamItemPtr item = next_item();
-  if (!item) return std::nullopt;
+  if (!item_) item_ = next_item();
+  if (!item_) return std::nullopt;
+  const auto fail = [this](const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw error;  // the item is still to come
+    throw named(error, std::exchange(item_, nullptr)->number);
+  };
+  Value out;
   try {
-    Value out = made_of(stream_, item, scratch_);
+    out = made_of(stream_, item_, scratch_);
     static_cast<void>(layout_of_value(out, scratch_.structures));
-    return out;
   } catch (const SampleError& error) {
-    throw named(error.error(), item->number);
+    fail(error.error());
   } catch (const Error& error) {
-    throw named(error, item->number);
+    fail(error);
   }
+  item_ = nullptr;
+  return out;
 }
 
 SampleStream::Iterator SampleStream::begin() const { return Iterator(std::make_shared<data::StreamWalk>(*this)); }

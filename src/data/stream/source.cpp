@@ -1,11 +1,19 @@
 // Where a stream begins: a function of the program that gives sample after sample. A call counts as a sample that was
 // read whether it gave one or threw, so that a walk that is repeated comes to the same place.
+//
+// A call that is interrupted (Ctrl-C) counts as none. What was interrupted may have lost the sample it was making, and a
+// generator of Python's is at its end then. So the source begins anew and is read up to where it was, as it is for a
+// resumed loader. It has to give the same again, which the sample before the interruption tells. A source that gives its
+// samples once is asked to go on, and its end is an error.
+#include <algorithm>
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "core/format.h"
 #include "core/text.h"
 #include "data/sample/user_call.h"
+#include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
 #include "data/stream/node.h"
 #include "penstock/error.h"
@@ -20,21 +28,31 @@ using Open = std::function<detail::NextSample(std::int64_t)>;
 
 class SourceReader final : public StreamReader {
  public:
-  SourceReader(Open open, bool anywhere, std::string name)
-      : open_(std::move(open)), anywhere_(anywhere), name_(std::move(name)) {}
+  SourceReader(Open open, detail::Begins begins, std::string name)
+      : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
 
   StreamItemPtr next(Scratch& scratch) override {
     scratch.check_cancelled();
     if (ended_) return nullptr;
     try {
-      if (!next_) next_ = opened();
+      if (!next_) begin(scratch);
       std::optional<Value> value = called();
-      ended_ = !value;
-      if (ended_) return nullptr;
+      if (!value) {
+        ended_ = true;
+        if (interrupted_) throw_lost();
+        return nullptr;
+      }
+      interrupted_ = false;
       require_some(*value, kWho);
+      if (begins_ == detail::Begins::kAnew) last_ = *value;
       return std::make_shared<StreamItem>(StreamItem{.number = read_++, .value = std::move(*value)});
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCancelled) throw;
+      if (error.code() == ErrorCode::kCancelled) {
+        if (begins_ != detail::Begins::kOnce) next_ = nullptr;
+        interrupted_ = begins_ == detail::Begins::kOnce;
+        throw;
+      }
+      last_.reset();
       const std::int64_t number = read_++;
       const std::string what = core::format("{}[{}]", name_, number);
       throw error.prefixed(core::format("sample {} ({}): ", number, core::escaped(what)));
@@ -42,7 +60,7 @@ class SourceReader final : public StreamReader {
   }
 
   bool seek(std::int64_t read) override {
-    if (!anywhere_) return false;
+    if (begins_ != detail::Begins::kAnywhere) return false;
     read_ = read;
     next_ = nullptr;
     ended_ = false;
@@ -51,12 +69,62 @@ class SourceReader final : public StreamReader {
   std::int64_t read() const noexcept override { return read_; }
 
  private:
-  detail::NextSample opened() {
+  /// Opens the source where it was read up to.
+  void begin(Scratch& scratch) {
+    const bool anywhere = begins_ == detail::Begins::kAnywhere;
+    next_ = opened(anywhere ? read_ : 0);
+    if (anywhere) return;
+    std::optional<Value> passed;
+    for (std::int64_t i = 0; i < read_; ++i) {
+      scratch.check_cancelled();
+      passed = this->passed();
+      if (ended_) break;
+    }
+    const bool as_before = !ended_ && (!last_ || (passed && are_alike(*passed, *last_)));
+    if (as_before) return;
+    ended_ = true;
+    throw Error(ErrorCode::kChanged,
+                core::format("it was interrupted, and begun anew it gives other samples than before; go on with the "
+                             "beginning of an epoch, or give stream() a function that makes the same samples each time"));
+  }
+
+  /// The next sample of those that were read already; none for one that throws, and at the end.
+  std::optional<Value> passed() {
     try {
-      return open_(read_);
+      std::optional<Value> value = called();
+      ended_ = !value;
+      return value;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      return std::nullopt;
+    }
+  }
+
+  static bool are_alike(const Value& a, const Value& b) {
+    std::vector<Tensor> of_a;
+    std::vector<Tensor> of_b;
+    collect_tensors(a, of_a);
+    collect_tensors(b, of_b);
+    return a.to_string() == b.to_string() &&
+           std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(), Tensor::identical);
+  }
+
+  [[noreturn]] static void throw_lost() {
+    throw Error(ErrorCode::kInvalidArgument,
+                "it was interrupted and has ended by that, so that the samples from here on are lost; give stream() a "
+                "function that makes what gives the samples, which can be begun anew");
+  }
+
+  detail::NextSample opened(std::int64_t start) {
+    try {
+      return open_(start);
     } catch (...) {
-      ended_ = true;  // or a loop that goes on behind errors would never end
-      rethrow_as_error(kWho);
+      try {
+        rethrow_as_error(kWho);
+      } catch (const Error& error) {
+        ended_ = error.code() != ErrorCode::kCancelled;  // or a loop that goes on behind errors would never end
+        throw;
+      }
     }
   }
   std::optional<Value> called() const {
@@ -68,16 +136,18 @@ class SourceReader final : public StreamReader {
   }
 
   Open open_;
-  bool anywhere_;
+  detail::Begins begins_;
   std::string name_;
-  detail::NextSample next_;  ///< none before the first call
+  detail::NextSample next_;  ///< none before the first call, and when it has to begin anew
   std::int64_t read_ = 0;
+  std::optional<Value> last_;  ///< the sample before, where it may be read again
+  bool interrupted_ = false;   ///< and asked to go on all the same
   bool ended_ = false;
 };
 
-class Source final : public StreamNode {
+class SourceNode final : public StreamNode {
  public:
-  Source(Open open, detail::Begins begins, std::string name)
+  SourceNode(Open open, detail::Begins begins, std::string name)
       : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
 
   std::unique_ptr<StreamReader> open(const EpochSeed&) const override {
@@ -88,7 +158,7 @@ class Source final : public StreamNode {
                        "stream() a function that makes what gives the samples",
                        core::escaped(name_)));
     }
-    return std::make_unique<SourceReader>(open_, begins_ == detail::Begins::kAnywhere, name_);
+    return std::make_unique<SourceReader>(open_, begins_, name_);
   }
   bool can_begin_again() const noexcept override { return begins_ != detail::Begins::kOnce; }
   std::string name() const override { return name_; }
@@ -103,7 +173,7 @@ class Source final : public StreamNode {
 }  // namespace
 
 StreamNodePtr source_node(Open open, detail::Begins begins, const StreamOptions& options) {
-  return std::make_shared<Source>(std::move(open), begins, options.name);
+  return std::make_shared<SourceNode>(std::move(open), begins, options.name);
 }
 
 }  // namespace penstock::data

@@ -15,6 +15,7 @@
 #include "core/module_dtype.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "data/transform/conversion.h"
 
@@ -96,7 +97,9 @@ class Transformed final : public detail::DatasetImpl {
     auto& seen = scratch.state<Seen>(this);
     const Converted* converted = nullptr;
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      if (converted == nullptr || !converted->is_of(out[i])) converted = &converted_for(out[i], i, seen, scratch);
+      if (out[i].failed()) continue;
+      if (converted == nullptr || !converted->is_of(out[i])) converted = converted_for(out[i], i, seen, scratch);
+      if (converted == nullptr) continue;
       const auto sources = scratch.arena.array<Source>(converted->kinds.size());
       for (std::size_t t = 0; t < sources.size(); ++t) {
         sources[t] = out[i].sources[t];
@@ -110,16 +113,18 @@ class Transformed final : public detail::DatasetImpl {
   }
 
  private:
-  const Converted& converted_for(const Sample& sample, std::size_t position, Seen& seen, data::Scratch& scratch) const {
-    if (const Converted* known = seen.find(sample)) return *known;
+  /// Null where `sample` cannot be converted and says so.
+  const Converted* converted_for(Sample& sample, std::size_t position, Seen& seen, data::Scratch& scratch) const {
+    if (const Converted* known = seen.find(sample)) return known;
     if (seen.entries.size() == Seen::kRemembered) {
       scratch.objects.push_back(seen.entries.front());
       seen.entries.erase(seen.entries.begin());
     }
     try {
-      return *seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample)));
+      return seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample))).get();
     } catch (const Error& error) {
-      throw data::SampleError(position, error);
+      data::fail(sample, position, error, scratch);
+      return nullptr;
     }
   }
 

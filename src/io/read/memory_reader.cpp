@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "io/copy/guarded.h"
 #include "io/read/reader_rows.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 
 namespace penstock::io {
@@ -27,7 +28,7 @@ bool any_usable(const ByteSource& /*source*/) noexcept { return true; }
 void source_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
   require_inside(source, offset, parts);
   for (const Scatter& part : parts) {
-    if (part.to && part.bytes > 0) source.read(offset, {part.to, part.bytes});
+    if (part.to && part.bytes > 0) read_own(source, offset, {part.to, part.bytes});
     offset += part.bytes;
   }
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 
 namespace penstock::io {
@@ -21,10 +22,10 @@ OpenedFile::OpenedFile(Source source) : source_(std::move(source)) {
   const std::uint64_t size = source_.size();
   if (size <= kWhole) {
     whole_ = Buffer::allocate(static_cast<std::size_t>(size));
-    source_.read(0, {whole_.data(), whole_.size()});
+    read_own(*source_, 0, {whole_.data(), whole_.size()});
   } else {
     head_ = Bytes::uninitialised(kHead);
-    source_.read(0, head_.span());
+    read_own(*source_, 0, head_.span());
   }
 }
 
@@ -46,7 +47,7 @@ bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) cons
   const std::scoped_lock lock(tail_mutex_);
   if (from_end > tail_.size) {
     Bytes read = Bytes::uninitialised(static_cast<std::size_t>(std::min(size(), kTail)));
-    source_.read(size() - read.size, read.span());
+    read_own(*source_, size() - read.size, read.span());
     tail_ = std::move(read);
   }
   std::memcpy(into.data(), tail_.data.get() + (tail_.size - from_end), into.size());
@@ -55,7 +56,7 @@ bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) cons
 
 void OpenedFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   require_inside(*this, offset, into.size());
-  if (!into.empty() && !copy_kept(offset, into)) source_.read(offset, into);
+  if (!into.empty() && !copy_kept(offset, into)) read_own(*source_, offset, into);
 }
 
 }  // namespace penstock::io

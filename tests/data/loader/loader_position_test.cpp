@@ -1,11 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
+#include "core/format.h"
 #include "data/support.h"
 #include "penstock/loader.h"
+#include "penstock/save.h"
 #include "support/errors.h"
 
 namespace penstock {
@@ -90,6 +95,79 @@ TEST(LoaderPosition, TheDepthOfAFieldIsAnError) {
   }
   EXPECT_EQ(test::code_of([] { LoaderPosition::from_json(R"({"seed":1,"seed":1,"epoch":2,"batch":3,"samples":4})"); }),
             ErrorCode::kInvalidArgument);
+}
+
+Dataset files_of(const test::TemporaryFolder& folder, const char* kind) {
+  std::vector<std::string> paths;
+  for (std::int64_t i = 0; i < 12; ++i) {
+    paths.push_back(folder / kind + core::format("/{:03}.npy", i));
+    std::filesystem::create_directories(folder / kind);
+    save(Tensor::of<std::int64_t>({i}), paths.back(), {.sync = false});
+  }
+  return files(paths);
+}
+
+TEST(LoaderPosition, OfAnotherDatasetOfEqualSizeIsRefused) {
+  const test::TemporaryFolder folder;
+  DataLoader first(files_of(folder, "a/train"), {.batch_size = 3});
+  first.next();
+  const LoaderPosition position = LoaderPosition::from_json(first.position().to_json());
+  DataLoader other(files_of(folder, "a/test"), {.batch_size = 3});
+  EXPECT_THAT(test::error_of([&] { other.seek(position); })->message(), HasSubstr("another dataset"));
+  DataLoader moved(files_of(folder, "b/train"), {.batch_size = 3});
+  moved.seek(position);
+  EXPECT_EQ(moved.next()->indices, (std::vector<std::int64_t>{3, 4, 5}));
+  LoaderPosition any = position;
+  any.dataset.clear();
+  other.seek(any);
+}
+
+/// An order that follows from neither seed nor epoch.
+struct Restless final : SamplerInterface {
+  explicit Restless(std::shared_ptr<std::int64_t> by) : shift(std::move(by)) {}
+  std::int64_t size() const noexcept override { return 12; }
+  Order order(std::uint64_t, std::uint64_t) const override {
+    std::vector<std::int64_t> out(12);
+    for (std::int64_t i = 0; i < 12; ++i) out[static_cast<std::size_t>(i)] = (i + *shift) % 12;
+    return out;
+  }
+  std::shared_ptr<std::int64_t> shift;
+};
+
+TEST(LoaderPosition, OfASamplerThatGivesOtherIndicesIsRefused) {
+  auto shift = std::make_shared<std::int64_t>(0);
+  const auto make = [&] {
+    return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_size = 3, .sampler = Restless(shift), .num_workers = 1});
+  };
+  DataLoader first = make();
+  first.next();
+  first.next();
+  const LoaderPosition position = LoaderPosition::from_json(first.position().to_json());
+  DataLoader same = make();
+  same.seek(position);
+  EXPECT_EQ(same.position().to_json(), position.to_json());
+  EXPECT_EQ(same.next()->indices, (std::vector<std::int64_t>{6, 7, 8}));
+  *shift = 5;
+  DataLoader other = make();
+  other.seek(position);
+  for (int i = 0; i < 2; ++i) {
+    const auto error = test::error_of([&] { other.next(); });
+    EXPECT_EQ(error->code(), ErrorCode::kChanged);
+    EXPECT_THAT(error->message(), HasSubstr("the sampler gives other indices"));
+  }
+  other.set_epoch(1);
+  EXPECT_TRUE(other.next());
+}
+
+TEST(LoaderPosition, WhatASamplerThrowsIsAnError) {
+  struct Broken final : SamplerInterface {
+    std::int64_t size() const noexcept override { return 12; }
+    Order order(std::uint64_t, std::uint64_t) const override { throw std::runtime_error("no order"); }
+  };
+  DataLoader loader(rows(test::numbered_rows(12, 3)), {.batch_size = 3, .sampler = Broken(), .num_workers = 0});
+  const auto error = test::error_of([&] { loader.next(); });
+  EXPECT_EQ(error->code(), ErrorCode::kUserCode);
+  EXPECT_THAT(error->message(), HasSubstr("the sampler threw: no order"));
 }
 
 }  // namespace

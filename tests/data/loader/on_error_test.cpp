@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <memory>
 #include <set>
 #include <stdexcept>
 
@@ -82,6 +84,7 @@ TEST(OnError, AnEpochWithoutASampleIsAnError) {
       const auto error = test::error_of([&] { loader.next(); });
       EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
       EXPECT_THAT(error->message(), AllOf(HasSubstr("no sample of the epoch can be read"), HasSubstr("<dataset>[0]")));
+      EXPECT_FALSE(loader.next()) << "the epoch has ended";
     }
     EXPECT_EQ(loader.epoch(), 2U);
   }
@@ -139,6 +142,93 @@ TEST(OnError, DamagedFilesAreSetAside) {
   EXPECT_EQ(loader.next()->indices, (Indices{3, 4}));
   EXPECT_EQ(loader.set_aside()[0].what, folder / "0002.npy");
   EXPECT_EQ(loader.set_aside()[1].index, 5);
+}
+
+/// Samples whose first call fails for every so many of them.
+Dataset flaky(std::int64_t size, std::int64_t each, std::shared_ptr<std::atomic<std::int64_t>> calls) {
+  return dataset(size, [=](std::int64_t i) {
+    if ((*calls)++ % each == each - 1) throw std::runtime_error("not this time");
+    return Tensor::of<std::int64_t>({i});
+  });
+}
+
+TEST(OnError, AFailureThatDoesNotRepeatCostsItsSampleAlone) {
+  for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
+    auto calls = std::make_shared<std::atomic<std::int64_t>>(0);
+    DataLoader loader(flaky(640, 50, calls), {.batch_size = 64, .num_workers = 2, .on_error = on_error});
+    std::set<std::int64_t> seen;
+    std::int64_t batches = 0;
+    while (const auto batch = loader.next()) {
+      seen.insert(batch->indices.begin(), batch->indices.end());
+      ++batches;
+    }
+    EXPECT_EQ(batches, 10);
+    const auto aside = static_cast<std::int64_t>(loader.set_aside().size());
+    EXPECT_LE(aside, 13);
+    EXPECT_GE(static_cast<std::int64_t>(seen.size()), 640 - aside);
+    EXPECT_LE(*calls, 640 + (on_error == OnError::kSkip ? 0 : aside)) << "each is called once";
+  }
+}
+
+TEST(OnError, SamplesBesideABadOneAreMadeOnceBehindOtherSteps) {
+  auto calls = std::make_shared<std::atomic<std::int64_t>>(0);
+  const Dataset made = flaky(64, 1000, calls);
+  const Dataset bad = with_bad(64, {5, 20, 21, 63});
+  const Dataset all = zip({concat({subset(made, {1, 2, 3}), subset(made, Indices(61, 7))}), bad});
+  DataLoader loader(all.cast(DType::float32),
+                    {.batch_size = 16, .num_workers = 2, .on_error = OnError::kSkip});
+  std::size_t seen = 0;
+  while (const auto batch = loader.next()) seen += batch->indices.size();
+  EXPECT_EQ(seen, 60U);
+  EXPECT_EQ(*calls, 64);
+}
+
+TEST(OnError, AnOutageIsRaisedAndItsSamplesAreTriedAgain) {
+  auto is_down = std::make_shared<std::atomic<bool>>(true);
+  const Dataset store = dataset(1000, [=](std::int64_t i) {
+    if (i >= 500 && *is_down) throw std::runtime_error("no answer");
+    return Tensor::of<std::int64_t>({i});
+  });
+  for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
+    *is_down = true;
+    DataLoader loader(store, {.batch_size = 10, .num_workers = 0, .on_error = on_error});
+    std::optional<Error> raised;
+    int batches = 0;
+    while (!raised) {
+      raised = test::error_of([&] {
+        ASSERT_TRUE(loader.next());
+        ++batches;
+      });
+    }
+    EXPECT_EQ(batches, 50);
+    EXPECT_THAT(raised->message(), AllOf(HasSubstr("outage"), HasSubstr("no answer")));
+    EXPECT_TRUE(loader.set_aside().empty());
+    *is_down = false;
+    while (loader.next()) ++batches;
+    EXPECT_GE(batches, 88);
+    EXPECT_TRUE(loader.set_aside().empty());
+  }
+}
+
+TEST(OnError, WhatComesFromAStoreIsRaised) {
+  for (const ErrorCode code : {ErrorCode::kPermission, ErrorCode::kIo, ErrorCode::kTimeout}) {
+    const Dataset store = dataset(8, [code](std::int64_t i) -> Value {
+      if (i == 3) throw Error(code, "the server answered 403", {.path = "s3://bucket/3.npy"});
+      return Tensor::of<std::int64_t>({i});
+    });
+    DataLoader loader(store, options(OnError::kSkip, 1));
+    EXPECT_TRUE(loader.next());
+    EXPECT_EQ(test::code_of([&] { loader.next(); }), code);
+    EXPECT_TRUE(loader.next());
+    EXPECT_TRUE(loader.set_aside().empty());
+  }
+  const Dataset gone = dataset(8, [](std::int64_t i) -> Value {
+    if (i == 3) throw Error(ErrorCode::kNotFound, "the server answered 404", {.path = "s3://bucket/3.npy"});
+    return Tensor::of<std::int64_t>({i});
+  });
+  DataLoader loader(gone, options(OnError::kSkip, 1));
+  EXPECT_TRUE(loader.next());
+  EXPECT_EQ(loader.next()->indices, (Indices{4, 5}));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class BatchReads:
             if known is native and kind == stacks:
                 return feed
         collate = penstock.stack() if stacks else penstock.samples()
-        return _Feed(native, collate, 0, 1, None, 0.0, "cpu", 0)
+        return _Feed(native, collate, 0, 1, None, 0.0, "cpu", 0, "raise")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchReads, ()

@@ -14,6 +14,7 @@ import torch.utils.data as torch_data
 from typing_extensions import Self, TypeVar
 
 import penstock
+from penstock._functions import not_an_end
 from penstock._text import plural
 from penstock._transforms import Transforms
 from penstock.torch._convert import sample_to_torch
@@ -22,6 +23,7 @@ from penstock.torch._samples import as_mapping_of, is_of_process
 from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._class_folders import ClassFolders
+from penstock.torch.datasets._seeded import Seeded
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
 from penstock.torch.loading import load
 from penstock.torch.loading._checkpoint import load_given
@@ -152,7 +154,9 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
     def _stacked(self, indices: list[int]) -> Any:
         return self._reads.stacked(self.native, counted(indices, len(self)))
 
-    def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
+    def map(
+        self, function: Callable[..., Any], *, batched: bool = False, seeded: bool = False, processes: bool = False
+    ) -> Mapped:
         """Each sample (or each batch) as a function makes it from the one that was read.
 
         The loader calls it in `num_workers` threads, under what the thread that iterates has when it asks
@@ -169,6 +173,10 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
             Called with each sample. It must not depend on the order of the calls.
         batched
             Whether it is called with batches, after their collation.
+        seeded
+            Whether it is called with a torch.Generator as well, which follows from the loader's generator, the
+            epoch and the sample's index: the same batches for any number of threads, and in a resumed run. Other
+            loaders, and `mapped[i]`, seed it from torch's global generator.
         processes
             Call it in `num_workers` processes of torch's own loader: for pure Python, and for functions
             that draw random numbers, as all threads of a process share the global generators of torch,
@@ -179,7 +187,7 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         Mapped
             A dataset.
         """
-        return Mapped(self, function, batched=batched, processes=processes)
+        return Mapped(self, function, batched=batched, seeded=seeded, processes=processes)
 
     def __repr__(self) -> str:
         kind = type(self)
@@ -336,20 +344,30 @@ class Mapped(torch_data.Dataset[Any]):
         Whether it takes whole batches; then `mapped[i]` is a TypeError.
     processes
         Whether a loader calls it in processes.
+    seeded
+        Whether it takes a torch.Generator too.
     """
 
     def __init__(
-        self, dataset: torch_data.Dataset[Any], function: Callable[[Any], Any], *, batched: bool, processes: bool
+        self,
+        dataset: torch_data.Dataset[Any],
+        function: Callable[..., Any],
+        *,
+        batched: bool,
+        processes: bool,
+        seeded: bool = False,
     ) -> None:
         self.dataset = dataset
-        self.function = function
+        self.function = Seeded(function, _seeded_below(dataset)) if seeded else function
         self.batched = batched
         self.processes = processes
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]
 
-    def map(self, function: Callable[[Any], Any], *, batched: bool = False, processes: bool = False) -> Mapped:
+    def map(
+        self, function: Callable[..., Any], *, batched: bool = False, seeded: bool = False, processes: bool = False
+    ) -> Mapped:
         """As `Dataset.map`, of what this dataset's function makes.
 
         Parameters
@@ -358,6 +376,8 @@ class Mapped(torch_data.Dataset[Any]):
             Called with each of these samples.
         batched
             Whether it is called with batches.
+        seeded
+            Whether it is called with a torch.Generator as well.
         processes
             Whether a loader calls it in processes.
 
@@ -368,7 +388,7 @@ class Mapped(torch_data.Dataset[Any]):
         """
         if self.batched and not batched:
             raise TypeError("a function of samples cannot follow one of batches; map it before, or as one of batches")
-        return Mapped(self, function, batched=batched, processes=processes)
+        return Mapped(self, function, batched=batched, seeded=seeded, processes=processes)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """The samples at these indices, for loaders that read a batch at once. Of a function of batches, which is
@@ -378,8 +398,8 @@ class Mapped(torch_data.Dataset[Any]):
         at_once = getattr(self.dataset, "__getitems__", None)
         samples = at_once(indices) if callable(at_once) else [self.dataset[index] for index in indices]
         if not self.batched:
-            return [self.function(sample) for sample in samples]
-        return taken_apart(self.function(collated(samples)), len(samples)) if samples else []
+            return [self._called(sample) for sample in samples]
+        return taken_apart(self._called(collated(samples)), len(samples)) if samples else []
 
     def __penstock_dataset__(self) -> penstock.Dataset:
         raise TypeError(
@@ -397,10 +417,25 @@ class Mapped(torch_data.Dataset[Any]):
                 f"{self!r} is a function of whole batches, which penstock.torch.DataLoader makes; a sample by itself "
                 "has none"
             )
-        return self.function(self.dataset[index])
+        return self._called(self.dataset[index])
+
+    def _called(self, argument: Any) -> Any:
+        try:
+            return self.function(argument)
+        except StopIteration as error:
+            raise not_an_end(error) from error
 
     def __repr__(self) -> str:
         return f"{self.dataset!r}.map({self.function!r})"
+
+
+def _seeded_below(dataset: Any) -> int:
+    """How many functions with generators samples have passed through."""
+    count = 0
+    while dataset is not None:
+        count += isinstance(getattr(dataset, "function", None), Seeded)
+        dataset = getattr(dataset, "dataset", None)
+    return count
 
 
 def _without_rows(batch: Any) -> Any:

@@ -16,6 +16,7 @@ import torch.utils.data as torch_data
 import penstock
 from penstock.torch.datasets._dataset import Dataset, Mapped, Rows, counted, has_plain_samples
 from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
+from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import Promises
 
 __all__ = ["Functions", "Road", "contains_penstock", "native_of", "promise", "road_of"]
@@ -64,7 +65,7 @@ def road_of(dataset: Any, worker_init_fn: Any = None) -> Road:
     rest, batch, processes = _without_batch_functions(dataset)
     functions = None if batch is None else Functions(rest, None, batch)
     if not contains_penstock(dataset):
-        return Road(None, functions, f"{_kind(dataset)} is no dataset of Penstock's", asked=True)
+        return Road(None, functions, _why_not_ours(dataset), asked=True)
     try:
         if processes:
             raise _AskedForError(_PROCESSES)
@@ -79,6 +80,15 @@ def road_of(dataset: Any, worker_init_fn: Any = None) -> Road:
     if plan.make is not None or batch is not None:
         functions = Functions(plan.dataset, plan.make, batch)
     return Road(plan.native, functions)
+
+
+def _why_not_ours(dataset: Any) -> str:
+    if isinstance(dataset, Stream):
+        return (
+            "a Stream is iterated, as every IterableDataset, and torch's loader shares it out among its processes; "
+            "penstock.DataLoader reads a SampleStream in threads"
+        )
+    return f"{_kind(dataset)} is no dataset of Penstock's"
 
 
 def native_of(dataset: Any) -> penstock.Dataset | None:

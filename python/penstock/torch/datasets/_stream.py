@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,23 @@ from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 
 __all__ = ["Stream"]
+
+
+class _Walk:
+    """The samples of one walk over a stream, which it keeps. It goes on behind an error, as a generator would not."""
+
+    def __init__(self, stream: penstock.SampleStream, seed: int, epoch: int, part: int, parts: int) -> None:
+        self._stream = stream
+        self._walk = _StreamWalk(stream._native, seed, epoch, part, parts)
+
+    def __iter__(self) -> _Walk:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return sample_to_torch(next(self._walk))
+        except penstock.Error as error:
+            raise as_torchs(error) from error.__cause__
 
 
 class Stream(torch_data.IterableDataset[Any]):
@@ -57,11 +76,7 @@ class Stream(torch_data.IterableDataset[Any]):
         rank, size = self.ranks
         # Samples are dealt to ranks first: what a rank gets does not depend on its workers.
         part, parts = rank + size * number, size * workers
-        try:
-            for sample in _StreamWalk(self.native._native, self.seed, self.epoch, part, parts):
-                yield sample_to_torch(sample)
-        except penstock.Error as error:
-            raise as_torchs(error) from error.__cause__
+        return _Walk(self.native, self.seed, self.epoch, part, parts)
 
     def __repr__(self) -> str:
         return f"penstock.torch.Stream({self.native!r})"

@@ -15,6 +15,7 @@ from penstock._functions import named
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._road import Functions
+from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._reads import Read
 
@@ -24,7 +25,7 @@ __all__ = ["Finish"]
 class Finish:
     """Collates what was read, where that was not done natively, and calls the dataset's function, if it has one.
 
-    Any number of threads may use it. `describe`: what the sample of an index is, for errors; `masks`: beside each batch
+    Any number of threads may use it. `seed`: the epoch's, for functions that draw (`_seeded.py`). `describe`: what the sample of an index is, for errors; `masks`: beside each batch
     goes which of its samples are those that were asked for, and with a `dealing` that masks, which are not repeated.
     """
 
@@ -34,9 +35,11 @@ class Finish:
         functions: Functions | None,
         describe: Callable[[int], str],
         *,
+        seed: int = 0,
         masks: bool = False,
         dealing: Dealing | None = None,
     ) -> None:
+        self._seed = seed
         self._collate_fn = bounded(collate_fn)
         self._make = None if functions is None else functions.make
         self._function = None if functions is None else functions.batch
@@ -46,7 +49,10 @@ class Finish:
 
     def __call__(self, read: Read, alone: bool) -> Any:
         """`alone`: the batch is a sample by itself."""
-        batch = self._batch(read, alone)
+        try:
+            batch = self._batch(read, alone)
+        finally:
+            calling(None)
         return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
 
     def _batch(self, read: Read, alone: bool) -> Any:
@@ -65,6 +71,7 @@ class Finish:
     def _call(self, function: Callable[[Any], Any], indices: list[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""
         try:
+            calling(self._seed, indices[0] if indices else 0)
             return function(argument)
         except Exception as error:
             if not indices:

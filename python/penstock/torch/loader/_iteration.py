@@ -19,8 +19,10 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._functions import drawn_since, random_states, shared_generators
 from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
+from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
@@ -85,8 +87,14 @@ class Iteration(BaseDataLoaderIter):
         masks, dealing = settings.on_error == "mask", settings.dealing
         self._masks = masks or (dealing is not None and dealing.masks)
         self._finish = Finish(
-            settings.collate_fn, settings.functions, self._reads.describe, masks=masks, dealing=dealing
+            settings.collate_fn,
+            settings.functions,
+            self._reads.describe,
+            seed=begin.sample_seed(),
+            masks=masks,
+            dealing=dealing,
         )
+        sums = Drawn.of(settings)
         if resume is None:
             self._sampler_iter = iter(self._index_sampler)
             if draws_seed:
@@ -94,22 +102,22 @@ class Iteration(BaseDataLoaderIter):
             if begin.begins > 1:  # as torch does where it has workers
                 self._sampler_iter = iter(self._index_sampler)
         else:
-            self._sampler_iter = self._resumed(resume)
-        self.progress = Progress(begin, self._reads)
-        self._reads.begin(self._sampler_iter, begin.batch)
+            self._sampler_iter, sums = self._resumed(resume)
+        self.progress = Progress(begin, sums, self._reads)
+        self._reads.begin(self._sampler_iter, begin.batch, sums)
         self._note()
         if self._num_workers == 0 and self._timeout != 0:
             raise AssertionError(f"timeout={self._timeout} needs num_workers > 0; leave it out without")
 
-    def _resumed(self, resume: Position) -> Iterator[Any]:
+    def _resumed(self, resume: Position) -> tuple[Iterator[Any], Drawn]:
         self._set_aside(resume)
-        indices, complete = resume.restore(self._settings)
+        indices, complete, sums = resume.restore(self._settings)
         if not complete:
             raise ValueError(
                 f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
                 "batch_size, drop_last and sampler"
             )
-        return indices
+        return indices, sums
 
     def _set_aside(self, resume: Position) -> None:
         for entry in resume.set_aside:
@@ -189,6 +197,8 @@ class Iteration(BaseDataLoaderIter):
         self._threads.require_own_process()
         if not self._working:
             self._call_with_next(self._threads)
+        if "random" not in self._settings.warned:
+            self._watch_first(self._working[0])
         self._call_with_ready(self._threads)
         with self.progress.in_functions():
             in_time = are_done([self._working[0]], self._timeout or None)
@@ -202,6 +212,15 @@ class Iteration(BaseDataLoaderIter):
         finally:
             del first  # whose error's traceback leads here
 
+    def _watch_first(self, first: Future[Any]) -> None:
+        """Warns, once in a loader's life, where functions draw from generators that all threads share. Nothing else
+        draws while the first batch is waited for."""
+        self._settings.warned.add("random")
+        are_done([first], self._timeout or None)
+        drawn = drawn_since(self._states)
+        if drawn:
+            warnings.warn(shared_generators(drawn, "map(processes=True)"), stacklevel=6)
+
     def _call_with_ready(self, threads: Threads) -> None:
         while self._reads.ready:
             self._call_with_next(threads)
@@ -213,9 +232,12 @@ class Iteration(BaseDataLoaderIter):
         except penstock.TimedOutError:
             raise
         except penstock.Error as error:
+            self._states = random_states()
             self._working.append(Future())
             self._working[-1].set_exception(error)
         else:
+            if "random" not in self._settings.warned:
+                self._states = random_states()
             self._working.append(threads.submit(self._finish, read, self._reads.alone))
 
     def __del__(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,8 +19,10 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._core import _dataset_name as dataset_name
 from penstock._text import abbreviated, plural
 from penstock.torch.loader._dealing import DealtOrder, DealtSampler
+from penstock.torch.loader._drawn import Drawn, require_same
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._worker_states import load_state, state_of
@@ -91,6 +94,11 @@ def _samples(settings: Settings) -> int | None:
         return len(settings.dataset)
     except (TypeError, NotImplementedError):
         return None
+
+
+def _name(settings: Settings) -> str | None:
+    """What tells a native dataset from others of equal size: the names of some of its samples."""
+    return None if settings.native is None else dataset_name(settings.native)
 
 
 def _follows_torch(settings: Settings) -> bool:
@@ -175,7 +183,9 @@ class Position:
     need differ between them. `begins` says how often the sampler's iterator was made: torch makes a
     second one where it has workers, so that a sampler that draws when its iterator is made has drawn
     twice. `pending` has the places of batches that were drawn and not given, where others overtook
-    them. `python` is what torch's own iterators know besides.
+    them. `python` is what torch's own iterators know besides. `indices` is a checksum of what a sampler of the
+    program's own gave (`_drawn.py`), and `dataset` tells the dataset from others of equal size, where it is a native
+    one.
     """
 
     random: torch.Tensor
@@ -199,6 +209,8 @@ class Position:
     pending: list[int] | None = None
     restarts: int = 0
     batches: int | None = None
+    indices: str | None = None
+    dataset: str | None = None
 
     def __post_init__(self) -> None:
         self.set_aside = self.set_aside or []  # None in a state that somebody else wrote
@@ -230,6 +242,7 @@ class Position:
             begins=2 if draws_seed and settings.num_workers else 1,
             restarts=restarts,
             batches=_batches(settings),
+            dataset=_name(settings),
         )
 
     def sample_seed(self) -> int:
@@ -240,10 +253,13 @@ class Position:
 
     def before(self) -> Position:
         """The same epoch, before its first batch."""
-        return replace(self, batch=0, drawn=0, ended=False, pending=None)
+        return replace(self, batch=0, drawn=0, ended=False, pending=None, indices=None)
 
-    def after(self, batch: int, drawn: int, ended: bool, settings: Settings, pending: list[int] | None) -> Position:
-        """The place after `batch` batches of this epoch, when the sampler has given `drawn`."""
+    def after(
+        self, batch: int, drawn: int, ended: bool, settings: Settings, pending: list[int] | None, indices: str | None
+    ) -> Position:
+        """The place after `batch` batches of this epoch, when the sampler has given `drawn`, whose checksum is
+        `indices`."""
         in_order = pending is None or pending == list(range(batch, batch + len(pending)))
         return replace(
             self,
@@ -254,6 +270,7 @@ class Position:
             set_aside=settings.set_aside.listed(),
             later=Generators(settings).states(settings),
             begun=True,
+            indices=indices if in_order else None,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -288,7 +305,16 @@ class Position:
                 f"{_samples(settings)}; "
                 "go on with the dataset it was taken from"
             )
+        if position.batch > 0 and None not in {position.dataset, _name(settings)}:
+            position._require_dataset(_name(settings))
         return position._of_ranks(settings)
+
+    def _require_dataset(self, name: str | None) -> None:
+        if self.dataset != name:
+            raise ValueError(
+                f"the state was taken in another dataset: {self.dataset}, but this one is {name}; go on with the "
+                "dataset it was taken from, or where only names have changed, set the state's 'dataset' to None"
+            )
 
     def _require_steps_alike(self, settings: Settings) -> None:
         """Other ranks may have another batch size, if all of them together take as many samples in a step."""
@@ -336,6 +362,7 @@ class Position:
             batch_size=settings.batch_size,
             batches=_batches(settings),
             ended=False,
+            indices=None,
         )
 
     def load(self, settings: Settings) -> None:
@@ -365,8 +392,8 @@ class Position:
         if next(iter(sampler), None) is not None:
             load_state(sampler, self.sampler)
 
-    def restore(self, settings: Settings) -> tuple[Iterator[Any], bool]:
-        """The index sampler's iterator after `batch` batches, and whether there were that many.
+    def restore(self, settings: Settings) -> tuple[Iterator[Any], bool, Drawn]:
+        """The index sampler's iterator after `batch` batches, whether there were that many, and the checksum of these.
 
         The sampler is run again under the generators that the epoch began with. These are then set
         to where they stood when the state was taken, so that the following epochs are those of a
@@ -385,11 +412,11 @@ class Position:
                 draw_base_seed(settings.generator)
             if self.begins > 1:
                 indices = iter(settings.index_sampler)
-            return self._advance(indices)
+            return self._advance(indices, settings)
         finally:
             generators.put(later)
 
-    def _advance(self, indices: Iterator[Any]) -> tuple[Iterator[Any], bool]:
+    def _advance(self, indices: Iterator[Any], settings: Settings) -> tuple[Iterator[Any], bool, Drawn]:
         """Runs the sampler as far as it had been drawn from. Samplers draw what the whole epoch follows from when they
         give the first index, so that at least one is asked for."""
         drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
@@ -397,8 +424,11 @@ class Position:
             drawn += itertools.islice(indices, 1)
         pending = range(self.batch, len(drawn)) if self.pending is None else self.pending
         if len(drawn) < max([self.batch, *(place + 1 for place in pending)]):
-            return iter(()), False
-        return itertools.chain([drawn[place] for place in pending], indices), True
+            return iter(()), False, Drawn.of(settings)
+        if self.batch > 0:
+            require_same(self.indices, drawn, settings)
+        taken = Drawn.of(settings, drawn[: self.batch])
+        return itertools.chain([drawn[place] for place in pending], indices), True, taken
 
 
 _GENERATORS = ("random", "sampler_random", "torch_random")
@@ -449,7 +479,7 @@ def _is_pythons(value: Any) -> bool:
     )
 
 
-_RIGHT: dict[str, Callable[[Any], bool]] = {
+_RIGHT: dict[str, Callable[[Any], Any]] = {
     "batch": _is_count,
     "samples": lambda value: value is None or _is_count(value),
     "set_aside": _are_set_aside,
@@ -461,5 +491,7 @@ _RIGHT: dict[str, Callable[[Any], bool]] = {
     "begins": lambda value: _is_count(value, 1) and value <= 2,
     "restarts": _is_count,
     "batches": lambda value: value is None or _is_count(value),
+    "indices": lambda value: value is None or (isinstance(value, str) and re.fullmatch(r"\d+:\d+:[0-9a-f]{8}", value)),
+    "dataset": lambda value: value is None or isinstance(value, str),
     "pending": lambda value: value is None or (isinstance(value, list) and all(map(_is_count, value))),
 }

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from penstock._stats import LoaderStats
+from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Position
 from penstock.torch.loader._reads import Reads
 from penstock.torch.loader._settings import Settings
@@ -25,16 +26,18 @@ _MUCH = 0.5  # of the time
 class Progress:
     """What a loader keeps of its newest iteration.
 
-    `given` counts the batches that the user has had, and those left out. `function_seconds` is how
+    `given` counts the batches that the user has had, and those left out. `sums` is the checksum of those that the
+    sampler gave. `function_seconds` is how
     long the caller waited for Python's functions: the dataset's and `collate_fn`.
     """
 
-    def __init__(self, begin: Position, reads: Reads | None = None) -> None:
+    def __init__(self, begin: Position, sums: Drawn, reads: Reads | None = None) -> None:
         self._begin = begin
         self._reads = _nothing if reads is None else weakref.ref(reads)
         self._stats: dict[str, Any] = {}
         self.given = begin.batch
         self.drawn = begin.batch  # of the sampler
+        self.sums = sums
         self.ended = False  # the sampler is
         self.pending: list[int] | None = None  # batches that were drawn and not given, where others overtook them
         # What torch's own iterators know; asked with whether they are finished.
@@ -49,7 +52,8 @@ class Progress:
             restarts = self._begin.restarts + 1 if settings.persistent_workers else 0
             position = Position.now(settings, draws_seed=not settings.persistent_workers, restarts=restarts)
         else:
-            position = self._begin.after(self.given, self.drawn, self.ended, settings, self.pending)
+            sums = self.sums.text()
+            position = self._begin.after(self.given, self.drawn, self.ended, settings, self.pending, sums)
         position.python = self.python(self.finished)
         return position
 

@@ -25,6 +25,7 @@ from penstock.torch._samples import Samples, is_of_process
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._dataset import counted
+from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._sample_feed import SampleFeed
 from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._timeout import timed_out
@@ -98,9 +99,10 @@ class Reads:
         self.finished = False
         self._last_stats: dict[str, Any] | None = None
 
-    def begin(self, indices: Iterator[Any], taken: int) -> None:
-        """Reads the batches that `indices` gives; `taken` batches of the epoch were taken before."""
-        self._indices, self.taken, self.drawn = indices, taken, taken
+    def begin(self, indices: Iterator[Any], taken: int, sums: Drawn) -> None:
+        """Reads the batches that `indices` gives; `taken` batches of the epoch were taken before. What the sampler
+        gives is added to `sums`."""
+        self._indices, self.taken, self.drawn, self._sums = indices, taken, taken, sums
         if self._workers > 0:
             self._draw()
 
@@ -174,6 +176,7 @@ class Reads:
         """Raises an error where `on_error` left out every batch of an epoch, because then the fault is not that of
         single samples."""
         if self._left_out:
+            self._left_out = 0  # it is said once; the end comes behind it
             raise self._unreadable()
 
     def _unreadable(self) -> penstock.Error:
@@ -191,10 +194,15 @@ class Reads:
         factor = operator.index(settings.prefetch_factor) if workers > 0 and settings.prefetch_factor else 1
         if self._one_by_one:
             return SampleFeed(self._samples, workers, factor, float(self._timeout))
+        # C++ leaves out a batch of which nothing can be read; what that is with masks is decided here.
+        on_error = "replace" if settings.on_error == "mask" else settings.on_error
         device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
         budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
-        return _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed)
+        feed = _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed, on_error)
+        if on_error != "raise":
+            feed.know(self._set_aside.listed())
+        return feed
 
     def _native_collate(self) -> penstock.Collate:
         """What the workers do with the samples: collate them with a rule of ours, or leave them apart."""
@@ -215,6 +223,7 @@ class Reads:
                 self.ended = True
                 return
             self.drawn += 1
+            self._sums.add(drawn)
             if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
                 self._read_lists(not self.bulk)
             wanted = self._wanted(drawn)
@@ -246,8 +255,9 @@ class Reads:
         return [operator.index(one) for one in drawn]
 
     def _chosen(self, indices: list[int]) -> list[int]:
-        """The indices without those of samples that are known to be unreadable, or with others in their places."""
-        if self._set_aside.any_of(indices):
+        """The indices without those of samples that are known to be unreadable, or with others in their places. C++
+        does that itself."""
+        if self._one_by_one and self._set_aside.any_of(indices):
             return self._repaired(indices)
         return indices
 
@@ -267,7 +277,7 @@ class Reads:
         if asked.lost:
             return self._again(indices)
         try:
-            return Read(indices, self._next_of_feed(asked), not self._native)
+            return self._given(self._feed, indices, self._next_of_feed(asked))
         except penstock.TimedOutError as error:
             raise timed_out(self._timeout) from error
         except penstock.Error as error:
@@ -276,11 +286,27 @@ class Reads:
                 return other
             if (
                 self._settings.on_error == "raise"
+                or not self._one_by_one
                 or is_of_process(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
                 raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
         return self._again(self._repaired(indices))
+
+    def _given(self, feed: _Feed | SampleFeed, asked: list[int], value: Any) -> Read | None:
+        """What a feed gave for the indices that were asked for; None where it left the batch out."""
+        indices = self._read_of(feed, asked)
+        return Read(indices, value, not self._native) if indices else None
+
+    def _read_of(self, feed: _Feed | SampleFeed, asked: list[int]) -> list[int]:
+        """The indices that a feed read for those that were asked for."""
+        if self._settings.on_error == "raise" or not isinstance(feed, _Feed):
+            return asked
+        indices = feed.indices
+        if indices != asked:
+            for entry in feed.set_aside:
+                self._set_aside.add(*entry)
+        return indices
 
     def _next_of_feed(self, asked: _Asked) -> Any:
         """The feed's next batch.
@@ -320,7 +346,7 @@ class Reads:
         feed = self._new_feed(0)
         feed.push(indices)
         try:
-            return Read(indices, feed.next(), not self._native)
+            return self._given(feed, indices, feed.next())
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
@@ -332,20 +358,20 @@ class Reads:
         samples. All later batches are then made that way. None where that fails too; the caller then raises the native
         error, which names the files."""
         stacked = self._native and _is_default(self._collate_fn)
-        samples = self._refusal = None
+        found = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
-            samples = self._tried(self._new_feed(0, penstock.samples()), indices)
-        if samples is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
+            found = self._tried(self._new_feed(0, penstock.samples()), indices)
+        if found is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
             if (self._native and not stacked) or self.bulk:
                 return None
-            samples = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
-            self._one_by_one = samples is not None
-        if samples is None:
+            found = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
+            self._one_by_one = found is not None
+        if found is None:
             return None
         self._go_on_apart()
-        return Read(indices, samples, True)
+        return found
 
-    def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
+    def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Read | None:
         """The samples, if torch can stack those that have to be stacked; otherwise None, and `_refusal` is torch's type
         of error."""
         try:
@@ -356,7 +382,7 @@ class Reads:
         except Exception as refusal:
             self._refusal = type(refusal)
             return None
-        return samples
+        return Read(self._read_of(feed, indices), samples, True)
 
     def _go_on_apart(self) -> None:
         self._collate, self._native, self.on_device = penstock.samples(), False, False
@@ -371,8 +397,8 @@ def _users(error: penstock.Error, refusal: type[Exception] | None) -> BaseExcept
     """What users get for an error of a feed: the exception of their own function, where that is its cause, or one of
     torch's types."""
     cause = error.__cause__
-    if isinstance(error, penstock.UserCodeError) and cause is not None:
-        return cause
+    if cause is not None and (isinstance(error, penstock.UserCodeError) or not isinstance(cause, Exception)):
+        return cause  # also what ends a program: SystemExit
     twin = as_torchs(error, refusal)
     twin.__cause__ = cause
     return twin

@@ -26,7 +26,7 @@ class Settings:
     `native`: what C++ reads, or None where torch's own loader has the dataset. `functions`: what Python does with the
     samples then. `index_sampler`: gives a list of indices for each batch, or an index for each sample where there are
     no batches (`batches` is False). `set_aside` is shared with the loader, which keeps it from epoch to epoch.
-    `dealing`: how `ranks` share the order.
+    `dealing`: how `ranks` share the order. `warned`: which warnings the loader has given, which it keeps too.
     """
 
     dataset: Any
@@ -50,6 +50,7 @@ class Settings:
     memory_budget: int | None
     set_aside: SetAside
     dealing: Dealing | None
+    warned: set[str]
 
 
 def settings_of(loader: Any) -> Settings:
@@ -76,4 +77,5 @@ def settings_of(loader: Any) -> Settings:
         memory_budget=loader.memory_budget,
         set_aside=loader._set_aside,
         dealing=loader._dealing,
+        warned=loader._warned,
     )

@@ -17,8 +17,10 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._functions import not_an_end
 from penstock._text import plural
 from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter
+from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._settings import settings_of
@@ -47,7 +49,7 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
         return kind(loader, begin, resume)
     if isinstance(loader.dataset, torch_data.IterableDataset):
         return _goes_on(loader, resume, kind)
-    indices, complete = resume.restore(settings_of(loader))
+    indices, complete, sums = resume.restore(settings_of(loader))
     if not complete:
         raise ValueError(
             f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
@@ -55,6 +57,7 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
         )
     _load_dataset(loader, resume)
     vars(loader)["_given_indices"] = _Given(loader._index_sampler, indices)
+    vars(loader)["_sums"] = sums
     return kind(loader, resume, resume)
 
 
@@ -142,7 +145,7 @@ class _Counting:
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         self._one_at_a_time = threading.RLock()
         self._kept_seed = None if resume is None else (resume.python or {}).get("base_seed")
-        self.progress = Progress(begin)
+        self.progress = Progress(begin, vars(loader).get("_sums") or Drawn.of(settings_of(loader)))
         if resume is not None:  # what torch's constructor draws was drawn before the state was taken
             vars(loader).update(generator=torch.Generator())
         super().__init__(loader)  # type: ignore[call-arg]
@@ -165,6 +168,7 @@ class _Counting:
             self.progress.ended = True
             raise
         self.progress.drawn += 1
+        self.progress.sums.add(index)
         return index
 
     def __next__(self) -> Any:
@@ -212,10 +216,15 @@ class _Alone(_Counting, SingleProcessDataLoaderIter):  # type: ignore[misc]
         drawn = self.progress.drawn
         try:
             data = super()._next_data()  # type: ignore[no-untyped-call]
-        except StopIteration:
-            raise
-        except Exception:
+        except Exception as error:
+            is_end = isinstance(error, StopIteration) and (
+                drawn == self.progress.drawn or isinstance(self._dataset, torch_data.IterableDataset)
+            )
+            if is_end:
+                raise
             self.progress.given += self.progress.drawn - drawn  # an error belongs to its batch
+            if isinstance(error, StopIteration):
+                raise not_an_end(error, f"batch {drawn}") from error
             raise
         self.progress.given += 1
         return data
@@ -271,7 +280,8 @@ class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[mi
             told = self._told
             states = told.behind() if self.progress.finished else [WorkerState()] * self._num_workers
             self._told = OfWorkers(states, self._num_workers - 1, loader, told.seed)
-            self.progress = Progress(Position.now(settings_of(loader), draws_seed=False))
+            settings = settings_of(loader)
+            self.progress = Progress(Position.now(settings, draws_seed=False), Drawn.of(settings))
             self.progress.python = self._told
             self._ahead.clear()
             self._places = self._places and Places()
@@ -322,6 +332,8 @@ class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[mi
         except Exception as error:
             self._count(worker)  # an error belongs to its batch
             traceback.clear_frames(error.__traceback__)  # torch's: they lead back to the error, and to the workers
+            if isinstance(error, StopIteration):
+                raise not_an_end(error) from error
             raise
 
     def _skip(self, resume: Position) -> None:

@@ -1,0 +1,92 @@
+"""A checksum of what a sampler of the program's own has drawn.
+
+A loader that goes on runs its sampler again. torch's samplers draw from generators whose states the position keeps;
+those of a program may draw from NumPy or `random`, and then give another order.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch.utils.data as torch_data
+
+import penstock
+from penstock.torch.loader._dealing import DealtOrder
+from penstock.torch.loader._settings import Settings
+
+__all__ = ["Drawn", "require_same"]
+
+
+class Drawn:
+    """Of the items that an index sampler gave, how many they were and their checksum."""
+
+    def __init__(self, rank: int | None) -> None:
+        self._rank = rank
+        self._count = 0
+        self._sum = 0
+
+    @staticmethod
+    def of(settings: Settings, items: Iterable[Any] = ()) -> Drawn:
+        """Of the samplers of a loader, which gave `items` so far. Nothing is summed where all are torch's."""
+        out = Drawn(_rank(settings) if _is_own(settings) else None)
+        for item in items:
+            out.add(item)
+        return out
+
+    def add(self, item: Any) -> None:
+        if self._rank is None:
+            return
+        self._count += 1
+        self._sum = zlib.crc32(_bytes_of(item), self._sum)
+
+    def text(self) -> str | None:
+        """What a position keeps of it."""
+        return None if self._rank is None else f"{self._rank}:{self._count}:{self._sum:08x}"
+
+
+def require_same(kept: str | None, items: Sequence[Any], settings: Settings) -> None:
+    """ValueError where `items`, which the sampler gives now, are not those of the text that a position keeps. What
+    another rank drew cannot be compared."""
+    if kept is None:
+        return
+    count = int(kept.split(":")[1])
+    now = Drawn.of(settings, items[:count]).text()
+    if now is None or len(items) < count or kept.split(":")[0] != now.split(":")[0] or kept == now:
+        return
+    raise ValueError(
+        f"the sampler gives other indices for the first {count} batches of the epoch than it gave before the state was "
+        "taken, so that going on would lose samples and repeat others: it draws from what the state does not keep, "
+        "such as NumPy's or random's generators; seed these as they were when the epoch began, or have the sampler "
+        "draw from torch's or from a generator of its own, or give it state_dict and load_state_dict"
+    )
+
+
+def _is_own(settings: Settings) -> bool:
+    """Whether a class of the program's own has to do with the order."""
+    samplers = [settings.index_sampler]
+    while samplers[-1] is not None and len(samplers) < 8:
+        below = samplers[-1]
+        samplers.append(below.order if isinstance(below, DealtOrder) else getattr(below, "sampler", None))
+    known = ("torch.", "penstock.torch.")
+    own = [one for one in samplers if one is not None and not type(one).__module__.startswith(known)]
+    return bool(own) and not isinstance(settings.dataset, torch_data.IterableDataset)
+
+
+def _rank(settings: Settings) -> int:
+    """Samplers of a program may know the rank."""
+    if settings.dealing is not None:
+        return settings.dealing.ranks.rank
+    try:
+        return penstock.ranks().rank
+    except penstock.Error:  # launchers that contradict each other
+        return 0
+
+
+def _bytes_of(item: Any) -> bytes:
+    try:
+        return array("q", item if isinstance(item, (list, tuple)) else [item]).tobytes()
+    except (TypeError, ValueError, OverflowError):
+        return repr(item).encode()

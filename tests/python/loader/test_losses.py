@@ -1,0 +1,206 @@
+"""Samples that are kept: what a source gave before it threw, what was interrupted, and what stands beside bad ones."""
+
+import _thread
+import random
+
+import numpy as np
+import pytest
+
+import penstock
+
+
+def outcomes(loader):
+    out = []
+    batches = iter(loader)
+    while True:
+        try:
+            out.append(next(batches).numpy().tolist())
+        except StopIteration:
+            return out
+        except (ValueError, KeyboardInterrupt) as error:
+            out.append(type(error).__name__)
+
+
+class Counting:
+    """0, 1, ... of so many; some raise."""
+
+    def __init__(self, size, bad=(), start=0):
+        self.size, self.bad, self.next = size, bad, start
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        number, self.next = self.next, self.next + 1
+        if number >= self.size:
+            raise StopIteration
+        if number in self.bad:
+            raise ValueError("no sample")
+        return number
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_what_was_read_before_an_error_comes_after_it(workers, on_error):
+    for source, seekable in [(lambda: Counting(13, {7}), False), (lambda start: Counting(13, {7}, start), True)]:
+        stream = penstock.stream(source, seekable=seekable)
+        loader = penstock.DataLoader(stream, batch_size=5, num_workers=workers, on_error=on_error)
+        assert outcomes(loader) == [[0, 1, 2, 3, 4], "ValueError", [5, 6, 8, 9, 10], [11, 12]]
+
+
+def test_a_state_knows_what_is_held():
+    stream = penstock.stream(lambda start: Counting(13, {7}, start), seekable=True)
+    loader = penstock.DataLoader(stream, batch_size=5, num_workers=0)
+    batches = iter(loader)
+    next(batches)
+    with pytest.raises(ValueError, match="no sample"):
+        next(batches)
+    again = penstock.DataLoader(stream, batch_size=5, num_workers=2)
+    again.load_state_dict(loader.state_dict())
+    assert outcomes(again) == [[5, 6, 8, 9, 10], [11, 12]]
+    state = {name: value for name, value in loader.state_dict().items() if name != "read"}
+    with pytest.raises(penstock.InvalidArgumentError, match="'read'"):
+        again.load_state_dict(state)
+
+
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("kind", ["generator", "seekable", "filter", "map and filter"])
+def test_an_interruption_loses_nothing(at, kind):
+    """Without workers, Ctrl-C arrives inside of the program's own code."""
+    done = []
+
+    def interrupted(number):
+        if number == at and not done:
+            done.append(number)
+            _thread.interrupt_main()
+            for _ in range(1000):  # until the signal is answered
+                pass
+        return number
+
+    def numbers(start=0):
+        for number in range(start, 8):
+            yield interrupted(number) if kind in {"generator", "seekable"} else number
+
+    stream = penstock.stream(numbers, seekable=kind == "seekable")
+    if kind == "filter":
+        stream = stream.filter(lambda number: interrupted(number) >= 0)
+    if kind == "map and filter":
+        stream = stream.map(interrupted).filter(lambda number: number >= 0)
+    loader = penstock.DataLoader(stream, batch_size=3, num_workers=0)
+    found = outcomes(loader)
+    assert [one for one in found if one != "KeyboardInterrupt"] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_a_generator_that_was_interrupted_does_not_end_silently():
+    def numbers():
+        for number in range(8):
+            if number == 4:
+                raise KeyboardInterrupt
+            yield number
+
+    batches = iter(penstock.DataLoader(penstock.stream(numbers()), batch_size=2, num_workers=0))
+    assert [next(batches).numpy().tolist(), next(batches).numpy().tolist()] == [[0, 1], [2, 3]]
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    with pytest.raises(penstock.InvalidArgumentError, match="are lost"):
+        next(batches)
+
+
+def test_samples_beside_a_bad_one_are_made_once():
+    calls = []
+
+    def sample(index):
+        calls.append(index)
+        if len(calls) % 50 == 0:
+            raise TimeoutError("not this time")
+        return index
+
+    loader = penstock.DataLoader(penstock.dataset(6400, sample), batch_size=64, num_workers=2, on_error="skip")
+    seen = [index for batch in loader for index in batch.numpy().tolist()]
+    assert len(seen) == 6400 - 128
+    assert len(calls) == 6400
+    assert len(loader.set_aside) == 128
+
+
+def test_an_epoch_without_samples_is_one_error_and_ends():
+    def bad(_):
+        raise ValueError("no")
+
+    loader = penstock.DataLoader(penstock.dataset(40, bad), batch_size=8, num_workers=2, on_error="skip")
+    batches = iter(loader)
+    with pytest.raises(penstock.InvalidArgumentError, match="no sample of the epoch"):
+        next(batches)
+    assert list(batches) == []
+    assert list(batches) == []
+    assert loader.state_dict()["epoch"] <= 1
+
+
+def test_an_outage_is_no_bad_sample():
+    def sample(index):
+        if index >= 500:
+            raise ConnectionError("no answer")
+        return index
+
+    loader = penstock.DataLoader(penstock.dataset(1000, sample), batch_size=10, num_workers=0, on_error="skip")
+    batches = iter(loader)
+    assert sum(len(next(batches).numpy()) for _ in range(50)) == 500
+    with pytest.raises(ConnectionError, match="outage"):
+        next(batches)
+    assert loader.set_aside == []
+
+
+class Restless:
+    def __len__(self):
+        return 100
+
+    def __iter__(self):
+        return iter(np.random.permutation(100).tolist())
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sampler_that_draws_otherwise_is_an_error(workers):
+    rows = penstock.rows(np.arange(100))
+
+    def loader():
+        return penstock.DataLoader(rows, batch_size=10, sampler=Restless(), num_workers=workers)
+
+    np.random.seed(1)
+    first = loader()
+    batches = iter(first)
+    taken = [index for _ in range(5) for index in next(batches).numpy().tolist()]
+    state = first.state_dict()
+    np.random.seed(1)
+    again = loader()
+    again.load_state_dict(state)
+    rest = [index for batch in again for index in batch.numpy().tolist()]
+    assert sorted(taken + rest) == list(range(100))
+    np.random.seed(2)
+    other = loader()
+    other.load_state_dict(state)
+    with pytest.raises(penstock.ChangedError, match="other indices"):
+        next(iter(other))
+
+
+def test_a_state_of_another_dataset_is_refused(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for number in range(12):
+            np.save(tmp_path / folder / f"{number:03}.npy", np.array([number]))
+    loader = penstock.DataLoader(penstock.files(tmp_path / "a"), batch_size=3)
+    next(iter(loader))
+    other = penstock.DataLoader(penstock.files(tmp_path / "b"), batch_size=3)
+    with pytest.raises(penstock.InvalidArgumentError, match="another dataset"):
+        other.load_state_dict(loader.state_dict())
+
+
+def test_functions_that_draw_from_shared_generators_are_told_of_once():
+    rows = penstock.rows(np.arange(64.0))
+
+    def draws(sample):
+        return sample.numpy() + random.random() + np.random.rand()
+
+    with pytest.warns(UserWarning, match=r"random and numpy.random.*seeded=True") as told:
+        loader = penstock.DataLoader(rows.map(draws), batch_size=8, num_workers=2)
+        for _ in range(2):
+            list(loader)
+    assert len(told) == 1
