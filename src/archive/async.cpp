@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/per_process.h"
 #include "device/current.h"
 #include "penstock/error.h"
 
@@ -37,19 +38,18 @@ std::string file_of(const std::string& path) {
 class Turn {
  public:
   explicit Turn(std::string file) : file_(std::move(file)), over_(promise_.get_future()) {
-    const std::lock_guard lock(mutex());
-    std::shared_future<void>& last = line()[file_];
-    before_ = std::exchange(last, over_);
-    ++waiting()[file_];
+    const std::lock_guard lock(line_.mutex);
+    before_ = std::exchange(line_.last[file_], over_);
+    ++line_.waiting[file_];
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
     promise_.set_value();
-    const std::lock_guard lock(mutex());
-    if (--waiting()[file_] > 0) return;
-    waiting().erase(file_);
-    line().erase(file_);
+    const std::lock_guard lock(line_.mutex);
+    if (--line_.waiting[file_] > 0) return;
+    line_.waiting.erase(file_);
+    line_.last.erase(file_);
   }
 
   void wait() const {
@@ -57,20 +57,18 @@ class Turn {
   }
 
  private:
-  // Never destroyed: a save may be under way when the process ends.
-  static std::mutex& mutex() {
-    static auto* const made = new std::mutex;
-    return *made;
-  }
-  static std::map<std::string, std::shared_future<void>>& line() {
-    static auto* const made = new std::map<std::string, std::shared_future<void>>;
-    return *made;
-  }
-  static std::map<std::string, std::size_t>& waiting() {
-    static auto* const made = new std::map<std::string, std::size_t>;
-    return *made;
+  /// Saves that are under way. A forked child has none of its parent's.
+  struct Line {
+    std::mutex mutex;
+    std::map<std::string, std::shared_future<void>> last;
+    std::map<std::string, std::size_t> waiting;
+  };
+  static Line& line() {
+    static constinit core::PerProcess<Line> one;
+    return one.get();
   }
 
+  Line& line_ = line();
   std::string file_;
   std::promise<void> promise_;
   std::shared_future<void> over_;

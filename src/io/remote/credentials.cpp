@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/per_process.h"
 #include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/json_text.h"
@@ -204,8 +205,8 @@ struct Kept {
 };
 
 Kept& kept() {
-  static Kept& one = *new Kept;
-  return one;
+  static constinit core::PerProcess<Kept> one;  // a service is asked under its lock
+  return one.get();
 }
 
 std::optional<Fetched> fetch(bool waits, std::string& why_none) {

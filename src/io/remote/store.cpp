@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "core/format.h"
+#include "core/per_process.h"
 #include "core/text.h"
 #include "io/remote/credentials.h"
 #include "io/remote/profile.h"
@@ -30,8 +31,8 @@ struct Regions {
 };
 
 Regions& regions() {
-  static Regions& one = *new Regions;
-  return one;
+  static constinit core::PerProcess<Regions> one;
+  return one.get();
 }
 
 /// What may be part of a host's name.

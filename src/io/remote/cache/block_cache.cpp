@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/per_process.h"
 #include "core/system_error.h"
 #include "core/text.h"
 #include "io/file/atomic_file.h"
@@ -37,7 +38,7 @@ std::uint64_t seed_for(const CachedObject& object, std::uint64_t number) {
 
 /// An empty one where there is no block of this user's. A FIFO in its place would wait for a writer.
 FileDescriptor opened(const std::string& path, struct stat& status) {
-  FileDescriptor out(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  FileDescriptor out = open_path(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (out && (::fstat(out.get(), &status) != 0 || !is_own_file(status))) return {};
   return out;
 }
@@ -81,9 +82,13 @@ void make_folders(const std::string& path) {
 BlockCache::BlockCache(CacheSettings settings) : settings_(std::move(settings)), root_(cache_root(settings_.folder)) {}
 
 std::shared_ptr<const BlockCache> BlockCache::of(const CacheSettings& settings) {
-  static std::mutex& mutex = *new std::mutex;
-  static std::shared_ptr<const BlockCache>& last = *new std::shared_ptr<const BlockCache>;
+  struct Last {
+    std::mutex mutex;
+    std::shared_ptr<const BlockCache> cache;
+  };
+  static constinit core::PerProcess<Last> one;
   if (settings.folder.empty()) return nullptr;
+  auto& [mutex, last] = one.get();
   const std::scoped_lock lock(mutex);
   if (!last || last->settings_.folder != settings.folder || last->settings_.limit != settings.limit ||
       last->settings_.trust != settings.trust) {
