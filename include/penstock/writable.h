@@ -19,7 +19,8 @@ namespace penstock {
 /// it. For tensors that lie in the file as their values are: in an `.npy`, a `.safetensors` or a zipped `.pt`. (NumPy
 /// does not align the members of an `.npz`.) The file is changed in place and not whole or not at all: other readers
 /// see changes at once, and a process that is killed leaves those that it made. The checksums that a `.pt` records are
-/// mended by flush() and close(), and are wrong before, for those tensors that were asked for.
+/// compared when a tensor is first asked for, which reads it. Those of tensors that were changed are mended by flush()
+/// and close(), and are wrong before.
 ///
 /// A value handle; const members may be called from any thread, and who writes to one tensor in two threads orders
 /// that. Tensors keep the mapping alive, but must not be written to after close(), as no checksum follows then. If
@@ -41,8 +42,9 @@ class WritableArchive {
 
   bool contains(std::string_view name) const noexcept;
   /// The tensor of that name, whose elements are written by Tensor::copy_from and values(); kKeyNotFound lists near
-  /// names. kUnsupported where the file does not hold it as its values
-  /// are (compressed, in the other byte order, marked by torch as conjugate or negative, not aligned).
+  /// names. kUnsupported where the file does not hold it as its values are (compressed, in the other byte order, marked
+  /// by torch as conjugate or negative, not aligned). kChecksum where its bytes do not have the checksum that the file
+  /// records; with OpenOptions::verify off it is given all the same, and its checksum is never mended.
   Tensor operator[](std::string_view name) const;
   Tensor entry(std::size_t index) const;
   /// The only tensor of the file; kInvalidArgument when there are none or several.

@@ -53,10 +53,19 @@ void bind_writable(nb::module_& module) {
       .def_prop_ro(
           "path", [](const WritableArchive& archive) { return path_text(archive.path()); },
           nb::sig("def path(self) -> str"), "The file.")
-      .def_prop_ro("tensor", &WritableArchive::tensor, "The only tensor of the file, as a view of it.")
+      .def_prop_ro("tensor", [](const WritableArchive& archive) {
+            const ReleasedGil released;
+            return archive.tensor();
+          },
+          "The only tensor of the file, as a view of it.")
       .def("keys", keys, nb::sig("def keys(self) -> list[str]"), "The names of the tensors, in the file's order.")
       .def(
-          "__getitem__", [](const WritableArchive& archive, nb::handle name) { return archive[name_from(name)]; },
+          "__getitem__",
+          [](const WritableArchive& archive, nb::handle name) {
+            const std::string text = name_from(name);
+            const ReleasedGil released;
+            return archive[text];
+          },
           nb::arg("name"), nb::sig("def __getitem__(self, name: str) -> Tensor"), docs::kWritableGet)
       .def(
           "__contains__",

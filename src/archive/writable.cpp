@@ -1,5 +1,7 @@
 // The whole file is one mapping, and the index is read from that memory, so that both are of the same file. Tensors are
-// views of it. Which of them were asked for is remembered: only their checksums can have become wrong.
+// views of it. A storage that has a checksum is compared with it before anybody gets a view, and what its bytes were
+// then is remembered: its checksum is written anew where they have changed since, so that none ever stands over damage
+// that was there before.
 
 #include "penstock/writable.h"
 
@@ -9,8 +11,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
+#include <string>
 #include <utility>
 
 #include "archive/materialise.h"
@@ -18,7 +21,10 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "format/zip/mend.h"
+#include "io/copy/crc32.h"
+#include "io/copy/record_check.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/file_url.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -32,7 +38,7 @@ class SharedMapping {
   explicit SharedMapping(const std::string& path) {
     // Not blocking: a FIFO would wait for a reader.
     io::require_no_url(path);
-    const io::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    const io::FileDescriptor file = io::open_path(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (!file) core::throw_errno(errno, "cannot open the file to write to it", {.path = path});
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) core::throw_errno(errno, "cannot look at the file", {.path = path});
@@ -63,9 +69,10 @@ class SharedMapping {
 class WritableArchive::Impl {
  public:
   Impl(std::string_view path, const OpenOptions& options)
-      : path_(path),
+      : path_(io::local_path(path)),
         mapping_(std::make_shared<SharedMapping>(path_)),
-        archive_(open(memory_source(memory_of(mapping_, true), path_), options)) {
+        archive_(open(memory_source(memory_of(mapping_, true), path_), options)),
+        verify_(options.verify) {
     if (archive_.sources().size() == 1) return;
     throw Error(ErrorCode::kUnsupported, "the file lists others, which hold the tensors: open one of those", {path_});
   }
@@ -100,7 +107,7 @@ class WritableArchive::Impl {
     const auto address =
         reinterpret_cast<std::uintptr_t>(mapping_->bytes().data() + storage.offset) + entry.byte_offset;
     if (address % archive::natural_alignment(entry.dtype) != 0) refuse("the file does not align it");
-    if (storage.crc32) changed_.insert(storage.offset);
+    if (storage.crc32) look_at(storage, entry.name);
     return {memory_of(mapping_, false), entry.dtype, entry.shape, entry.strides,
             static_cast<std::size_t>(storage.offset + entry.byte_offset)};
   }
@@ -118,7 +125,7 @@ class WritableArchive::Impl {
     flush();
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    changed_.clear();
+    seen_.clear();
   }
 
  private:
@@ -127,15 +134,43 @@ class WritableArchive::Impl {
     return Buffer::wrap(file.data(), file.size(), mapping, read_only);
   }
 
+  /// What was seen of a storage that has a checksum.
+  struct Seen {
+    std::uint64_t bytes;
+    std::uint32_t crc32;
+    bool is_mended;  ///< not where it is damaged, and the caller wanted nothing verified
+  };
+
+  void look_at(const StorageEntry& storage, const std::string& name) {
+    if (seen_.contains(storage.offset)) return;
+    const std::uint32_t crc = crc_of(storage.offset, storage.nbytes);
+    io::RecordCheck check({storage.crc32, storage.nbytes, path_, storage.offset, name}, verify_);
+    check.add_known(crc, storage.nbytes);
+    check.finish();
+    seen_.emplace(storage.offset, Seen{storage.nbytes, crc, crc == *storage.crc32});
+  }
+
+  std::uint32_t crc_of(std::uint64_t offset, std::uint64_t bytes) const {
+    return io::crc32(0, mapping_->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)));
+  }
+
   void mend() {
-    if (!changed_.empty()) format::mend_zip_checksums(mapping_->bytes(), changed_, path_);
+    std::map<std::uint64_t, std::uint32_t> changed;
+    for (const auto& [offset, seen] : seen_) {
+      const std::uint32_t crc = seen.is_mended ? crc_of(offset, seen.bytes) : seen.crc32;
+      if (crc != seen.crc32) changed.emplace(offset, crc);
+    }
+    if (changed.empty()) return;
+    format::mend_zip_checksums(mapping_->bytes(), changed, path_);
+    for (const auto& [offset, crc] : changed) seen_.at(offset).crc32 = crc;
   }
 
   std::string path_;
   std::shared_ptr<SharedMapping> mapping_;
   Archive archive_;
   std::mutex mutex_;
-  std::set<std::uint64_t> changed_;  ///< where storages with a checksum begin, of tensors that were asked for
+  bool verify_;
+  std::map<std::uint64_t, Seen> seen_;  ///< by where the storage begins, of tensors that were asked for
   bool closed_ = false;
 };
 

@@ -61,6 +61,46 @@ TEST_P(WritableTest, TheLastHandleMendsTheChecksums) {
   EXPECT_EQ(load(path)["b"].as_tensor()[0][0].item<std::int64_t>(), 9);
 }
 
+// Whatever is done with it: a checksum over bytes that nobody wrote would make damage good.
+TEST_F(WritableTest, DamageIsNeverGivenAGoodChecksum) {
+  const std::string path = folder / "x.pt";
+  for (const bool verify : {true, false}) {
+    save(dict_of({{"a", a}, {"b", b}}), path);
+    std::string file = test::read_file(path);
+    const auto bytes = b.values<std::int64_t>();
+    file[file.find(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size_bytes())) + 1000] ^= 4;
+    test::write_file(path, file);
+    {
+      WritableArchive archive = open_writable(path, {.verify = verify});
+      ops::copy(Tensor::of({1.0F, 2.0F, 3.0F}), archive["a"][0]);
+      if (verify) {
+        const auto error = error_of([&] { archive["b"]; });
+        ASSERT_TRUE(error);
+        EXPECT_EQ(error->code(), ErrorCode::kChecksum);
+        EXPECT_EQ(error->path(), path);
+        EXPECT_EQ(error->tensor(), "b");
+      } else {
+        archive.flush();
+        archive["b"].values<std::int64_t>()[5] = 3;
+      }
+      archive.close();
+    }
+    EXPECT_EQ(open(path)["a"].load()[0][2].item<float>(), 3);
+    EXPECT_EQ(code_of([&] { open(path)["b"].load(); }), ErrorCode::kChecksum);
+  }
+}
+
+TEST_F(WritableTest, WhatIsNotWrittenToStaysByteForByte) {
+  const std::string path = folder / "x.pt";
+  save(dict_of({{"a", a}, {"b", b}}), path);
+  const std::string before = test::read_file(path);
+  WritableArchive archive = open_writable(path);
+  EXPECT_EQ(archive["b"].shape(), b.shape());
+  EXPECT_EQ(archive.entry(0).shape(), a.shape());
+  archive.close();
+  EXPECT_TRUE(test::read_file(path) == before);
+}
+
 TEST_F(WritableTest, AnArrayIsTheOnlyTensorOfItsFile) {
   save(b, folder / "x.npy");
   const WritableArchive archive = open_writable(std::filesystem::path(folder / "x.npy"));

@@ -64,3 +64,22 @@ def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(penstock.NotFoundError):
         penstock.open(tmp_path / "none.npy", mode="r+")
     assert penstock.open(path, mode="r").format == penstock.open(path, "r").format == "npy"
+
+
+def test_damage_is_refused_and_never_made_good(tmp_path):
+    path = tmp_path / "x.pt"
+    for verify in (True, False):
+        penstock.save({"w": np.arange(10_000.0), "v": np.ones(3)}, path)
+        raw = bytearray(path.read_bytes())
+        raw[raw.find(np.arange(10_000.0).tobytes()) + 100] ^= 1
+        path.write_bytes(raw)
+        with penstock.open(path, mode="r+", verify=verify) as archive:
+            np.asarray(archive["v"])[1] = 5
+            if verify:
+                with pytest.raises(penstock.ChecksumError, match="damaged"):
+                    archive["w"]
+            else:
+                np.asarray(archive["w"])[0] = 3
+        assert penstock.open(path)["v"].load().tolist() == [1, 5, 1]
+        with pytest.raises(penstock.ChecksumError):
+            penstock.load(path)

@@ -10,7 +10,6 @@
 #include "format/zip/end.h"
 #include "format/zip/layout.h"
 #include "format/zip/reader.h"
-#include "io/copy/crc32.h"
 
 namespace penstock::format {
 namespace {
@@ -29,7 +28,8 @@ std::size_t central_bytes(const std::byte* central) {
 
 }  // namespace
 
-void mend_zip_checksums(std::span<std::byte> file, const std::set<std::uint64_t>& data_offsets, std::string_view path) {
+void mend_zip_checksums(std::span<std::byte> file, const std::map<std::uint64_t, std::uint32_t>& checksums,
+                        std::string_view path) {
   std::vector<ZipEntry> entries;
   read_zip_directory(file, path, entries);
   ZipBytes archive(file, path);
@@ -37,9 +37,10 @@ void mend_zip_checksums(std::span<std::byte> file, const std::set<std::uint64_t>
   for (const ZipEntry& entry : entries) {
     std::byte* const mine = central;
     central += central_bytes(central);
-    if (entry.crc32 == 0 || !data_offsets.contains(entry.data_offset)) continue;
+    const auto found = checksums.find(entry.data_offset);
+    if (entry.crc32 == 0 || found == checksums.end()) continue;
     const auto data = file.subspan(entry.data_offset, entry.compressed_size);
-    const std::uint32_t crc = io::crc32(0, data);
+    const std::uint32_t crc = found->second;
     put(mine + kCentralCrc, crc);
     if ((entry.flags & kDescriptorFlag) == 0) {
       put(file.data() + entry.header_offset + kLocalCrc, crc);
