@@ -277,6 +277,26 @@ def test_damage_is_no_difference(tmp_path):
     assert "CRC" in diff(tmp_path / "a.npz", tmp_path / "b.npz", code=2).stderr
 
 
+@pytest.mark.parametrize("compressed", [False, True])
+def test_damage_is_no_difference_where_nothing_is_compared(tmp_path, compressed):
+    save = np.savez_compressed if compressed else np.savez
+    save(tmp_path / "a.npz", x=np.arange(1000.0), y=np.ones(3))
+    raw = bytearray((tmp_path / "a.npz").read_bytes())
+    for at in (14, raw.find(b"PK\1\2") + 16):  # the checksum of x, in both places that have it
+        raw[at] ^= 1
+    (tmp_path / "damaged.npz").write_bytes(raw)
+    for name, arrays in {
+        "shape": {"x": np.ones(5), "y": np.ones(3)},
+        "type": {"x": np.full(1000, "x"), "y": np.ones(3)},
+        "only": {"y": np.ones(3)},
+    }.items():
+        save(tmp_path / f"{name}.npz", **arrays)
+        assert diff(tmp_path / "a.npz", tmp_path / f"{name}.npz", code=1)
+        for pair in (("damaged", name), (name, "damaged")):
+            told = diff(*(tmp_path / f"{one}.npz" for one in pair), code=2)
+            assert "damaged.npz" in told.stderr
+
+
 def test_little_memory_whatever_the_size(tmp_path):
     for name in "ab":
         with (tmp_path / f"{name}.npy").open("wb") as file:

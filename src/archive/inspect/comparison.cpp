@@ -12,6 +12,7 @@
 #include "archive/inspect/elements.h"
 #include "archive/inspect/leaves.h"
 #include "archive/inspect/parts.h"
+#include "io/source/composed_source.h"
 
 namespace penstock::archive {
 namespace {
@@ -70,6 +71,7 @@ class Comparer {
 
   Comparison run(const std::function<void(std::uint64_t)>& seen) {
     pair_up();
+    add_unpaired();
     read(seen);
     return finish();
   }
@@ -133,11 +135,30 @@ class Comparer {
     places_.push_back(std::move(place));
   }
 
+  /// Tensors that are in one content alone, or have another shape there, are read for their checksums: damage is no
+  /// difference.
+  void add_unpaired() {
+    std::vector<bool> is_paired(places_.size());
+    for (const std::size_t place : place_of_) is_paired[place] = true;
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      if (is_paired[i]) continue;
+      if (places_[i].a) add_checked(a_files_, *places_[i].a, a_elements_);
+      if (places_[i].b) add_checked(b_files_, *places_[i].b, b_elements_);
+    }
+  }
+
+  void add_checked(const ElementFiles& files, std::size_t entry, std::deque<Elements>& elements) {
+    const StorageEntry& storage = files.state().storage_of(files.archive().entries()[entry]);
+    const bool is_composed = io::as_composed(files.state().index.sources[storage.source]) != nullptr;
+    if (storage.crc32 || is_composed) jobs_.push_back({&elements.emplace_back(files, entry, ElementOrder::kStored)});
+  }
+
   void read(const std::function<void(std::uint64_t)>& seen) {
     for_each_part(
         jobs_,
         [&](const Part& part) {
           const Job& job = jobs_[part.job];
+          if (job.b == nullptr) return part.go_through([](auto, auto, auto) {});
           Difference own(job.a->dtype(), job.b->dtype(), options_.tolerance);
           part.go_through([&](std::int64_t first, std::span<const std::byte> a, std::span<const std::byte> b) {
             own.add(first, a, b);
@@ -150,7 +171,7 @@ class Comparer {
   }
 
   Comparison finish() {
-    for (std::size_t i = 0; i < jobs_.size(); ++i) places_[place_of_[i]].values = differences_[i].all();
+    for (std::size_t i = 0; i < place_of_.size(); ++i) places_[place_of_[i]].values = differences_[i].all();
     for (Place& place : places_) {
       const bool equal_values = place.values && place.values->different() == 0;
       const bool is_equal = equal_values && (place.kind == Place::Kind::kValues ||
@@ -172,7 +193,7 @@ class Comparer {
   std::deque<Elements> a_elements_;
   std::deque<Elements> b_elements_;
   std::vector<Place> places_;
-  std::vector<Job> jobs_;
+  std::vector<Job> jobs_;  ///< pairs, then tensors that are only read
   std::vector<std::size_t> place_of_;
   std::deque<InOrder<Difference>> differences_;
   Comparison result_;
