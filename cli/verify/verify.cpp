@@ -31,6 +31,7 @@
 #include "data/scan/name_match.h"
 #include "format/folder.h"
 #include "format/format.h"
+#include "io/file/folder_names.h"
 #include "io/file/url.h"
 #include "io/source/composed_source.h"
 #include "io/source/window_source.h"
@@ -138,9 +139,12 @@ class Verifier {
         bytes += static_cast<std::uint64_t>(status.st_size);
         return;
       }
-      std::error_code ignored;
-      for (const auto& entry : std::filesystem::directory_iterator(files[i].path, ignored)) {
-        if (entry.is_regular_file(ignored)) bytes += entry.file_size(ignored);
+      std::error_code ignored;  // a checkpoint may be replaced meanwhile
+      for (const std::string& name : io::folder_names(files[i].path, ignored)) {
+        const std::string path = core::format("{}/{}", files[i].path, name);
+        if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+          bytes += static_cast<std::uint64_t>(status.st_size);
+        }
       }
     });
     return bytes;

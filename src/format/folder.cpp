@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "format/dcp/dcp.h"
 #include "format/dcp/shards.h"
 #include "format/format.h"
+#include "io/file/folder_names.h"
 #include "io/file/url.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
@@ -25,11 +28,9 @@ bool is_there(const fs::path& path) {
 }
 
 bool has_distcp(const std::string& folder) {
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->path().extension() == kCheckpointExtension) return true;
-  }
-  return false;
+  std::error_code ignored;
+  const std::vector<std::string> names = io::folder_names(folder, ignored);
+  return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kCheckpointExtension); });
 }
 
 bool is_checkpoint(const Source& metadata) {

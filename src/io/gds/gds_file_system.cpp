@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string>
 #include <system_error>
 
 #include "core/format.h"
+#include "io/file/folder_names.h"
 
 namespace penstock::io::gds {
 namespace {
@@ -38,8 +40,8 @@ bool on_nvme(const fs::path& device) {
   if (!device.filename().native().starts_with("md")) return false;
   std::error_code error;
   std::size_t disks = 0;
-  for (const fs::directory_entry& disk : fs::directory_iterator(device / "slaves", error)) {
-    if (!is_nvme(fs::canonical(disk.path(), error))) return false;
+  for (const std::string& disk : folder_names(device / "slaves", error)) {
+    if (!is_nvme(fs::canonical(device / "slaves" / disk, error))) return false;
     ++disks;
   }
   return disks > 0;
