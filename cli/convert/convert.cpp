@@ -35,6 +35,7 @@
 #include "format/format.h"
 #include "format/save_with.h"
 #include "io/file/output.h"
+#include "io/file/output_set.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -134,15 +135,14 @@ std::uint64_t bytes_of(const Archive& archive, const Conversion& conversion) {
   return bytes;
 }
 
-/// One file, or a checkpoint.
+/// One file, or a checkpoint. `extras`: without the progress.
 void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
-                io::Existing existing, Mapping mapping, bool is_whole) {
+                format::SaveExtras extras, Mapping mapping, bool is_whole) {
   const std::uint64_t bytes = bytes_of(archive, conversion);
   const auto save = [&](const auto& content) {
     Progress progress("writing", bytes);
-    format::save_with(
-        content, to, how,
-        {.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); }, .existing = existing});
+    extras.progress = [&](std::uint64_t done) { progress.at(std::min(done, bytes)); };
+    format::save_with(content, to, how, extras);
   };
   const format::Format& target = format::format_to_write(to, how);
   const bool mapped = archive::can_be_mapped(archive);
@@ -159,27 +159,30 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
   save(conversion.is_none() ? value : converted(value, conversion));
 }
 
-/// Shards, and behind them their index. When something fails, those that were written go.
+/// Shards, and behind them their index. Files of an earlier index keep their names and contents until the new one has
+/// come, so that there are always the old tensors or the new ones. When something fails before, the new shards go.
 void write_shards(const Archive& archive, const Options& options, Conversion& conversion, const SaveOptions& how) {
   std::vector<TensorEntry> entries(archive.entries().begin(), archive.entries().end());
   for (TensorEntry& entry : entries) entry.dtype = conversion.type_of(entry.dtype);
-  const std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
+  std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
   const std::string index = shard_index_path(options.to);
   for (const Shard& shard : shards) require_free(archive.sources(), shard.path, options.force, kDone);
   require_free(archive.sources(), index, options.force, kDone);
   const std::uint64_t bytes = bytes_of(archive, conversion);
-  std::size_t written = 0;
-  try {
-    for (; written < shards.size(); ++written) {
-      // A map would have the whole file checked for each shard.
-      write_file(archive_of(archive, shards[written]), shards[written].path, conversion, how, existing(options.force),
-                 Mapping::kNever, false);
-    }
-    write_shard_index(index, shards, bytes, existing(options.force));
-  } catch (...) {
-    for (std::size_t i = 0; i < written; ++i) io::remove_output(shards[i].path);
-    throw;
+  std::vector<std::string> replaced;
+  if (options.force && io::output_exists(index)) replaced = take_free_names(shards, options.to);
+  for (const std::string& path : replaced) require_other(archive.sources(), path, kDone);
+  io::OutputSet all;
+  for (const Shard& shard : shards) {
+    const auto commit = [&](io::Output& out) { all.commit(shard.path, out); };
+    // A map would have the whole file checked for each shard.
+    write_file(archive_of(archive, shard), shard.path, conversion, how,
+               {.existing = existing(options.force), .commit = commit}, Mapping::kNever, false);
   }
+  const std::unique_ptr<io::Output> out = io::open_output(index, {.existing = existing(options.force)});
+  out->write_text(shard_index(shards, bytes));
+  all.commit_last(*out);
+  for (const std::string& path : replaced) io::remove_output(path);
 }
 
 void write(const Archive& archive, const Options& options, SaveOptions how) {
@@ -190,7 +193,7 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);
     } else {
-      write_file(archive, options.to, conversion, how, existing(options.force), Mapping::kWhereItCan,
+      write_file(archive, options.to, conversion, how, {.existing = existing(options.force)}, Mapping::kWhereItCan,
                  options.part.empty() && options.choice.only.empty() && options.choice.exclude.empty());
     }
   });

@@ -1,12 +1,14 @@
 #include "cli/convert/shards.h"
 
 #include <filesystem>
-#include <memory>
+#include <optional>
 
 #include "archive/composition.h"
 #include "archive/unloaded.h"
 #include "cli/json/json.h"
 #include "core/format.h"
+#include "io/file/output.h"
+#include "io/file/url.h"
 #include "format/flat_tensors.h"
 #include "penstock/error.h"
 
@@ -15,7 +17,27 @@ namespace {
 
 constexpr std::string_view kExtension = ".safetensors";
 
+constexpr std::size_t kDigits = 5;
+
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+void name_shards(std::vector<Shard>& shards, const std::string& to, std::size_t digits) {
+  const std::string stem = to.substr(0, to.size() - kExtension.size());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    shards[i].path = core::format("{}-{:0{}}-of-{:0{}}{}", stem, i + 1, digits, shards.size(), digits, kExtension);
+  }
+}
+
+/// A folder is none: to write a file in its place is an error.
+std::vector<std::string> files_in_places_of(const std::vector<Shard>& shards) {
+  std::vector<std::string> found;
+  for (const Shard& shard : shards) {
+    if (io::output_exists(shard.path) && (io::is_url(shard.path) || !std::filesystem::is_directory(shard.path))) {
+      found.push_back(shard.path);
+    }
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -42,10 +64,7 @@ std::vector<Shard> shards_of(const Archive& archive, std::span<const TensorEntry
     bytes += more;
     shards.back().tensors.emplace_back(std::move(name), entry);
   }
-  const std::string stem = to.substr(0, to.size() - kExtension.size());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    shards[i].path = core::format("{}-{:05}-of-{:05}{}", stem, i + 1, shards.size(), kExtension);
-  }
+  name_shards(shards, to, kDigits);
   return shards;
 }
 
@@ -59,15 +78,26 @@ Archive archive_of(const Archive& archive, const Shard& shard) {
 
 std::string shard_index_path(const std::string& to) { return to + ".index.json"; }
 
-void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes,
-                       io::Existing existing) {
+std::string shard_index(const std::vector<Shard>& shards, std::uint64_t bytes) {
   Json files = Json::object();
   for (const Shard& shard : shards) {
-    for (const auto& [name, entry] : shard.tensors) files[name] = file_name(shard.path);
+    for (const auto& [name, entry] : shard.tensors) add_member(files, name, file_name(shard.path));
   }
-  const std::unique_ptr<io::Output> out = io::open_output(path, {.existing = existing});
-  out->write_text(Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}}.dump(2) + "\n");
-  out->commit();
+  return Json{{"metadata", {{"total_size", bytes}}}, {"weight_map", std::move(files)}}.dump(2) + "\n";
+}
+
+std::vector<std::string> take_free_names(std::vector<Shard>& shards, const std::string& to) {
+  std::vector<std::string> replaced;
+  std::optional<std::size_t> unused;
+  // The names that come next in turn are looked at too: files that were written so before have them.
+  for (std::size_t digits = kDigits; digits <= kDigits + 1 || !unused; ++digits) {
+    name_shards(shards, to, digits);
+    const std::vector<std::string> there = files_in_places_of(shards);
+    if (there.empty() && !unused) unused = digits;
+    replaced.insert(replaced.end(), there.begin(), there.end());
+  }
+  name_shards(shards, to, *unused);
+  return replaced;
 }
 
 }  // namespace penstock::cli

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/file/output.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
@@ -31,8 +30,12 @@ Archive archive_of(const Archive& archive, const Shard& shard);
 
 /// model.safetensors.index.json for model.safetensors.
 std::string shard_index_path(const std::string& to);
-/// Writes it, as transformers reads it.
-void write_shard_index(const std::string& path, const std::vector<Shard>& shards, std::uint64_t bytes,
-                       io::Existing existing);
+/// Its text, as transformers reads it.
+std::string shard_index(const std::vector<Shard>& shards, std::uint64_t bytes);
+
+/// Gives the shards of `to` names that no file has, with more digits in their numbers where files have the usual ones:
+/// an index that is there may name those. Returns the files whose places the shards take, which are of no use behind
+/// the new index.
+std::vector<std::string> take_free_names(std::vector<Shard>& shards, const std::string& to);
 
 }  // namespace penstock::cli

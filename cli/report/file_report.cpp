@@ -26,7 +26,7 @@ std::string shortened(const std::string& text) {
 
 Json metadata_json(const Archive& archive) {
   Json out = Json::object();
-  for (const auto& [key, text] : archive.metadata()) out[key] = shortened(text);
+  for (const auto& [key, text] : archive.metadata()) add_member(out, key, shortened(text));
   return out;
 }
 

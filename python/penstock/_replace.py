@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
-import secrets
-import stat
 from collections.abc import Callable
 from typing import Any
 
 import penstock
-from penstock._core import _goes_to_store, _put_file
+from penstock._core import _goes_to_store, _Output, _put_file
 
 __all__ = ["replaced", "system_error"]
 
 
-def replaced(path: str | bytes, write: Callable[[Any], None]) -> None:
-    """Calls `write` with a binary file that then takes the path's place. Links still lead to the
-    path, and its permissions stay. For a URL, the file is uploaded when it is whole. When `write`
-    raises, nothing of the new file is left. Errors name the path."""
+def replaced(path: str | bytes, write: Callable[[Any], None], *, sync: bool = False) -> None:
+    """Calls `write` with a binary file that then takes the path's place, as `save` of Penstock does it.
+    For a URL, the file is uploaded when it is whole. When `write` raises, nothing of the new file is
+    left. Errors name the path."""
     name = os.fsdecode(path)
     if _goes_to_store(name):
         _put(name, write)
         return
-    target = os.path.realpath(name)
-    exists = bool(name) and os.path.exists(target)
-    if os.path.islink(target):  # to itself, by whatever way
-        raise _error(name, errno.ELOOP)
-    if not name or os.path.isdir(target):
-        raise _error(name, errno.EISDIR if name else errno.ENOENT)
-    if exists and not os.path.isfile(target):
-        raise penstock.UnsupportedError(
-            f"{name}: this is a device, FIFO or socket, which a file cannot replace; name another path"
-        )
-    temporary = os.path.join(os.path.dirname(target), f".penstock-{secrets.token_hex(6)}.tmp")
+    out = _Output(name, sync)
     try:
-        out = open(temporary, "xb")  # noqa: SIM115 - closed below, where errors are those of `write`
-    except OSError as error:
-        raise _error(name, error.errno) from error
-    try:
-        with out:
-            write(out)
-        if exists:
-            _give(temporary, os.stat(target))
-        os.replace(temporary, target)
+        with os.fdopen(out.duplicate(), "wb") as file:
+            write(file)
+        out.commit()
     except BaseException as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
         ours = _of_writing(name, error, "cannot write the file")
         if ours is None:
             raise
         raise ours from error
+    finally:
+        out.discard()
 
 
 def _put(url: str, write: Callable[[Any], None]) -> None:
@@ -68,13 +49,6 @@ def _put(url: str, write: Callable[[Any], None]) -> None:
         if ours is None:
             raise
         raise ours from error
-
-
-def _give(path: str, like: os.stat_result) -> None:
-    """Gives the new file the permissions of the one it replaces, and its owner where this process may."""
-    with contextlib.suppress(PermissionError):
-        os.chown(path, like.st_uid, like.st_gid)
-    os.chmod(path, stat.S_IMODE(like.st_mode))
 
 
 def system_error(error: BaseException) -> OSError | None:

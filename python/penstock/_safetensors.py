@@ -407,7 +407,8 @@ def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | N
                 raise TypeError(f"argument 'metadata': '{type(text).__name__}' object is not an instance of 'str'")
     try:
         with translated():
-            penstock.save(tensors, path, format="safetensors", metadata=metadata)
+            # As the library itself, it leaves the flush to the system.
+            penstock.save(tensors, path, format="safetensors", metadata=metadata, sync=False)
     except (penstock.NotFoundError, penstock.IsDirectoryError, penstock.NotDirectoryError) as error:
         raise SafetensorError(str(error), error.message, error.path) from error
 

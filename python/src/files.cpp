@@ -163,17 +163,18 @@ void bind_files(nb::module_& module) {
       docs::kLoad);
   module.def(
       "_save_with",
-      [](nb::handle object, nb::handle path, nb::handle describe, nb::handle progress) {
+      [](nb::handle object, nb::handle path, nb::handle describe, nb::handle progress, bool sync) {
         const std::string target = path_from(path);
-        with_progress(progress, "saving", path, [value = value_for(object, target, describe), target] {
-          write(value, target, {.format = "pt"});
+        with_progress(progress, "saving", path, [value = value_for(object, target, describe), target, sync] {
+          write(value, target, {.format = "pt", .sync = sync});
           return nb::object(nb::none());
         });
       },
       nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"), nb::arg("progress") = nb::none(),
+      nb::arg("sync") = false,
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
               "describe: typing.Callable[[typing.Any], typing.Any], "
-              "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
+              "progress: bool | typing.Callable[[int, int], object] | None = None, sync: bool = False) -> None"));
   module.def("_goes_to_store", goes_to_store, nb::arg("path"),
              nb::sig("def _goes_to_store(path: str | bytes | os.PathLike[str]) -> bool"));
   module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"),

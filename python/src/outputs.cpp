@@ -21,7 +21,9 @@
 #include "format/save_with.h"
 #include "gil.h"
 #include "interrupt.h"
+#include "io/file/atomic_file.h"
 #include "io/file/output.h"
+#include "io/file/output_set.h"
 #include "io/remote/list.h"
 #include "io/remote/location.h"
 #include "io/remote/object.h"
@@ -85,6 +87,13 @@ class PyOutput {
     output_.reset();
   }
   void cancel() { stop_.request_stop(); }
+  int duplicate() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    auto* const file = dynamic_cast<io::AtomicFile*>(&opened());
+    if (file == nullptr) throw Error(ErrorCode::kInvalidArgument, "an object in a store has no descriptor");
+    return file->duplicate().release();
+  }
 
  private:
   io::Output& opened() {
@@ -113,12 +122,20 @@ std::pair<Ticket, std::uint64_t> save_parts(nb::handle object, nb::handle url, n
   });
 }
 
-void complete(nb::handle url, const Ticket& ticket) {
-  interruptible(true, [target = path_from(url), ticket](const std::stop_token& stop) {
+/// All objects appear, or none of them where a store refuses one.
+void complete(const std::vector<std::pair<std::string, Ticket>>& tickets) {
+  interruptible(true, [tickets](const std::stop_token& stop) {
     const core::StopScope scope(stop);
-    std::vector<io::remote::Part> parts;
-    for (const auto& [etag, crc32] : ticket.second) parts.push_back({etag, crc32});
-    io::remote::complete_parts(io::remote::parse_object(target), ticket.first, parts, io::Existing::kReplace);
+    std::vector<std::unique_ptr<io::remote::Upload>> uploads;
+    for (const auto& [url, ticket] : tickets) {
+      io::remote::PreparedParts prepared{.id = ticket.first, .parts = {}};
+      for (const auto& [etag, crc32] : ticket.second) prepared.parts.push_back({etag, crc32});
+      uploads.push_back(std::make_unique<io::remote::Upload>(io::remote::parse_object(url), std::move(prepared),
+                                                             io::Existing::kReplace));
+    }
+    io::OutputSet all;
+    for (std::size_t i = 0; i + 1 < uploads.size(); ++i) all.commit(tickets[i].first, *uploads[i]);
+    if (!uploads.empty()) all.commit_last(*uploads.back());
   });
 }
 
@@ -198,7 +215,8 @@ void bind_outputs(nb::module_& module) {
           "flush", [](PyOutput&) {}, nb::sig("def flush(self) -> None"))
       .def("commit", &PyOutput::commit, nb::sig("def commit(self) -> None"))
       .def("discard", &PyOutput::discard, nb::sig("def discard(self) -> None"))
-      .def("cancel", &PyOutput::cancel, nb::sig("def cancel(self) -> None"));
+      .def("cancel", &PyOutput::cancel, nb::sig("def cancel(self) -> None"))
+      .def("duplicate", &PyOutput::duplicate, nb::sig("def duplicate(self) -> int"));
   nb::class_<PyBytes>(module, "_Bytes")
       .def_prop_ro(
           "size", [](const PyBytes& self) { return self.source.size(); }, nb::sig("def size(self) -> int"))
@@ -211,8 +229,8 @@ void bind_outputs(nb::module_& module) {
   module.def("_save_parts", save_parts, nb::arg("obj").none(), nb::arg("url"), nb::arg("metadata") = nb::none(),
              nb::sig("def _save_parts(obj: object, url: str, metadata: dict[str, str] | None = None) -> "
                      "tuple[tuple[str, list[tuple[str, str]]], int]"));
-  module.def("_complete_parts", complete, nb::arg("url"), nb::arg("ticket"),
-             nb::sig("def _complete_parts(url: str, ticket: tuple[str, list[tuple[str, str]]]) -> None"));
+  module.def("_complete_parts", complete, nb::arg("tickets"),
+             nb::sig("def _complete_parts(tickets: list[tuple[str, tuple[str, list[tuple[str, str]]]]]) -> None"));
   module.def("_abort_uploads", abort_uploads, nb::arg("url"), nb::arg("word"),
              nb::sig("def _abort_uploads(url: str, word: str) -> None"));
   module.def("_names_in", names_in, nb::arg("url"), nb::sig("def _names_in(url: str) -> list[str]"));

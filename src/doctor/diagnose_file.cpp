@@ -73,7 +73,7 @@ class MadeFile {
 };
 
 void drop_from_cache(const std::string& path, std::size_t bytes) {
-  const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const io::FileDescriptor file = io::open_path(path, O_RDONLY | O_CLOEXEC);
   if (file) ::posix_fadvise(file.get(), 0, static_cast<off_t>(bytes), POSIX_FADV_DONTNEED);
 }
 

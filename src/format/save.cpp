@@ -198,7 +198,9 @@ void save_by(const Writing& writing, std::string_view path, const SaveOptions& o
   }
 }
 
-void commit(std::unique_ptr<io::Output> out) { out->commit(); }
+auto commit_by(const format::SaveExtras& extras) {
+  return [&extras](std::unique_ptr<io::Output> out) { extras.commit ? extras.commit(*out) : out->commit(); };
+}
 
 Writing writing_of(const Value& value, std::string_view path, const SaveOptions& options) {
   const format::Format& format = format::format_to_write(path, options);
@@ -211,7 +213,7 @@ Writing writing_of(const Value& value, std::string_view path, const SaveOptions&
 void format::save_with(const Value& value, std::string_view path, const SaveOptions& options,
                        const SaveExtras& extras) {
   if (format_to_write(path, options).is_folder) return save_folder({.structure = value}, path, options, extras);
-  save_by(writing_of(value, path, options), path, options, extras, commit);
+  save_by(writing_of(value, path, options), path, options, extras, commit_by(extras));
 }
 
 std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string_view path, const SaveOptions& options,
@@ -232,7 +234,7 @@ void format::save_with(const Unloaded& content, std::string_view path, const Sav
   const auto bytes = [&] {
     return std::accumulate(content.storage_bytes.begin(), content.storage_bytes.end(), std::uint64_t{0});
   };
-  save_by({write, bytes}, path, options, extras, commit);
+  save_by({write, bytes}, path, options, extras, commit_by(extras));
 }
 
 void save(const Value& value, std::string_view path, const SaveOptions& options) {

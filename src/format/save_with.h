@@ -17,6 +17,8 @@ struct SaveExtras {
   /// Called with the bytes written so far now and then, in the calling thread.
   std::function<void(std::uint64_t bytes)> progress = {};
   io::Existing existing = io::Existing::kReplace;
+  /// Gives a file its name, by its `commit`; null: nothing else is to be done. Not of a folder.
+  std::function<void(io::Output& out)> commit = {};
 };
 
 /// Whether `save` writes it. A format that is a folder has no `write`: dcp/new_checkpoint.h is for it.

@@ -306,6 +306,33 @@ def test_shards_leave_nothing_when_one_fails(model, tmp_path):
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def content_of(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_shards_that_fail_leave_those_of_an_earlier_index(model, tmp_path):
+    (tmp_path / "out").mkdir()
+    to = (tmp_path / "out" / "m.safetensors", "--shard-size", "48")
+    index = tmp_path / "out" / "m.safetensors.index.json"
+    convert(model, *to)
+    before = content_of(tmp_path / "out")
+    other = {name: tensor + 1 for name, tensor in layers().items()}
+    torch.save(other, tmp_path / "other.pt")
+    raw = bytearray((tmp_path / "other.pt").read_bytes())
+    last = list(other)[-1]
+    raw[raw.rfind(other[last].numpy().tobytes())] ^= 1
+    (tmp_path / "damaged.pt").write_bytes(raw)
+    convert(tmp_path / "damaged.pt", *to, "--force", code=1)
+    assert content_of(tmp_path / "out") == before
+    for turn in range(3):
+        source, expected = ((tmp_path / "other.pt", other), (model, layers()))[turn % 2]
+        convert(source, *to, "--force")
+        convert(index, tmp_path / "back.safetensors", "--force")
+        assert same(safe.load_file(tmp_path / "back.safetensors"), expected)
+        assert len(os.listdir(tmp_path / "out")) == len(before)
+    convert(index, *to, "--force", code=1)
+
+
 def test_shards_of_tied_tensors_and_other_formats_are_refused(tmp_path):
     weight = torch.randn(4)
     torch.save({"a": weight, "b": weight}, tmp_path / "x.pt")

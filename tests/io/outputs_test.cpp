@@ -27,6 +27,18 @@ TEST(Outputs, APathIsAFile) {
   EXPECT_FALSE(output_exists(path));
 }
 
+TEST(Outputs, AFileUrlIsAFile) {
+  const test::TemporaryFolder folder;
+  const std::string url = "file://" + (folder / "a%20b");
+  open_output(url)->commit();
+  EXPECT_EQ(test::read_file(folder / "a b"), "");
+  EXPECT_TRUE(output_exists(url));
+  EXPECT_TRUE(is_same_place(url, folder / "a b"));
+  remove_output(url);
+  EXPECT_FALSE(output_exists(folder / "a b"));
+  EXPECT_EQ(test::code_of([] { open_output("file://elsewhere/a"); }), ErrorCode::kUnsupported);
+}
+
 TEST(Outputs, UrlsOfStoresAlone) {
   for (const char* const url : {"http://host/x?key=secret", "https://host/x", "hf://owner/repo/x"}) {
     const Error error = *test::error_of([&] { open_output(url); });

@@ -103,6 +103,17 @@ TEST(Sources, OpensFileUrls) {
   }
 }
 
+TEST(Sources, AFileUrlHasASlash) {
+  const test::TemporaryFolder folder;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  for (const char* const name : {"file:a", "s3:a"}) {
+    test::write_file(folder / name, name);
+    EXPECT_EQ(content(open_source(name)), name);
+  }
+  std::filesystem::current_path(before);
+}
+
 TEST(Sources, RefusesUrlsItCannotOpen) {
   EXPECT_EQ(code_of([] { open_source("file://elsewhere/a.npy"); }), ErrorCode::kUnsupported);
   EXPECT_EQ(code_of([] { open_source("ftp://host/a.npy"); }), ErrorCode::kUnsupported);

@@ -162,6 +162,16 @@ def test_what_no_checkpoint_holds_leaves_nothing(tmp_path, what):
     assert np.asarray(penstock.load(tmp_path / "old")["w"])[0] == 1
 
 
+def test_folders_above_it_are_made_and_go_when_it_fails(tmp_path):
+    with pytest.raises(penstock.UnsupportedError):
+        penstock.save(REFUSED[next(iter(REFUSED))][0], f"{tmp_path}/a/b/ckpt/")
+    assert os.listdir(tmp_path) == []
+    for name in (f"{tmp_path}/a/b/ckpt/", f"file://{tmp_path}/c/ckpt/"):
+        penstock.save({"w": np.ones(2)}, name)
+    for name in ("a/b", "c"):
+        assert np.asarray(penstock.load(tmp_path / name / "ckpt")["w"])[0] == 1
+
+
 def test_what_holds_itself(tmp_path):
     value: dict = {"w": np.zeros(2)}
     value["again"] = value
@@ -174,8 +184,8 @@ def test_where_it_cannot_be(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(penstock.NotDirectoryError):
         penstock.save({"w": np.zeros(2)}, f"{tmp_path}/file/")
-    with pytest.raises(penstock.NotFoundError):
-        penstock.save({"w": np.zeros(2)}, f"{tmp_path}/none/ckpt/")
+    with pytest.raises(penstock.NotDirectoryError):
+        penstock.save({"w": np.zeros(2)}, f"{tmp_path}/file/none/ckpt/")
     with pytest.raises(penstock.UnsupportedError, match="as a whole, by save"):
         penstock.Writer(f"{tmp_path}/ckpt/")
     with pytest.raises(penstock.UnsupportedError, match="metadata"):

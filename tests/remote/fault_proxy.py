@@ -56,6 +56,7 @@ class Fault:
     drop: Sequence[str] = ()  # headers of the request that do not reach the store
     hang: bool = False  # no answer, ever
     reset: bool = False  # the connection is reset instead of an answer
+    lost: bool = False  # the same, but the store has done what it was asked
     raw: str | None = None  # these bytes instead of an answer, then the connection is closed
     status: int = 0  # this answer instead of the store's
     body: str = ""
@@ -260,10 +261,13 @@ class FaultProxy:
             await asyncio.sleep(self.delay + fault.delay)
         if fault.hang:
             await self._wait_for_close(writer)
-        if fault.reset:
+        if fault.lost:
+            async for _ in (await self.origin(request)).body:
+                pass
+        if fault.reset or fault.lost:
             linger = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        if fault.hang or fault.reset:
+        if fault.hang or fault.reset or fault.lost:
             return False
         if fault.raw is not None:
             writer.write(fault.raw.encode("latin-1"))

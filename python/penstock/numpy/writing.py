@@ -21,7 +21,9 @@ _SAVEZ, _SAVEZ_COMPRESSED = np.savez, np.savez_compressed
 File = str | bytes | os.PathLike[str] | IO[bytes]
 
 
-def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: bool = True) -> None:
+def save(
+    file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: bool = True, *, sync: bool = False
+) -> None:
     """Writes the bytes that `numpy.save` writes.
 
     Parameters
@@ -36,6 +38,10 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
         Changes nothing: arrays of Python objects are refused, as only pickling could hold them.
     fix_imports
         About pickles; it changes nothing.
+    sync
+        Whether the file of a path is on the disk before it appears. Without it, as with numpy.save, the
+        system writes it a while later. A program that is killed leaves the old file or the new one,
+        whole, in either case; a machine that loses power within that while may leave neither.
 
     Raises
     ------
@@ -57,9 +63,9 @@ def save(file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: boo
         )
     path = _with_suffix(file, ".npy")
     if _is_kept(array):
-        penstock.save(array, path, format="npy")
+        penstock.save(array, path, format="npy", sync=sync)
     else:
-        replaced(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
+        replaced(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False), sync=sync)
 
 
 def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
@@ -70,7 +76,8 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
         file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
-        written to where it stands.
+        written to where it stands. It is not flushed to the disk, as NumPy does not: `save` of
+        `penstock` does that.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
@@ -98,7 +105,8 @@ def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
         file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
-        written to where it stands.
+        written to where it stands. It is not flushed to the disk, as NumPy does not: `save` of
+        `penstock` does that.
     args
         Arrays that are named "arr_0", "arr_1", ... by their places.
     allow_pickle
@@ -138,7 +146,7 @@ def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: 
         return
     path = _with_suffix(file, ".npz")
     if all(_is_kept(array) for array in arrays.values()):
-        penstock.save(arrays, path, format="npz", compress=compress)
+        penstock.save(arrays, path, format="npz", compress=compress, sync=False)
     else:
         replaced(path, lambda out: write(out, **arrays))
 

@@ -19,7 +19,7 @@ import uuid
 from typing import Any, NamedTuple, Protocol
 
 import penstock
-from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _names_in, _remove, _save_parts
+from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _names_in, _save_parts
 from penstock._paths import absolute
 
 __all__ = ["Place", "Written", "place_at"]
@@ -138,16 +138,7 @@ class _InStore:
 
     def complete(self, written: list[Written]) -> None:
         self.require_free()
-        done: list[str] = []
-        try:
-            for file in written:
-                done.append(file.name)  # also where its answer is lost
-                _complete_parts(self.name + file.name, file.ticket)
-        except BaseException:
-            for name in done:
-                with contextlib.suppress(penstock.Error):
-                    _remove(self.name + name)
-            raise
+        _complete_parts([(self.name + file.name, file.ticket) for file in written])
         self.drop()  # what tasks sent that were started again
 
     def drop(self) -> None:

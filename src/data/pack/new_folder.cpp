@@ -58,7 +58,7 @@ NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
 }
 
 NewFolder::~NewFolder() {
-  if (!temporary_.empty()) remove();
+  if (!temporary_.empty() && core::forks() == forks_) remove();
 }
 
 std::uint64_t NewFolder::save(const Value& value, const std::string& name, const SaveOptions& options) {

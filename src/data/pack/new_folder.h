@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/forks.h"
 #include "data/pack/new_place.h"
 
 namespace penstock::data {
@@ -29,6 +30,7 @@ class NewFolder final : public NewPlace {
   std::string path_;
   std::string temporary_;
   std::vector<std::string> names_;
+  const std::uint64_t forks_ = core::forks();  // the folder is the parent's
 };
 
 }  // namespace penstock::data

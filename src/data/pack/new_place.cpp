@@ -2,6 +2,7 @@
 
 #include "data/pack/new_folder.h"
 #include "data/pack/new_prefix.h"
+#include "io/file/file_url.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
 
@@ -10,7 +11,7 @@ namespace penstock::data {
 std::unique_ptr<NewPlace> new_place(const std::string& path) {
   io::require_output(path);
   if (io::is_url(path)) return std::make_unique<NewPrefix>(path);
-  return std::make_unique<NewFolder>(path);
+  return std::make_unique<NewFolder>(io::local_path(path));
 }
 
 }  // namespace penstock::data

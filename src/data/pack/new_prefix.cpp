@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "format/save_with.h"
+#include "io/file/output_set.h"
 #include "io/remote/list.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
@@ -30,13 +31,9 @@ std::uint64_t NewPrefix::save(const Value& value, const std::string& name, const
 }
 
 void NewPrefix::commit() {
-  std::size_t committed = 0;
-  try {
-    for (; committed < objects_.size(); ++committed) objects_[committed].output->commit();
-  } catch (...) {
-    for (std::size_t i = 0; i < committed; ++i) io::remove_output(objects_[i].url);
-    throw;
-  }
+  io::OutputSet all;
+  for (std::size_t i = 0; i + 1 < objects_.size(); ++i) all.commit(objects_[i].url, *objects_[i].output);
+  if (!objects_.empty()) all.commit_last(*objects_.back().output);
   objects_.clear();
 }
 

@@ -11,7 +11,8 @@
 namespace penstock::data {
 
 /// Objects of a bucket below one prefix. A store has no way to show several at once: they are all uploaded before the
-/// first of them appears, so that what can fail late is one short request for each, and when one fails the others go.
+/// first of them appears, so that what can fail late is one short request for each. When one fails the others go, but
+/// not where the last one may be there all the same: then all are.
 class NewPrefix final : public NewPlace {
  public:
   /// kInvalidArgument where there are objects already.

@@ -134,7 +134,7 @@ void PathTable::seal(Folders folders) {
       opened->descriptors.emplace_back();
       continue;
     }
-    opened->descriptors.emplace_back(::open(path.empty() ? "." : path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    opened->descriptors.push_back(io::open_path(path.empty() ? "." : path, O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   open_folders_ = opened;
 }
@@ -164,11 +164,11 @@ io::FileDescriptor PathTable::open(std::int64_t index) const {
   const Entry entry = entries_[static_cast<std::size_t>(index)];
   const auto folder = static_cast<std::size_t>(entry >> kNameBits);
   if (open_folders_ && folder < open_folders_->held.count() && open_folders_->descriptors[folder]) {
-    io::FileDescriptor fd(::openat(open_folders_->descriptors[folder].get(), name_of(entry), kFlags));
+    io::FileDescriptor fd = io::open_at(open_folders_->descriptors[folder].get(), name_of(entry), kFlags);
     // A folder that was removed and made again is another one under the same name.
     if (fd || errno != ENOENT) return fd;
   }
-  return io::FileDescriptor(::open(path(index).c_str(), kFlags));
+  return io::open_path(path(index), kFlags);
 }
 
 std::size_t PathTable::memory() const noexcept {

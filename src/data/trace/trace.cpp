@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "io/file/file_url.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
@@ -28,7 +29,7 @@ constexpr std::array<std::string_view, 12> kNames = {
 std::string absolute(const std::string& path) {
   if (io::is_url(path)) return path;
   std::error_code error;
-  std::string out = std::filesystem::absolute(path, error).string();
+  std::string out = std::filesystem::absolute(io::local_path(path), error).string();
   return error || path.empty() ? path : out;
 }
 

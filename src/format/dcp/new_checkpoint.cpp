@@ -10,6 +10,9 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "format/folder.h"
+#include "io/file/file_url.h"
+#include "io/file/folder_names.h"
+#include "io/file/output_set.h"
 #include "io/file/url.h"
 #include "io/remote/list.h"
 #include "io/remote/location.h"
@@ -43,15 +46,14 @@ std::string unused(const std::vector<std::string>& names) {
 }  // namespace
 
 NewCheckpoint::NewCheckpoint(std::string_view path, const SaveOptions& options, io::Existing existing)
-    : folder_(path), options_(options), existing_(existing) {
+    : folder_(io::local_path(path)), options_(options), existing_(existing) {
   while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
   if (!io::is_url(folder_)) {
     std::error_code error;
     if (fs::exists(folder_, error) && !fs::is_directory(folder_, error)) {
       core::throw_errno(ENOTDIR, "cannot write a checkpoint into it", {.path = folder_});
     }
-    made_ = fs::create_directory(folder_, error);
-    if (error) core::throw_errno(error.value(), "cannot make the folder of a checkpoint", {.path = folder_});
+    made_.make(folder_);
   }
   if (!folder_.ends_with('/')) folder_ += '/';
   const std::vector<std::string> present = names();
@@ -60,14 +62,25 @@ NewCheckpoint::NewCheckpoint(std::string_view path, const SaveOptions& options, 
   std::copy_if(present.begin(), present.end(), std::back_inserter(earlier_), is_of_checkpoint);
 }
 
-NewCheckpoint::~NewCheckpoint() {
+NewCheckpoint::MadeFolders::~MadeFolders() {
+  if (core::forks() != forks) return;
   std::error_code ignored;
-  if (made_) fs::remove(folder_.substr(0, folder_.size() - 1), ignored);  // only where it is empty
+  for (; !paths.empty(); paths.pop_back()) fs::remove(paths.back(), ignored);  // only where it is empty
+}
+
+void NewCheckpoint::MadeFolders::make(const std::string& folder) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path at = folder; !at.empty() && !fs::exists(at, error); at = at.parent_path()) missing.push_back(at);
+  for (; !missing.empty(); missing.pop_back()) {
+    if (fs::create_directory(missing.back(), error)) paths.push_back(missing.back());
+    if (error) core::throw_errno(error.value(), "cannot make the folder of a checkpoint", {.path = folder});
+  }
 }
 
 std::vector<std::string> NewCheckpoint::names() const {
-  std::vector<std::string> out;
   if (io::is_url(folder_)) {
+    std::vector<std::string> out;
     const io::remote::Location location = io::remote::parse(folder_);
     const io::remote::Objects listed = io::remote::list_objects(location, location.key, false);
     for (const io::remote::Object& object : listed.objects) out.push_back(object.key.substr(location.key.size()));
@@ -75,12 +88,7 @@ std::vector<std::string> NewCheckpoint::names() const {
     std::erase(out, "");
     return out;
   }
-  std::error_code error;
-  for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-    out.push_back(at->path().filename().string());
-  }
-  if (error) core::throw_errno(error.value(), "cannot list the folder", {.path = folder_});
-  return out;
+  return io::folder_names(folder_);
 }
 
 void NewCheckpoint::require_free(const std::vector<std::string>& names) const {
@@ -100,19 +108,13 @@ std::unique_ptr<io::Output> NewCheckpoint::open_data(std::function<std::uint64_t
 }
 
 void NewCheckpoint::commit(io::Output& data, const std::string& metadata) {
-  data.commit();
-  try {
-    const std::unique_ptr<io::Output> out =
-        io::open_output(path_of(kMetadataName), {.sync = options_.sync, .existing = existing_, .stop = options_.stop});
-    out->write_text(metadata);
-    out->commit();
-  } catch (const Error& error) {
-    // Where nobody knows whether `.metadata` has come, what it may name stays; the next save removes it.
-    const bool unknown = error.code() == ErrorCode::kTimeout || error.code() == ErrorCode::kCancelled;
-    if (!unknown) io::remove_output(path_of(data_name_));
-    throw;
-  }
-  made_ = false;
+  io::OutputSet both;  // where `.metadata` may have come and its data stay, the next save removes what is of no use
+  both.commit(path_of(data_name_), data);
+  const std::unique_ptr<io::Output> out =
+      io::open_output(path_of(kMetadataName), {.sync = options_.sync, .existing = existing_, .stop = options_.stop});
+  out->write_text(metadata);
+  both.commit_last(*out);
+  made_.paths.clear();
   for (const std::string& name : earlier_) io::remove_output(path_of(name));
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/forks.h"
 #include "io/file/output.h"
 #include "penstock/save.h"
 
@@ -15,12 +17,12 @@ namespace penstock::format::dcp {
 /// The folder of a distributed checkpoint that is being written, here or in a store. A checkpoint is what `.metadata`
 /// names: its file gets a name that nothing in the folder has, and `.metadata` is replaced last, in one step. Until
 /// then an earlier checkpoint in the folder is as it was; files of it go behind that. Without `commit` nothing remains.
+/// Where `commit` fails and `.metadata` may be there all the same, its data stay.
 class NewCheckpoint {
  public:
-  /// Makes the folder where it is missing, in a folder that is there. kInvalidArgument for one that has a checkpoint,
+  /// Makes the folder where it is missing, and those above it. kInvalidArgument for one that has a checkpoint,
   /// or other things, where `existing` refuses that; kNotDirectory; the errors of listing it.
   NewCheckpoint(std::string_view path, const SaveOptions& options, io::Existing existing);
-  ~NewCheckpoint();
   NewCheckpoint(const NewCheckpoint&) = delete;
   NewCheckpoint& operator=(const NewCheckpoint&) = delete;
 
@@ -30,6 +32,19 @@ class NewCheckpoint {
   void commit(io::Output& data, const std::string& metadata);
 
  private:
+  /// Folders that were missing. They go where nothing is in them.
+  struct MadeFolders {
+    MadeFolders() = default;
+    ~MadeFolders();
+    MadeFolders(const MadeFolders&) = delete;
+    MadeFolders& operator=(const MadeFolders&) = delete;
+    /// With those above it.
+    void make(const std::string& folder);
+
+    std::vector<std::filesystem::path> paths;  ///< the last one is the deepest
+    const std::uint64_t forks = core::forks();
+  };
+
   std::vector<std::string> names() const;
   void require_free(const std::vector<std::string>& names) const;
   std::string path_of(std::string_view name) const { return folder_ + std::string(name); }
@@ -37,7 +52,7 @@ class NewCheckpoint {
   std::string folder_;  ///< with a '/' at its end
   const SaveOptions& options_;
   io::Existing existing_;
-  bool made_ = false;
+  MadeFolders made_;
   std::string data_name_;
   std::vector<std::string> earlier_;  ///< files of checkpoints that are there
 };

@@ -22,6 +22,7 @@
 #include "format/numpy/npy.h"
 #include "format/numpy/npy_growth.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/file_url.h"
 #include "io/file/front_output.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
@@ -92,12 +93,17 @@ class ResumedNpy final : public StreamWriter {
   void end(const Shape& shape) override {
     const std::string grown = with_npy_rows(text_, shape[0], path_);
     if (sync_ && ::fdatasync(file_.get()) != 0) fail(errno, "cannot flush the rows to the disk");
-    const int error = io::write_at(file_.get(), 0, std::as_bytes(std::span(grown)));
-    if (error != 0) fail(error, "cannot write the header");
+    // From here on the header may tell of the new rows, so they stay.
+    if (const int error = write_front(grown); error != 0) {
+      grew_ = write_front(text_) == 0;
+      fail(error, "cannot write the header");
+    }
+    grew_ = false;
   }
   void finish() override {
-    if (sync_ && ::fsync(file_.get()) != 0) fail(errno, "cannot flush the file to the disk");
-    grew_ = false;
+    if (sync_ && ::fsync(file_.get()) != 0) {
+      fail(errno, "the file is written, but it cannot be flushed to the disk");
+    }
   }
   std::optional<Rows> present() const override { return Rows{header_.dtype, header_.shape, npy_row_limit(text_)}; }
 
@@ -171,6 +177,10 @@ class ResumedNpy final : public StreamWriter {
     end_ += bytes.size();
   }
 
+  int write_front(std::string_view header) {
+    return io::write_at(file_.get(), 0, std::as_bytes(std::span(header)));
+  }
+
   [[noreturn]] void fail(int error, std::string_view what) const { core::throw_errno(error, what, {.path = path_}); }
 
   io::FileDescriptor file_;
@@ -203,9 +213,9 @@ std::unique_ptr<StreamWriter> stream_npy(std::string_view path, const WriterOpti
     how.existing = io::Existing::kRefuse;  // somebody may write it meanwhile
     return std::make_unique<NewNpy>(io::open_front_output(path, how));
   }
-  const std::string name(path);
+  const std::string name = io::local_path(path);
   // Not blocking: a FIFO would wait for a reader.
-  io::FileDescriptor file(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  io::FileDescriptor file = io::open_path(name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
   if (file) return std::make_unique<ResumedNpy>(std::move(file), path, options.sync);
   if (errno != ENOENT) core::throw_errno(errno, "cannot open the file to append to it", {.path = name});
   return std::make_unique<NewNpy>(io::open_front_output(path, how));

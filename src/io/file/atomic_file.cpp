@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr int kMaxLinks = 40;      // as the kernel follows
 constexpr int kMaxAttempts = 100;  // at a name that nobody has
 constexpr std::size_t kMaxName = 255;
+constexpr std::size_t kMostValue = 64 * 1024;  // of an attribute: XATTR_SIZE_MAX
+constexpr const char* kAccessList = "system.posix_acl_access";
 
 struct Location {
   std::string folder;
@@ -68,9 +71,9 @@ std::string random_letters() {
 std::string path_of(const FileDescriptor& file) { return core::format("/proc/self/fd/{}", file.get()); }
 
 FileDescriptor open_folder(const std::string& folder, const std::string& path) {
-  FileDescriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  FileDescriptor fd = open_path(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // A folder that may be written in and not listed: it cannot be flushed either.
-  if (!fd && errno == EACCES) fd = FileDescriptor(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd && errno == EACCES) fd = open_path(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (!fd) core::throw_errno(errno, "cannot write in the folder " + core::quoted(folder), {.path = path});
   return fd;
 }
@@ -87,9 +90,12 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
   folder_ = open_folder(location.folder, path_);
   name_ = std::move(location.name);
   if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
-  create();
+  const std::optional<struct stat> target = find_target();
+  // 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is private
+  // from the beginning.
+  create(target ? 0600 : 0666);
   try {
-    keep_permissions();
+    if (target) resemble(*target);
   } catch (...) {
     if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
     throw;
@@ -98,20 +104,19 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
 }
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
+  if (!temporary_.empty() && core::forks() == forks_) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
 }
 
-void AtomicFile::create() {
-  // 0666 and the umask decide the permissions of a new file, as of any other.
-  file_ = FileDescriptor(::openat(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666));
+void AtomicFile::create(unsigned mode) {
+  file_ = open_at(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
   // By this path it gets its name; a system without /proc has none.
   if (file_ && ::access(path_of(file_).c_str(), F_OK) == 0) return;
-  create_named();
+  create_named(mode);
 }
 
-void AtomicFile::create_named() {
-  const int error = with_new_name([this](const char* name) {
-    file_ = FileDescriptor(::openat(folder_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+void AtomicFile::create_named(unsigned mode) {
+  const int error = with_new_name([this, mode](const char* name) {
+    file_ = open_at(folder_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     return static_cast<bool>(file_);
   });
   if (error != 0) fail(error, "cannot create a file in its folder");
@@ -138,10 +143,10 @@ void AtomicFile::name_temporary() {
   if (error != 0) fail(error, "cannot give the file a name");
 }
 
-void AtomicFile::keep_permissions() {
+std::optional<struct stat> AtomicFile::find_target() const {
   struct stat target {};
   if (::fstatat(folder_.get(), name_.c_str(), &target, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno == ENOENT) return;
+    if (errno == ENOENT) return std::nullopt;
     fail(errno, "cannot look at the file that is to be replaced");
   }
   if (S_ISDIR(target.st_mode)) {
@@ -153,12 +158,41 @@ void AtomicFile::keep_permissions() {
                 "this is a device, FIFO or socket, which a file cannot replace; name another path", {.path = path_});
   }
   if (::faccessat(folder_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno, "cannot replace the file");
+  return target;
+}
+
+void AtomicFile::resemble(const struct stat& target) {
   struct stat ours {};
   if (::fstat(file_.get(), &ours) == 0 && (ours.st_uid != target.st_uid || ours.st_gid != target.st_gid)) {
     // Only the administrator may give files away; for others the new file is theirs.
     [[maybe_unused]] const int given = ::fchown(file_.get(), target.st_uid, target.st_gid);
   }
+  keep_attributes();
   if (::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
+}
+
+/// What programs and users have said of the file. Other attributes are the system's, or are about its old content. Where
+/// the file system has none, or takes no more, there are none.
+void AtomicFile::keep_attributes() {
+  const std::string target = core::format("{}/{}", path_of(folder_), name_);
+  ::fremovexattr(file_.get(), kAccessList);  // which the folder may have given it
+  const ssize_t bytes = ::llistxattr(target.c_str(), nullptr, 0);
+  if (bytes <= 0) return;
+  std::string names(static_cast<std::size_t>(bytes), '\0');
+  if (::llistxattr(target.c_str(), names.data(), names.size()) != bytes) return;
+  std::string value(kMostValue, '\0');
+  for (std::size_t at = 0; at < names.size(); at += names.find('\0', at) + 1 - at) {
+    const std::string name = names.c_str() + at;
+    if (!name.starts_with("user.") && name != kAccessList) continue;
+    const ssize_t size = ::lgetxattr(target.c_str(), name.c_str(), value.data(), value.size());
+    if (size >= 0) ::fsetxattr(file_.get(), name.c_str(), value.data(), static_cast<std::size_t>(size), 0);
+  }
+}
+
+FileDescriptor AtomicFile::duplicate() {
+  FileDescriptor copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  if (!copy) fail(errno, "cannot write the file");
+  return copy;
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -219,12 +253,17 @@ void AtomicFile::commit() {
   if (temporary_.empty()) name_temporary();
   if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) {
-    fail(errno, "cannot give the file its name");
+    const int error = errno;
+    struct stat ours {};
+    // The answer of a network file system may be lost. What still has its temporary name was not renamed.
+    may_be_there_ = ::fstatat(folder_.get(), temporary_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) != 0;
+    fail(error, "cannot give the file its name");
   }
   temporary_.clear();
+  may_be_there_ = true;
   // Some file systems cannot flush a folder, and say so by EINVAL.
   if (sync_ && ::fsync(folder_.get()) != 0 && errno != EINVAL && errno != EBADF) {
-    fail(errno, "cannot flush the folder to the disk");
+    fail(errno, "the file is written and has its name, but its folder cannot be flushed to the disk");
   }
 }
 

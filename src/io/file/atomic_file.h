@@ -1,21 +1,26 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/forks.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/output.h"
 
 namespace penstock::io {
 
 /// Writes a temporary file in the target's folder and renames it over the target on commit. Without commit nothing
-/// remains. Nothing remains of a process that is killed either, where the file system has files without a name
+/// remains. A forked child takes nothing back. Nothing remains of a process that is killed either, where the file system has files without a name
 /// (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to its target. Keeps the permission
-/// bits of an existing file and, where it may, its owner. Not thread-safe.
+/// bits of an existing file and, where it may, its owner, access list and extended attributes of users; nobody else can
+/// open the new one meanwhile. Not thread-safe.
 class AtomicFile final : public Output {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
@@ -30,20 +35,26 @@ class AtomicFile final : public Output {
   std::uint64_t position() const noexcept override { return position_; }
   /// Writes at an offset, over what is there or behind the end. `write` goes on where it was.
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Another descriptor of the file, for who writes it from the front himself, in place of `write`.
+  FileDescriptor duplicate();
   /// Reads what was written. kIo where the file ends before.
   void read_back(std::uint64_t offset, std::span<std::byte> out);
   void prepare() override {}
-  /// Flushes (fsync of file and folder when `sync`) and renames.
+  /// Flushes (fsync of file and folder when `sync`) and renames. kIo also where it has its name and the folder could
+  /// not be flushed.
   void commit() override;
+  bool may_be_there() const noexcept override { return may_be_there_; }
 
  private:
-  void create();
-  void create_named();
+  std::optional<struct stat> find_target() const;
+  void create(unsigned mode);
+  void create_named(unsigned mode);
   /// Calls `act(name)` with unused names until it succeeds. Returns 0, or the system's error number.
   template <class Act>
   int with_new_name(Act act);
   void name_temporary();
-  void keep_permissions();
+  void resemble(const struct stat& target);
+  void keep_attributes();
   void flush();
   void write_out(std::span<const std::byte> bytes);
   [[noreturn]] void fail(int error, std::string_view what) const;
@@ -56,6 +67,8 @@ class AtomicFile final : public Output {
   std::vector<std::byte> pending_;
   std::uint64_t position_ = 0;
   bool sync_;
+  bool may_be_there_ = false;
+  const std::uint64_t forks_ = core::forks();
 };
 
 }  // namespace penstock::io

@@ -20,6 +20,7 @@ class FrontFile final : public FrontOutput {
   void replace_front(std::uint64_t size, std::span<const std::byte> front) override;
   void prepare() override { file_.prepare(); }
   void commit() override { file_.commit(); }
+  bool may_be_there() const noexcept override { return file_.may_be_there(); }
 
  private:
   AtomicFile file_;

@@ -111,7 +111,7 @@ std::unique_ptr<DirectFile> DirectFile::open(const ByteSource& source, std::stri
   // Opened through the descriptor, because the path may name another file by now. O_DIRECT cannot be set on a duplicate
   // of the descriptor, because both would get it.
   const std::string again = core::format("/proc/self/fd/{}", source.descriptor());
-  FileDescriptor fd(::open(again.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_DIRECT));
+  FileDescriptor fd = open_path(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_DIRECT);
   if (!fd) {
     why_not = core::format("it cannot be opened for direct reads ({})", text_of(errno));
     return nullptr;

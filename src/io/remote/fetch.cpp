@@ -294,6 +294,7 @@ class Retrying {
     } catch (const Error& error) {
       verdict = {.kind = Verdict::Kind::kFail, .error = error};
     }
+    if (verdict.kind != Verdict::Kind::kDone && !is_refusal(exchange.answer)) exchange.unsettled = true;
     if (verdict.kind == Verdict::Kind::kAgain) return try_again(tag, verdict);
     if (verdict.kind == Verdict::Kind::kFail) {
       // This request went to the address of an earlier redirect, which may have expired: ask the original URL again.

@@ -230,6 +230,14 @@ bool is_redirect(long status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
+bool is_refusal(const Answer& answer) noexcept {
+  constexpr std::array kNotReached = {curl::kNoConnection, curl::kNoHost,    curl::kNoProxyHost, curl::kBadUrl,
+                                      curl::kNotTrusted,   curl::kTlsConnect, curl::kCipher,     curl::kBadCaFile,
+                                      curl::kCertificateProblem};
+  if (answer.status >= 300 && answer.status < 500) return true;
+  return answer.status == 0 && std::find(kNotReached.begin(), kNotReached.end(), answer.code) != kNotReached.end();
+}
+
 Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   if (answer.code != curl::kOk && answer.status < 300) return judge_connection(exchange, request, answer);
   const StoreError store = store_error(request, answer);

@@ -10,4 +10,7 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
 
 bool is_redirect(long status) noexcept;
 
+/// Whether it is certain that the request was not carried out: the store says so, or was not reached.
+bool is_refusal(const Answer& answer) noexcept;
+
 }  // namespace penstock::io::remote

@@ -77,11 +77,14 @@ std::optional<Answer> head_of(const Location& object, bool patient) {
   throw *exchange.error;
 }
 
-/// Runs it; after a refusal that was not the first answer, an object with `etag` is what was wanted.
-void run_until_there(const Location& object, Exchange& exchange, const std::function<std::string()>& etag) {
+/// Runs it; where a try may have been carried out, an object with `etag` is what was wanted.
+void run_until_there(const Location& object, Exchange& exchange, const std::function<std::string()>& etag,
+                     bool& may_be_there) {
+  may_be_there = true;  // also when waiting for the answer ends by a stop
   run_all({&exchange, 1});
   if (!exchange.error) return;
-  if (exchange.tries > 1) {
+  may_be_there = exchange.unsettled;
+  if (exchange.unsettled) {
     const std::optional<Answer> head = head_of(object, false);
     const std::string ours = etag();
     if (head && !ours.empty() && head->header("etag") == ours) return;
@@ -168,11 +171,12 @@ void remove_object(const Location& object) {
   run({&exchange, 1});
 }
 
-void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing) {
+void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing, bool& may_be_there) {
   Headers headers = {{"content-type", std::string(kObjectType)}, checksum(object, bytes)};
   refuse_existing(object, existing, headers);
   Exchange exchange = exchange_for(object, {.method = "PUT", .signed_headers = std::move(headers), .payload = bytes});
-  run_until_there(object, exchange, [&] { return md5_etag(bytes); });
+  run_until_there(
+      object, exchange, [&] { return md5_etag(bytes); }, may_be_there);
 }
 
 std::string begin_parts(const Location& object) {
@@ -198,14 +202,16 @@ Part put_part(const Location& object, const std::string& id, std::size_t number,
               {.path = object.shown});
 }
 
-void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing) {
+void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
+                    bool& may_be_there) {
   Headers headers = {{"content-type", "application/xml"}};
   refuse_existing(object, existing, headers);
   Exchange exchange = exchange_for(
       object,
       {.method = "POST", .query = {{"uploadId", id}}, .signed_headers = std::move(headers), .body = list_of(parts)});
   exchange.expects = "</CompleteMultipartUploadResult>";
-  run_until_there(object, exchange, [&] { return etag_of(parts); });
+  run_until_there(
+      object, exchange, [&] { return etag_of(parts); }, may_be_there);
 }
 
 bool abort_parts(const Location& object, const std::string& id) noexcept {

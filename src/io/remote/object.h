@@ -28,7 +28,10 @@ void remove_object(const Location& object);
 
 /// All of these try again as reading does; kCancelled within 50 ms of a stop (core::StopScope). The bytes travel with a
 /// checksum that the store compares: CRC-32, and for Google's, which does not know that, MD5.
-void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing);
+///
+/// Where these two fail, `may_be_there` says whether the object may be there all the same: false where every try was
+/// refused by the store, or did not reach it.
+void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing, bool& may_be_there);
 
 struct Part {
   std::string etag = {};
@@ -39,7 +42,8 @@ std::string begin_parts(const Location& object);
 /// `number` counts from 1.
 Part put_part(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes);
 /// The object appears.
-void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing);
+void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
+                    bool& may_be_there);
 /// Its parts go. A few short tries, also after a stop; whether one succeeded.
 bool abort_parts(const Location& object, const std::string& id) noexcept;
 

@@ -16,6 +16,13 @@ namespace penstock::io::remote {
 Upload::Upload(Location object, OutputOptions options, bool changes_front)
     : object_(std::move(object)), options_(std::move(options)), changes_front_(changes_front) {}
 
+Upload::Upload(Location object, PreparedParts prepared, Existing existing)
+    : object_(std::move(object)),
+      options_{.existing = existing},
+      changes_front_(false),
+      id_(std::move(prepared.id)),
+      parts_(std::move(prepared.parts)) {}
+
 Upload::~Upload() {
   if (core::forks() != forks_) {
     // Its threads are in another process, which goes on with the upload.
@@ -108,13 +115,13 @@ void Upload::commit() {
   require_own_process();
   const core::StopScope scope(options_.stop);
   if (!sender_ && !parts_) {
-    put_object(object_, pending_, options_.existing);
+    put_object(object_, pending_, options_.existing, may_be_there_);
     parts_.emplace();
     pending_ = {};
     return;
   }
   prepare();
-  complete_parts(object_, id_, *parts_, options_.existing);
+  complete_parts(object_, id_, *parts_, options_.existing, may_be_there_);
   id_.clear();
 }
 

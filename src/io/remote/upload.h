@@ -31,6 +31,8 @@ class Upload final : public FrontOutput {
  public:
   /// `changes_front`: replace_front will be called.
   Upload(Location object, OutputOptions options, bool changes_front = false);
+  /// An upload that was handed over: there is only `commit` left to do.
+  Upload(Location object, PreparedParts prepared, Existing existing);
   ~Upload() override;
   Upload(const Upload&) = delete;
   Upload& operator=(const Upload&) = delete;
@@ -42,8 +44,9 @@ class Upload final : public FrontOutput {
   void replace_front(std::uint64_t size, std::span<const std::byte> front) override;
   void prepare() override;
   void commit() override;
+  bool may_be_there() const noexcept override { return may_be_there_; }
   /// Sends everything, and leaves it to whoever gets this, maybe in another process, to complete the object
-  /// (complete_parts) or to take the parts back (abort_parts).
+  /// or to take the parts back: by an Upload made from it.
   PreparedParts hand_over();
 
  private:
@@ -64,6 +67,7 @@ class Upload final : public FrontOutput {
   std::string id_;  // of the upload; empty: nothing is to be taken back
   std::unique_ptr<PartSender> sender_;
   std::optional<std::vector<Part>> parts_;     // when all are there
+  bool may_be_there_ = false;
   const std::uint64_t forks_ = core::forks();  // the threads are those of one process
 };
 

@@ -15,6 +15,7 @@
 #include "core/system_error.h"
 #include "core/text.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/file_url.h"
 #include "io/file/file_version.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
@@ -75,29 +76,6 @@ std::string_view kind_of(mode_t mode) noexcept {
       {.path = path});
 }
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 Source open_file(std::string_view path) {
@@ -108,7 +86,7 @@ Source open_file(std::string_view path) {
   }
   if (name.empty()) throw Error(ErrorCode::kNotFound, "the path is empty; name a file");
   // O_NONBLOCK: opening a FIFO returns at once, to be refused below; reads of a regular file do not know it.
-  FileDescriptor fd(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  FileDescriptor fd = open_path(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat status {};
   if (!fd) {
     const int error = errno;
@@ -127,26 +105,6 @@ Source file_source(FileDescriptor fd, const struct stat& status, std::string pat
 
 bool is_file(const ByteSource& source) noexcept { return dynamic_cast<const FileSource*>(&source) != nullptr; }
 
-Source open_file_url(std::string_view url) {
-  std::string_view rest = url.substr(url.find(':') + 1);
-  if (rest.starts_with("//")) {
-    rest.remove_prefix(2);
-    const std::string_view host = rest.substr(0, rest.find('/'));
-    if (!host.empty() && host != "localhost") {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("this file: URL names the host {}; only files of this machine can be opened",
-                               core::quoted(host)),
-                  {.path = std::string(url)});
-    }
-    rest.remove_prefix(host.size());
-  }
-  const std::optional<std::string> path = percent_decoded(rest);
-  if (!path) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "this file: URL has a '%' without two hexadecimal digits; write '%25' for '%'",
-                {.path = std::string(url)});
-  }
-  return open_file(*path);
-}
+Source open_file_url(std::string_view url) { return open_file(local_path(url)); }
 
 }  // namespace penstock::io

@@ -8,11 +8,13 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <string>
 
 #include "support/errors.h"
@@ -129,6 +131,24 @@ TEST(AtomicFile, DISABLED_OnFileSystemsWithoutUnnamedFiles) {
     file.write_text(std::string(1'000'000, 'x'));
   }
   EXPECT_THAT(folder.names(), IsEmpty());
+  {
+    auto file = std::make_unique<AtomicFile>(folder / "forked");
+    file->write_text("x");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      file.reset();
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(folder.names().size(), 1U) << "it is the parent's";
+    file->commit();
+    EXPECT_EQ(test::read_file(folder / "forked"), "x");
+    ASSERT_EQ(::chmod((folder / "forked").c_str(), 0600), 0);
+    const AtomicFile other(folder / "forked");
+    for (const std::string& name : folder.names()) EXPECT_EQ(mode_of(folder / name), 0600U) << name;
+  }
+  std::filesystem::remove(folder / "forked");
   save(folder / "a", "first");
   save(folder / "a", "second");
   EXPECT_EQ(test::read_file(folder / "a"), "second");
@@ -165,6 +185,20 @@ TEST(AtomicFile, ANewFileHasTheUsualPermissionsAndAnOldOneKeepsIts) {
   EXPECT_EQ(mode_of(folder / "new"), 0640U);
   EXPECT_EQ(mode_of(folder / "old"), 0604U);
   EXPECT_EQ(test::read_file(folder / "old"), "new");
+}
+
+TEST(AtomicFile, WhatIsSaidOfAFileIsSaidOfItsNewContent) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "a";
+  save(path, "old");
+  if (::setxattr(path.c_str(), "user.note", "from run 7", 10, 0) != 0) GTEST_SKIP() << "this file system has none";
+  ASSERT_EQ(::setxattr(path.c_str(), "user.empty", "", 0, 0), 0);
+  save(path, "new");
+  EXPECT_EQ(test::read_file(path), "new");
+  char note[16] = {};
+  EXPECT_EQ(::getxattr(path.c_str(), "user.note", note, sizeof note), 10);
+  EXPECT_STREQ(note, "from run 7");
+  EXPECT_EQ(::getxattr(path.c_str(), "user.empty", note, sizeof note), 0);
 }
 
 TEST(AtomicFile, FollowsSymbolicLinks) {

@@ -257,8 +257,9 @@ TEST_F(Uploads, AnotherMayCompleteIt) {
   }
   EXPECT_EQ(content_, "");
   EXPECT_EQ(aborted_, 0);
-  complete_parts(object, prepared.id, prepared.parts, Existing::kReplace);
+  Upload(object, prepared, Existing::kReplace).commit();
   EXPECT_EQ(content_, "hello");
+  EXPECT_EQ(aborted_, 0);
 }
 
 TEST_F(Uploads, AStopEndsItSoonAndTakesThePartsBack) {

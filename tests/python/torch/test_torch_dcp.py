@@ -521,7 +521,7 @@ print(os.listdir(sys.argv[1]))
 def test_a_file_that_torchs_writer_cannot_end_is_named(tmp_path):
     program = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path / "x")]
     told, left = subprocess.run(program, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert told.startswith(f"InputOutputError {tmp_path}/x/__0_0.distcp: it could not be written: File too large")
+    assert told.startswith(f"InputOutputError {tmp_path}/x/__0_0.distcp: cannot write the file: File too large")
     assert left == "[]"
 
 

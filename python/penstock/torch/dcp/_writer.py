@@ -1,8 +1,7 @@
 """`StorageWriter`: `dcp.save` and `dcp.async_save`, whole or not at all.
 
-A checkpoint is what `.metadata` names. So a save writes files of new names, each as a temporary file that is renamed
-when it is complete, and the coordinator puts `.metadata` in place last, by one rename. In a store, each is an object
-that appears when all its parts are there, and `.metadata` is the last one. Up to then an earlier checkpoint
+A checkpoint is what `.metadata` names. So a save writes files of new names, each of which appears when it is complete,
+and the coordinator puts `.metadata` in place last, in one step. Up to then an earlier checkpoint
 in the folder is untouched and loads; behind it the new one does. Files that no `.metadata` names any more are removed
 after that.
 """
@@ -173,7 +172,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         metadata.storage_data = {result.index: result.storage_data for rank in results for result in rank}
         metadata.storage_meta = self.storage_meta()
         path = metadata_path(self._folder, self._rank)
-        with self._place.writing(os.path.basename(path), self._save_id) as file:
+        with self._place.writing(os.path.basename(path)) as file:
             pickle.dump(metadata, file)
         self._remove_others({place.relative_path for place in metadata.storage_data.values()})
 
@@ -191,7 +190,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         name, items = told
         path = os.path.join(self._folder, name)
         out = []
-        with self._place.writing(name, self._save_id) as file:
+        with self._place.writing(name) as file:
             for item in sorted(items, key=lambda item: item.type != WriteItemType.BYTE_IO):
                 begin = file.tell()
                 _write_item(file, item, planner.resolve_data(item), path)
@@ -202,13 +201,19 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
     def _remove_others(self, used: set[str]) -> None:
         """Removes files of earlier saves."""
         mine = r"__\d+_\d+\.distcp" if self._rank is None else rf"__{self._rank}_\d+\.distcp"
-        for name in self._place.names():
-            whole = re.fullmatch(rf"\.?({mine})(\.[0-9a-f-]+\.partial)?", name)
-            if whole and name not in used:
-                try:
-                    self._place.remove(name)
-                except (OSError, Error) as error:
-                    warnings.warn(f"{name} of an earlier save could not be removed: {error}", stacklevel=2)
+        # The last two are of processes that were killed: temporary files where a file system has none without names.
+        earlier = re.compile(rf"{mine}|\.{mine}\.[a-z2-7]{{8}}\.tmp|\.{mine}\.[0-9a-f-]+\.partial")
+        # The new checkpoint is there, so the save has not failed, whatever fails here.
+        try:
+            names = [name for name in self._place.names() if earlier.fullmatch(name) and name not in used]
+        except Error as error:
+            warnings.warn(f"files of earlier saves could not be removed: {error}", stacklevel=2)
+            return
+        for name in names:
+            try:
+                self._place.remove(name)
+            except (OSError, Error) as error:
+                warnings.warn(f"{name} of an earlier save could not be removed: {error}", stacklevel=2)
 
 
 def _split(items: list[WriteItem], count: int) -> list[list[WriteItem]]:

@@ -33,6 +33,7 @@ def save(
     _disable_byteorder_record: bool = False,
     *,
     progress: bool | Callable[[int, int], object] | None = None,
+    sync: bool = False,
 ) -> None:
     """Writes a `.pt` that `torch.load` reads and finds equal, with shared storages shared.
 
@@ -70,6 +71,10 @@ def save(
         True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
         this thread. What it raises stops the save, so that no file appears. A file that torch.save
         writes tells nothing.
+    sync
+        Whether the file of a path is on the disk before it appears. Without it, as with torch.save, the
+        system writes it a while later. A program that is killed leaves the old file or the new one,
+        whole, in either case; a machine that loses power within that while may leave neither.
 
     Raises
     ------
@@ -91,7 +96,7 @@ def save(
         )
     plain = pickle_protocol == _PROTOCOL and _use_new_zipfile_serialization and not _disable_byteorder_record
     if plain and _is_as_by_default() and is_native(obj):
-        _save_native(obj, f, progress)
+        _save_native(obj, f, progress, sync)
         return
 
     def write(out: Any) -> None:
@@ -100,7 +105,7 @@ def save(
         _require_readable(out)
 
     if isinstance(f, (str, os.PathLike)):
-        replaced(os.fspath(f), write)
+        replaced(os.fspath(f), write, sync=sync)
         return
     with tempfile.TemporaryFile() as whole:
         write(whole)
@@ -120,9 +125,9 @@ def _require_readable(file: Any) -> None:
         ) from None
 
 
-def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any) -> None:
+def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any, sync: bool) -> None:
     if isinstance(f, (str, os.PathLike)):
-        _save_with(obj, os.fspath(f), described, progress)
+        _save_with(obj, os.fspath(f), described, progress, sync)
         return
     with temporary_path(".pt", str(getattr(f, "name", "<memory>"))) as path:
         _save_with(obj, path, described, progress)

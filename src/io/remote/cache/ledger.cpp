@@ -29,7 +29,7 @@ constexpr std::size_t kKeyLetters = 32;
 
 /// Opens a file of the cache and waits for its lock, which lasts until it is closed.
 FileDescriptor locked(const std::string& path, int operation) {
-  FileDescriptor out(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  FileDescriptor out = open_path(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (!out) core::throw_errno(errno, "cannot open the file", {.path = path});
   struct stat status {};
   if (::fstat(out.get(), &status) != 0 || !is_own_file(status)) {
@@ -108,7 +108,7 @@ std::uint64_t evict(const std::string& root, std::uint64_t limit, std::uint64_t 
 
 /// The text of a block's file; nothing where it is damaged or gone.
 std::optional<BlockText> text_of(const BlockOnDisk& block) {
-  const FileDescriptor fd(::open(block.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const FileDescriptor fd = open_path(block.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   const std::optional<std::string> text = fd ? block_file::read_text(fd.get(), block.bytes) : std::nullopt;
   BlockText out;
   return text && BlockText::parse(*text, out) ? std::optional(std::move(out)) : std::nullopt;

@@ -1,0 +1,35 @@
+#include "io/file/output_set.h"
+
+#include <utility>
+
+#include "io/file/url.h"
+
+namespace penstock::io {
+
+OutputSet::~OutputSet() {
+  if (core::forks() != forks_) return;
+  for (const std::string& path : committed_) remove_output(path);
+}
+
+void OutputSet::commit(std::string path, Output& output) {
+  committed_.push_back(std::move(path));
+  try {
+    output.commit();
+  } catch (...) {
+    // An object that may be there may be somebody else's; a file that is there is ours.
+    if (is_url(committed_.back()) || !output.may_be_there()) committed_.pop_back();
+    throw;
+  }
+}
+
+void OutputSet::commit_last(Output& output) {
+  try {
+    output.commit();
+  } catch (...) {
+    if (output.may_be_there()) committed_.clear();
+    throw;
+  }
+  committed_.clear();
+}
+
+}  // namespace penstock::io
