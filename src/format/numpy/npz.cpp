@@ -16,6 +16,7 @@
 #include "format/numpy/npy.h"
 #include "format/numpy/npy_stream.h"
 #include "format/rows.h"
+#include "format/zip/index_bytes.h"
 #include "format/zip/inflate.h"
 #include "format/zip/kind.h"
 #include "format/zip/layouts.h"
@@ -236,6 +237,7 @@ const Format kNpzFormat{.name = "npz",
                         .read_index = read_index,
                         .write = write,
                         .stream = stream_npz,
+                        .index_bytes = [](const ByteSource& source) { return zip_index_bytes(source, {}); },
                         .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new ZipLayouts(kRules)); },
                         .name_suffix = kSuffix,
                         .can_compress = true,

@@ -15,6 +15,7 @@
 #include "format/pt/write.h"
 #include "format/pt/zip.h"
 #include "format/rows.h"
+#include "format/zip/index_bytes.h"
 #include "format/zip/kind.h"
 #include "format/zip/layout.h"
 #include "penstock/error.h"
@@ -103,6 +104,7 @@ const Format kPtFormat{.name = "pt",
                        .read_index = read_pt,
                        .write = write_pt,
                        .stream = stream_pt,
+                       .index_bytes = [](const ByteSource& source) { return zip_index_bytes(source, ".pkl"); },
                        .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new PtLayouts); },
                        .metadata_is_own = true,
                        .write_unloaded = write_unloaded_pt,
