@@ -5,7 +5,7 @@
 
 #include "archive/composition.h"
 #include "archive/unloaded.h"
-#include "cli/json/json.h"
+#include "cli/json/add_member.h"
 #include "core/format.h"
 #include "io/file/output.h"
 #include "io/file/url.h"

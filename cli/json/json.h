@@ -3,9 +3,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 
 #include "cli/json/json_writer.h"
 #include "penstock/load.h"
@@ -14,12 +12,6 @@
 namespace penstock::cli {
 
 using Json = nlohmann::ordered_json;
-
-/// Puts a member that has a new key behind the others. `object[key]` looks at each of them first, so that objects of many
-/// names, which files have, would take a time that grows with their square.
-inline void add_member(Json& object, std::string key, Json value) {
-  object.get_ref<Json::object_t&>().emplace_back(std::move(key), std::move(value));
-}
 
 void write_json(JsonWriter& out, const Json& json);
 /// The members of `object` into the one that is open.

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "cli/inspect/numbers_json.h"
-#include "cli/json/json.h"
+#include "cli/json/add_member.h"
 #include "cli/report/marks.h"
 #include "io/source/composed_source.h"
 
