@@ -92,7 +92,7 @@ class PyOutput {
     const std::scoped_lock lock(mutex_);
     auto* const file = dynamic_cast<io::AtomicFile*>(&opened());
     if (file == nullptr) throw Error(ErrorCode::kInvalidArgument, "an object in a store has no descriptor");
-    return file->duplicate().release();
+    return file->duplicate();
   }
 
  private:

@@ -25,6 +25,7 @@
 #include "io/copy/record_check.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/file_url.h"
+#include "io/file/open_path.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 #include "penstock/load.h"

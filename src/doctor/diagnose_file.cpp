@@ -19,6 +19,7 @@
 #include "core/system_error.h"
 #include "doctor/diagnosis.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/open_path.h"
 #include "io/move/engine.h"
 #include "io/read/residency.h"
 #include "io/source/source.h"

@@ -2,9 +2,15 @@
 
 #include <utility>
 
+#include "io/file/fate.h"
 #include "io/file/url.h"
 
 namespace penstock::io {
+
+bool may_be_there(const Output& output) noexcept {
+  const auto* const fate = dynamic_cast<const Fate*>(&output);
+  return fate == nullptr || fate->may_be_there();
+}
 
 OutputSet::~OutputSet() {
   if (core::forks() != forks_) return;
@@ -17,7 +23,7 @@ void OutputSet::commit(std::string path, Output& output) {
     output.commit();
   } catch (...) {
     // An object that may be there may be somebody else's; a file that is there is ours.
-    if (is_url(committed_.back()) || !output.may_be_there()) committed_.pop_back();
+    if (is_url(committed_.back()) || !may_be_there(output)) committed_.pop_back();
     throw;
   }
 }
@@ -26,7 +32,7 @@ void OutputSet::commit_last(Output& output) {
   try {
     output.commit();
   } catch (...) {
-    if (output.may_be_there()) committed_.clear();
+    if (may_be_there(output)) committed_.clear();
     throw;
   }
   committed_.clear();

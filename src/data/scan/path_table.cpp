@@ -15,6 +15,7 @@
 
 #include "core/task_pool.h"
 #include "data/sample/held_descriptors.h"
+#include "io/file/open_path.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 

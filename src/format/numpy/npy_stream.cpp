@@ -24,6 +24,7 @@
 #include "io/file/file_descriptor.h"
 #include "io/file/file_url.h"
 #include "io/file/front_output.h"
+#include "io/file/open_path.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
 #include "io/file/write_at.h"

@@ -21,6 +21,7 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "core/text.h"
+#include "io/file/open_path.h"
 #include "io/file/url.h"
 #include "io/file/write_at.h"
 #include "penstock/error.h"
@@ -189,9 +190,9 @@ void AtomicFile::keep_attributes() {
   }
 }
 
-FileDescriptor AtomicFile::duplicate() {
-  FileDescriptor copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) fail(errno, "cannot write the file");
+int AtomicFile::duplicate() {
+  const int copy = ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) fail(errno, "cannot write the file");
   return copy;
 }
 

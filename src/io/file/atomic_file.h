@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/forks.h"
+#include "io/file/fate.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/output.h"
 
@@ -21,7 +22,7 @@ namespace penstock::io {
 /// (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to its target. Keeps the permission
 /// bits of an existing file and, where it may, its owner, access list and extended attributes of users; nobody else can
 /// open the new one meanwhile. Not thread-safe.
-class AtomicFile final : public Output {
+class AtomicFile final : public Output, public Fate {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
   /// kIsDirectory, kUnsupported for a FIFO or device, kIo.
@@ -35,8 +36,8 @@ class AtomicFile final : public Output {
   std::uint64_t position() const noexcept override { return position_; }
   /// Writes at an offset, over what is there or behind the end. `write` goes on where it was.
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Another descriptor of the file, for who writes it from the front himself, in place of `write`.
-  FileDescriptor duplicate();
+  /// Another descriptor of the file, which is the caller's: for who writes it from the front himself, and not by `write`.
+  int duplicate();
   /// Reads what was written. kIo where the file ends before.
   void read_back(std::uint64_t offset, std::span<std::byte> out);
   void prepare() override {}

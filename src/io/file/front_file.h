@@ -10,7 +10,7 @@
 namespace penstock::io {
 
 /// A file whose first bytes are known last. Where they become more, the others are moved in the file.
-class FrontFile final : public FrontOutput {
+class FrontFile final : public FrontOutput, public Fate {
  public:
   /// As AtomicFile.
   FrontFile(std::string path, bool sync) : file_(std::move(path), sync) {}

@@ -32,9 +32,6 @@ class Output : public ByteSink {
   virtual void prepare() = 0;
   /// Call once, last.
   virtual void commit() = 0;
-  /// Of a `commit` that threw: whether it may have its name all the same. False only where that is certain: a store may
-  /// do what it was asked and its answer be lost, and a file has its name before its folder is flushed.
-  virtual bool may_be_there() const noexcept = 0;
 };
 
 /// What becomes of something that has the name already when an output is committed.
@@ -55,7 +52,7 @@ struct OutputOptions {
   std::stop_token stop = {};
 };
 
-/// A file, also by a file: URL, or an object for "s3://" and "gs://". kUnsupported for other URLs; kInvalidArgument, and what AtomicFile
+/// A file, or an object for "s3://" and "gs://". kUnsupported for other URLs; kInvalidArgument, and what AtomicFile
 /// says; of a store nothing is asked before there is something to send.
 std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options = {});
 

@@ -25,6 +25,7 @@
 #include "core/format.h"
 #include "core/round.h"
 #include "device/host_blocks.h"
+#include "io/file/open_path.h"
 #include "io/read/reader_rows.h"
 
 namespace penstock::io {

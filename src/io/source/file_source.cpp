@@ -17,6 +17,7 @@
 #include "io/file/file_descriptor.h"
 #include "io/file/file_url.h"
 #include "io/file/file_version.h"
+#include "io/file/open_path.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 

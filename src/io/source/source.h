@@ -30,7 +30,7 @@ Source open_file(std::string_view path);
 Source file_source(FileDescriptor fd, const struct stat& status, std::string path);
 /// Whether the source is a file that one of these two opened.
 bool is_file(const ByteSource& source) noexcept;
-/// The file that a "file:" URL names, or whose name begins so (io/file/file_url.h).
+/// The file that a "file:" URL names (RFC 8089). The URL is percent-encoded and names this host or none.
 Source open_file_url(std::string_view url);
 
 /// The source that an OpenedFile reads, and any other itself: what tells classes apart looks at this one.

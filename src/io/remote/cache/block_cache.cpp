@@ -17,6 +17,7 @@
 #include "core/text.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/open_path.h"
 #include "io/remote/cache/block_file.h"
 #include "io/remote/cache/ledger.h"
 #include "io/remote/sha256.h"

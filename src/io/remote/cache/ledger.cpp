@@ -18,6 +18,7 @@
 #include "core/format.h"
 #include "core/system_error.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/open_path.h"
 #include "io/remote/cache/block_file.h"
 #include "penstock/error.h"
 
