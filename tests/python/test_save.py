@@ -15,6 +15,8 @@ import penstock
 torch = pytest.importorskip("torch")
 safetensors_torch = pytest.importorskip("safetensors.torch")
 
+import penstock.torch  # noqa: E402
+
 ARRAYS = [
     np.arange(6, dtype="f4").reshape(2, 3),
     np.array(5, "i2"),
@@ -53,18 +55,51 @@ def test_sync_changes_no_byte(tmp_path, extension):
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the calls")
-@pytest.mark.parametrize("sync", [True, False])
-def test_sync_waits_for_the_disk(tmp_path, sync):
+@pytest.mark.parametrize(
+    ("call", "sync"),
+    [
+        ("penstock.save([1, 2], path)", True),
+        ("penstock.save([1, 2], path, sync=False)", False),
+        ("penstock.torch.save([1, 2], path)", False),
+        ("penstock.torch.save([1, 2], path, sync=True)", True),
+        ("penstock.torch.save([1, 2], path, _use_new_zipfile_serialization=False)", False),
+        ("penstock.torch.save([1, 2], path, _use_new_zipfile_serialization=False, sync=True)", True),
+    ],
+)
+def test_sync_waits_for_the_disk(tmp_path, call, sync):
     """The file and its folder are flushed, or neither is."""
     path, calls = tmp_path / "x.pt", tmp_path / "calls"
-    program = f"import penstock; penstock.save([1, 2], {str(path)!r}, sync={sync})"
+    program = f"import penstock, penstock.torch; path = {str(path)!r}; {call}"
     trace = ["strace", "-f", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", calls]
     done = subprocess.run([*trace, sys.executable, "-c", program], capture_output=True, text=True)
     if "ptrace" in done.stderr:
         pytest.skip("strace is not allowed here")
     assert done.returncode == 0, done.stderr
     assert calls.read_text().count("sync(") == (2 if sync else 0)
-    assert penstock.load(path) == [1, 2]
+    assert penstock.torch.load(path) == [1, 2]
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace counts the calls")
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [
+        ("save(path, np.ones(3))", 0),
+        ("save(path, np.ones(3), sync=True)", 2),
+        ("save(path, np.ones(3, '>f4'), sync=True)", 2),
+        ("save(path, np.ones(3, '>f4'))", 0),
+        ("savez(path, x=np.ones(3))", 0),
+        ("save_file({'x': np.ones(3)}, path)", 0),
+    ],
+)
+def test_what_stands_for_numpys_functions_flushes_where_it_is_asked_to(tmp_path, call, count):
+    calls = tmp_path / "calls"
+    program = f"import numpy as np; from penstock.numpy import *; path = {str(tmp_path / 'x')!r}; {call}"
+    trace = ["strace", "-f", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", calls]
+    done = subprocess.run([*trace, sys.executable, "-c", program], capture_output=True, text=True)
+    if "ptrace" in done.stderr:
+        pytest.skip("strace is not allowed here")
+    assert done.returncode == 0, done.stderr
+    assert calls.read_text().count("sync(") == count
 
 
 @pytest.mark.parametrize("compress", [False, True])
