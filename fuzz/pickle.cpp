@@ -42,7 +42,7 @@ class EndlessSource final : public ByteSource {
 void check(std::span<const std::byte> bytes) {
   format::Index index;
   AnyStorage storages(index);
-  const std::size_t taken = format::pickle::read_pickle(bytes, 0, index, storages, false, false);
+  const std::size_t taken = format::pickle::read_pickle(bytes, 0, index, storages, {.whole = false});
   if (taken == 0 || taken > bytes.size()) std::abort();
   index.sources.push_back(std::make_shared<const EndlessSource>());
   format::check_index(index);

@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,12 +29,15 @@
 #include "format/dcp/stream_ends.h"
 #include "format/file_bytes.h"
 #include "format/format.h"
+#include "format/pt/pickle/read_pickle.h"
 #include "format/pt/zip.h"
 #include "format/safetensors/shard_paths.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 #include "penstock/report.h"
+#include "value.h"
 
 namespace penstock::python {
 namespace {
@@ -256,9 +261,42 @@ void check_stream(const nb::bytes& stream, nb::handle path, nb::handle name, std
   }
 }
 
+/// A pickle of `.metadata` has no tensors.
+class NoStorages final : public format::pickle::Outside {
+  std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
+    throw Error(ErrorCode::kCorrupt, "it refers to a tensor's storage, which has no place in it");
+  }
+};
+
+/// The object of a pickle, which our machine reads within its budget. `named` makes what has a name.
+nb::object unpickled(const nb::bytes& data, const NamedLeaf& named) {
+  format::Index index;
+  NoStorages none;
+  const auto bytes = std::as_bytes(std::span(data.c_str(), data.size()));
+  {
+    const ReleasedGil released;
+    format::pickle::read_pickle(bytes, 0, index, none);
+  }
+  const EntryLeaf no_entry = [](std::size_t) -> nb::object {
+    throw Error(ErrorCode::kCorrupt, "it holds an array, which has no place in it");
+  };
+  return to_python(index.structure, no_entry, named);
+}
+
 }  // namespace
 
 void bind_dcp(nb::module_& module) {
+  module.def(
+      "_unpickled",
+      [](const nb::bytes& data, const nb::callable& named) {
+        return unpickled(data, [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
+                                        const nb::object& begun) {
+          return nb::object(named(name, arguments, state, begun));
+        });
+      },
+      nb::arg("data"), nb::arg("named"),
+      nb::sig("def _unpickled(data: bytes, named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], "
+              "typing.Any]) -> typing.Any"));
   module.def(
       "_dcp_path",
       [](nb::handle metadata_path, nb::handle name) {

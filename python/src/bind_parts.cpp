@@ -24,6 +24,7 @@
 #include "foreign.h"
 #include "format/numpy/npy_header.h"
 #include "format/pt/legacy.h"
+#include "format/pt/pickle/read_pickle.h"
 #include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
@@ -257,26 +258,46 @@ std::uint64_t legacy_end(nb::handle data, const std::string& name) {
 }
 
 /// Bytes of the header and of the payload of the `.npy` that `head`, all of its header, begins. The payload need not be
-/// there yet; it is 0 for Python objects, which are not read.
+/// there yet; it is None for Python objects, whose pickle does not say how long it is.
 nb::tuple npy_sizes(nb::handle head, const std::string& name) {
   const Buffer memory = memory_of(head);
   const auto header = format::parse_npy_header(std::span<const std::byte>(memory.data(), memory.size()), name);
-  return nb::make_tuple(header.size, header.payload);
+  return nb::make_tuple(header.size, header.has_objects ? nb::object(nb::none()) : nb::cast(header.payload));
 }
 
-/// What numpy.load shows of a `.npz` besides its arrays: the keys, folders among them, and the entries whose headers
-/// Python 2 wrote.
+/// What numpy.load shows of a `.npz` besides its arrays: the keys, folders among them; the entries whose headers Python
+/// 2 wrote; and the keys of arrays of objects, which are no entries.
 nb::tuple numpy_facts(const PyArchive& archive) {
   const Archive opened = archive.get();
   const format::NumpyFacts& facts = detail::ArchiveState::of(opened).index.numpy;
+  const Value content = opened.structure();
+  const std::size_t size = content.is(Value::Kind::kDict) ? content.size() : 0;
   nb::list keys;
+  nb::list objects;
   auto folder = facts.folders.begin();
-  const auto entries = opened.entries();
-  for (std::size_t i = 0; i <= entries.size(); ++i) {
+  for (std::size_t i = 0; i <= size; ++i) {
     for (; folder != facts.folders.end() && folder->first == i; ++folder) keys.append(nb::cast(folder->second));
-    if (i < entries.size()) keys.append(nb::cast(entries[i].name));
+    if (i == size) break;
+    const auto [key, item] = content.item(i);
+    keys.append(nb::cast(key.as_string()));
+    const auto entry = item.is(Value::Kind::kTensor) ? item.entry_index() : std::nullopt;
+    if (!entry || opened.entries()[*entry].name != key.as_string()) objects.append(nb::cast(key.as_string()));
   }
-  return nb::make_tuple(keys, facts.python2_headers);
+  return nb::make_tuple(keys, facts.python2_headers, objects);
+}
+
+/// Where the pickle that `data` begins with ends.
+std::uint64_t pickle_end(nb::handle data) {
+  class NoStorages final : public format::pickle::Outside {
+    std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
+      throw Error(ErrorCode::kCorrupt, "the pickle refers to a storage of torch's");
+    }
+  };
+  const Buffer memory = memory_of(data);
+  format::Index index;
+  NoStorages none;
+  const ReleasedGil released;
+  return format::pickle::read_pickle({memory.data(), memory.size()}, 0, index, none, {.whole = false});
 }
 
 /// `decode` of OpenOptions by a Python function of bytes, which gives text or None; None itself is none.
@@ -369,9 +390,10 @@ void bind_parts(nb::module_& module) {
              nb::sig("def _legacy_end(data: object, name: str) -> int"));
   module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
   module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"),
-             nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int]"));
+             nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int | None]"));
   module.def("_numpy_facts", numpy_facts, nb::arg("archive"),
-             nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int]]"));
+             nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int], list[str]]"));
+  module.def("_pickle_end", pickle_end, nb::arg("data"), nb::sig("def _pickle_end(data: object) -> int"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
              nb::arg("big_endian") = false,
              nb::sig("def _open_file(path: str | bytes | os.PathLike[str] | Source, verify: bool = True, "

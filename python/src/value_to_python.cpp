@@ -12,6 +12,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "format/pt/pickle/structure.h"
+#include "format/pt/pickle/world.h"
 #include "penstock/error.h"
 #include "value.h"
 #include "value/graph.h"
@@ -224,6 +225,7 @@ class Converter {
   /// Whether `named_` decides what becomes of it, once its parts are there.
   static bool is_named(const Node& node) {
     if (node.kind == Kind::kTensor) return !node.type_name.empty() || node.state;
+    if (node.kind == Kind::kList) return node.type_name == format::pickle::kObjectsName;
     return node.kind == Kind::kObject || (node.kind == Kind::kTuple && node.type_name == "torch.Size");
   }
 
@@ -274,7 +276,7 @@ class Converter {
       frame.state = std::move(child);
     } else if (!frame.slots.is_valid()) {
       frame.parts.push_back(std::move(child));
-    } else if (frame.node->kind == Kind::kList) {
+    } else if (PyList_Check(frame.slots.ptr())) {
       PyList_SET_ITEM(frame.slots.ptr(), static_cast<Py_ssize_t>(index), child.release().ptr());
     } else {
       PyTuple_SET_ITEM(frame.slots.ptr(), static_cast<Py_ssize_t>(index), child.release().ptr());
@@ -286,6 +288,9 @@ class Converter {
     const bool is_set = frame.node->kind == Kind::kSet;
     if (!made.object.is_valid() || made.begun) made.object = is_set ? frozen(frame) : named(frame, made);
     made.complete = true;
+    // What a pickle put into an object of an unknown class is told apart from the arguments of a call.
+    const bool is_put = named_ && !is_set && frame.node->type_name == format::pickle::kItemsName;
+    if (is_put) made.object = named_(frame.node->type_name, nb::make_tuple(made.object), nb::none(), nb::none());
     if (frame.node->kind == Kind::kObject && frame.object.is_valid() && frame.state.is_valid())
       frame.object.attr("state") = frame.state;
     const bool hashed = frame.node->kind == Kind::kDict || (frame.node->kind == Kind::kSet && frame.object.is_valid());

@@ -361,8 +361,8 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
   if (entry.pickled) {
     throw Error(
         ErrorCode::kUnsafe,
-        "it is an array of Python objects, which only running code from the file could load; save it as numbers "
-        "or text instead",
+        "it is an array of Python objects whose pickle is damaged, or asks for what only running code could load; save "
+        "it as numbers or text instead",
         {state.source_of(entry).name(), state.storage_of(entry).offset, entry.name});
   }
   device::require_device(options.device);

@@ -38,7 +38,7 @@ constexpr auto kMagics = std::to_array<Magic>({
     {"\x04\x22\x4d\x18"sv, "an LZ4 file: decompress it first"},
     {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive: unpack it first"},
     {"Rar!\x1a\x07"sv, "a RAR archive: unpack it first"},
-    {"ustar"sv, "a tar archive: unpack it first", 257},
+    {"ustar"sv, "a tar archive: unpack it first, or read it with the package webdataset if that wrote it", 257},
     {"ET12"sv, "an ExecuTorch program (.pte)", 4},
     {"ET11"sv, "an ExecuTorch program (.pte)", 4},
     {"\x89PNG\r\n\x1a\n"sv, "a PNG image"},
@@ -131,7 +131,10 @@ std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   if (is_words) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
-  return core::format("unknown bytes ({})", hex);
+  return core::format(
+      "unknown bytes ({}); numbers without a header, such as the tokens of a .bin, are mapped by numpy.memmap(path, "
+      "dtype), which penstock.rows takes",
+      hex);
 }
 
 }  // namespace penstock::format

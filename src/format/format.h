@@ -23,7 +23,7 @@ namespace penstock::format {
 
 /// Facts about `.npy` and `.npz` that only a replacement of NumPy's reader needs (penstock.numpy).
 struct NumpyFacts {
-  /// Members that are folders: how many entries come before, and the name.
+  /// Members that are folders: how many other members come before, and the name.
   std::vector<std::pair<std::size_t, std::string>> folders;
   /// Entries whose headers Python 2 wrote.
   std::vector<std::size_t> python2_headers;
@@ -77,7 +77,7 @@ struct Format {
   bool keeps_metadata = false;  ///< it supports SaveOptions::metadata
   /// Index::metadata describes the file itself, such as its version. It is not text that the writer's user gave.
   bool metadata_is_own = false;
-  /// A file is one tensor. read_index gives kUnsafe if that is an array of Python objects.
+  /// A file is one tensor, or an array of Python objects, which is no tensor.
   bool is_one_tensor = false;
   bool is_index = false;  ///< a file lists other files, which hold the tensors
   /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.

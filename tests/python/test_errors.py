@@ -185,9 +185,11 @@ def test_foreign_file(tmp_path):
     assert error.offset == 0
 
 
-def test_object_array_is_refused(tmp_path):
+def test_object_array_that_takes_objects_from_outside_is_refused(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, np.array([{}, None], dtype=object), allow_pickle=True)
+    content = path.read_bytes()
+    path.write_bytes(content[: content.index(b"\n") + 1] + b"\x80\x02\x82\x01.")
     fails(penstock.UnsafeError, ValueError, lambda: penstock.load(path), path)
     fails(penstock.UnsafeError, ValueError, lambda: penstock.save(np.array([{}]), tmp_path / "y.npy"), "y.npy")
 

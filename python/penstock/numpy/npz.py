@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock._core import _entry_parts, _numpy_facts
+from penstock._core import _entry_parts, _numpy_facts, _part
 from penstock.numpy._arrays import array_of, check_header
+from penstock.numpy._objects import objects_in, refused
 
 __all__ = ["BadMemberError", "NpzFile", "warn_of_python2"]
 
@@ -53,14 +54,20 @@ class NpzFile(np.lib.npyio.NpzFile):
         How it is called where it is shown; None where it has no path.
     max_header_size
         Longer headers of its arrays are refused.
+    allow_pickle
+        Whether arrays of objects are read, of which nothing is run.
     """
 
-    allow_pickle = False
     fid = None
     _archive: penstock.Archive | None
 
     def __init__(
-        self, archive: penstock.Archive, source: Any, name: str | None = None, max_header_size: int = 10000
+        self,
+        archive: penstock.Archive,
+        source: Any,
+        name: str | None = None,
+        max_header_size: int = 10000,
+        allow_pickle: bool = False,
     ) -> None:
         """`source`: the path or the bytes that `archive` was opened from."""
         self._archive = archive
@@ -69,8 +76,11 @@ class NpzFile(np.lib.npyio.NpzFile):
         self._zip: zipfile.ZipFile | None = None
         self._lock = threading.Lock()
         self.max_header_size = max_header_size
+        self.allow_pickle = allow_pickle
         self._numbers = {key: number for number, key in enumerate(archive)}
-        self.files: list[str] = _numpy_facts(archive)[0]
+        self.files: list[str]
+        self.files, _, objects = _numpy_facts(archive)
+        self._objects = frozenset(objects)
         self.f: Fields | None = Fields(self)  # type: ignore[assignment]
 
     @property
@@ -84,9 +94,12 @@ class NpzFile(np.lib.npyio.NpzFile):
     def __getitem__(self, key: str) -> Any:
         if self._archive is None:
             raise penstock.InvalidArgumentError(f"the file is closed, so that {key!r} cannot be read; load it again")
+        found = self._objects_at(key)
+        if found is not None:
+            return found
         if isinstance(key, str) and key not in self._numbers and key in self.files:
             return b""  # a folder
-        if not isinstance(key, str) or key not in self._archive:
+        if key not in self:
             raise KeyError(f"{key} is not a file in the archive")
         entry = self._archive[key]
         header: int = _entry_parts(self._archive, self._numbers[entry.name])[4]
@@ -100,6 +113,17 @@ class NpzFile(np.lib.npyio.NpzFile):
             return array_of(entry)
         except penstock.ChecksumError as error:
             raise BadMemberError(str(error), error.message, error.path, error.offset, error.tensor) from error
+
+    def _objects_at(self, key: Any) -> Any:
+        """The array of objects of that key; None where it is none."""
+        if not self._objects or not isinstance(key, str):
+            return None
+        name = next((name for name in (key, key.removesuffix(".npy")) if name in self._objects), None)
+        if name is None or self._archive is None:
+            return None
+        if not self.allow_pickle:
+            raise refused(self._archive.path, name)
+        return objects_in(_part(self._archive, [name], None), name)
 
     def _version(self, key: str) -> int:
         archive = self.zip

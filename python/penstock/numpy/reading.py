@@ -12,10 +12,11 @@ from typing import IO, Any
 import numpy as np
 
 import penstock
-from penstock._core import _npy_sizes, _open_memory
+from penstock._core import _npy_sizes, _open_file, _open_memory, _pickle_end
 from penstock._files import number_of, read_up_to
 from penstock._identity import identity
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
+from penstock.numpy._objects import decoder_of, objects_in, refused
 from penstock.numpy.npz import BadMemberError, NpzFile, warn_of_python2
 
 __all__ = ["BadNpzError", "NoDataError", "load"]
@@ -50,8 +51,9 @@ def load(
 ) -> Any:
     """What `numpy.load` gives: the array of a `.npy`, an NpzFile over a `.npz`, with the file's dtypes.
 
-    Nothing in a file is run. Arrays of Python objects and plain pickles are refused, because only
-    pickling could read them. Warnings are those of NumPy.
+    Nothing in a file is run, with `allow_pickle` neither: numbers, text, containers, arrays, dates and
+    other plain values of Python's in arrays of objects are read by Penstock itself, and objects of
+    other classes are refused. So are plain pickles. Warnings are those of NumPy.
 
     Parameters
     ----------
@@ -63,12 +65,12 @@ def load(
         arrays are read when they are asked for. It is refused for a file object and for "w+", which
         would empty the file.
     allow_pickle
-        Permits pickles and does not ask for them: files without any load with either value, and
-        pickles are refused with either. As with NumPy, True also lifts `max_header_size`.
+        Whether arrays of Python objects are read. As with NumPy, True also lifts `max_header_size`.
     fix_imports
-        About pickles; it changes nothing.
+        It changes nothing: names of Python 2 are known.
     encoding
-        About pickles; it is checked ("ASCII", "latin1" or "bytes") and changes nothing.
+        Of byte strings that Python 2 wrote into arrays of objects: "latin1", "bytes", or "ASCII", with
+        which what is UTF-8 becomes text and anything else stays bytes.
     max_header_size
         Longer headers of a `.npy` are refused.
 
@@ -83,7 +85,7 @@ def load(
     BadNpzError
         For a broken zip archive (a zipfile.BadZipFile too).
     penstock.UnsafeError
-        For arrays of Python objects.
+        For arrays of Python objects without `allow_pickle`, and for objects that only code could make.
     penstock.UnknownFormatError, penstock.UnsupportedError
         For content that is neither a `.npy` nor a `.npz`.
     """
@@ -94,13 +96,17 @@ def load(
     if mmap_mode is not None and mmap_mode not in _MODES:
         raise penstock.InvalidArgumentError(_unmappable(mmap_mode))
     if hasattr(file, "read"):
-        return _load_stream(file, mmap_mode, max_header_size)
+        return _load_stream(file, mmap_mode, max_header_size, allow_pickle, encoding)
     path = os.fspath(file)
     before = identity(path) if mmap_mode is not None else None
-    archive = _opened(path, lambda: penstock.open(path))
+    archive = _opened(path, lambda: _open_file(path, True, decoder_of(encoding)))
     if archive.format == "npz":
-        return NpzFile(archive, path, os.fsdecode(path), max_header_size)
+        return NpzFile(archive, path, os.fsdecode(path), max_header_size, allow_pickle)
     with archive:
+        if _holds_objects(archive):
+            if mmap_mode is not None:
+                raise ValueError("Array can't be memory-mapped: Python objects in dtype.")
+            return _objects(archive, allow_pickle)
         entry = _only(archive, max_header_size, lambda: _version_in(path))
         warn_of_python2(archive, 0, 3)
         if mmap_mode is None:
@@ -153,6 +159,17 @@ def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[],
     return entry
 
 
+def _holds_objects(archive: penstock.Archive) -> bool:
+    """Whether the `.npy` is an array of objects; an array of numbers has its only entry behind the header."""
+    return not (len(archive) == 1 and archive[next(iter(archive))].offset)
+
+
+def _objects(archive: penstock.Archive, allow_pickle: bool) -> Array:
+    if not allow_pickle:
+        raise refused(archive.path)
+    return objects_in(archive)
+
+
 def _require_same(path: str | bytes, before: tuple[int, ...] | None) -> None:
     """What was mapped by its name is what was looked into before."""
     if before is None or identity(path) != before:
@@ -167,8 +184,6 @@ def _version_in(path: str | bytes) -> int:
 
 def _mapped(entry: penstock.LazyTensor, path: Any, mode: Any) -> Array:
     order = "C" if entry.strides == _c_strides(entry.shape) else "F"
-    if entry.dtype == "object":
-        entry.load()  # refuses
     return np.memmap(path, dtype_of(entry), mode, entry.offset or 0, entry.shape, order)  # type: ignore[call-overload,no-any-return]
 
 
@@ -179,7 +194,7 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides[: len(shape)]))
 
 
-def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
+def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_pickle: bool, encoding: str) -> Any:
     if mmap_mode is not None:
         raise ValueError("Filename must be a string or a path-like object.  Memmap cannot use existing file handles.")
     name = str(getattr(file, "name", "<memory>"))
@@ -191,15 +206,21 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int) -> Any:
     else:
         data = memoryview(_next_file(file, max_header_size, name))
     try:
-        archive = _opened(name, lambda: _open_memory(data, name), begin)
+        archive = _opened(name, lambda: _open_memory(data, name, True, decoder_of(encoding)), begin)
     except (penstock.TruncatedError, penstock.CorruptError) as error:
         if number is not None or not data or bytes(data[:6]) == _MAGIC or bytes(data[:2]) == b"PK":
             raise
         message = "found neither a .npy nor a .npz; penstock.load knows further formats"
         raise penstock.UnknownFormatError(f"{name}: {message}", message, name) from error
     if archive.format == "npz":
-        return NpzFile(archive, data, max_header_size=max_header_size)
+        return NpzFile(archive, data, max_header_size=max_header_size, allow_pickle=allow_pickle)
     with archive:
+        if _holds_objects(archive):
+            array = _objects(archive, allow_pickle)
+            if hasattr(file, "seek"):
+                header = _npy_sizes(data, name)[0]
+                file.seek(begin + header + _pickle_end(data[header:]))
+            return array
         entry = _only(archive, max_header_size, lambda: data[6])
         warn_of_python2(archive, 0, 4)
         array = array_of(entry)

@@ -4,19 +4,46 @@ tensor."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 import penstock
 from penstock._core import _memory_fault
+from penstock.torch._private import FakeTensor, debug_has_internal_overlap
 
-__all__ = ["require_memory"]
+__all__ = ["has_span", "is_wrapper", "require_memory", "shares_elements"]
+
+
+def is_wrapper(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is its class and its attributes, without elements of its own. torch pickles it as those by the
+    same rule."""
+    kind: Any = type(tensor)
+    if kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__ or isinstance(tensor, FakeTensor):
+        return False
+    try:
+        return tensor.data_ptr() == 0
+    except Exception:  # tensors of transforms and functional ones do not tell
+        return False
+
+
+def has_span(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie at strides in memory that it knows."""
+    is_strided = tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta
+    return is_strided and tensor.numel() > 0 and not is_wrapper(tensor)
+
+
+def shares_elements(tensor: torch.Tensor) -> bool:
+    """Whether two of its elements are one in memory, so that torch writes none of them."""
+    return has_span(tensor) and debug_has_internal_overlap(tensor) == 1
 
 
 def require_memory(tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
     """UnsupportedError names the first tensor whose elements cannot be touched. Meta tensors pass:
-    callers decide about those."""
+    callers decide about those. So do wrappers, whose parts are tensors that their class knows, and
+    lazy parameters, which have no shape yet."""
     for name, tensor in tensors:
-        fault = None if tensor.is_meta else _memory_fault(tensor)
+        fault = None if is_lazy(tensor) or tensor.is_meta or is_wrapper(tensor) else _memory_fault(tensor)
         if fault is not None:
             raise penstock.UnsupportedError(f"{name}: {fault}", fault, tensor=name)

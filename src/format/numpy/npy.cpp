@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
+#include "format/file_bytes.h"
+#include "format/format.h"
+#include "format/numpy/npy_objects.h"
 #include "format/numpy/npy_stream.h"
+#include "format/pt/pickle_window.h"
 #include "format/rows.h"
 #include "penstock/error.h"
 
@@ -21,14 +26,30 @@ namespace {
 
 bool sniff(std::span<const std::byte> head, const ByteSource&) { return is_npy(head); }
 
+/// Of an array of objects the whole pickle is read.
 std::uint64_t index_bytes(const ByteSource& source) {
-  std::array<std::byte, kNpyPrefix> prefix;
-  if (source.size() < prefix.size()) return source.size();
-  source.read(0, prefix);
-  return npy_header_size(prefix).value_or(kMaxNpyHeader);
+  std::array<std::byte, kUsualNpyHeader> head;
+  const auto start = std::span(head).first(std::min<std::uint64_t>(source.size(), head.size()));
+  source.read(0, start);
+  if (start.size() < kNpyPrefix) return source.size();
+  const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
+  if (text.find("|O") != text.npos) return source.size();
+  return npy_header_size(start).value_or(kMaxNpyHeader);
 }
 
-Index read_index(const Source& source, const OpenOptions&) {
+/// The objects of an array that begins at `header.size`.
+Index read_object_index(const Source& source, const NpyHeader& header, const OpenOptions& options) {
+  constexpr std::uint64_t kFirst = std::uint64_t{64} << 20;  // more arrays may follow, which are not read
+  Index index;
+  index.sources = {source};
+  index.structure = with_window(
+      FileBytes(*source), header.size, source.size(), kFirst, [&](std::span<const std::byte> bytes) {
+        return read_objects(bytes, header.size, header, {}, pickle::Limits::of(bytes.size()), options, index);
+      });
+  return index;
+}
+
+Index read_index(const Source& source, const OpenOptions& options) {
   const auto head = [&source](std::span<std::byte> out) {
     source.read(0, out);
     return out.size();
@@ -37,11 +58,7 @@ Index read_index(const Source& source, const OpenOptions&) {
   const std::size_t count = head(std::span(start).first(std::min<std::uint64_t>(source.size(), start.size())));
   const NpyHeader header =
       read_npy_header(std::span<const std::byte>(start).first(count), head, source.size(), source.name());
-  if (header.has_objects) {
-    throw Error(ErrorCode::kUnsafe,
-                "the array holds Python objects, stored as a pickle, which is never run: save it with a plain dtype",
-                {source.name(), header.size});
-  }
+  if (header.has_objects) return read_object_index(source, header, options);
   Index index;
   index.sources = {source};
   index.storages = {StorageEntry{.offset = header.size, .stored_bytes = header.payload, .nbytes = header.payload}};
@@ -51,8 +68,11 @@ Index read_index(const Source& source, const OpenOptions&) {
   return index;
 }
 
-/// The header, which the payload follows.
-std::uint64_t fingerprint(const Index& index, std::span<const std::byte>) { return index.storages.front().offset; }
+/// The header, which the payload follows. Of objects no header says where their arrays lie.
+std::uint64_t fingerprint(const Index& index, std::span<const std::byte>) {
+  const bool is_array = index.structure.is(Value::Kind::kTensor) && !index.storages.front().resident;
+  return is_array ? index.storages.front().offset : 0;
+}
 
 void require_one_tensor(const Value& value) {
   if (value.is(Value::Kind::kTensor)) return;

@@ -25,7 +25,7 @@ struct NpyHeader {
   bool byte_swapped = false;
   bool fortran_order = false;
   bool python2 = false;       ///< integers are written as Python 2 writes long ones
-  bool has_objects = false;   ///< the payload is a pickle: never to be loaded
+  bool has_objects = false;   ///< the payload is a pickle
   Shape shape;                ///< sub-array dimensions included
   Strides strides;            ///< in elements
   std::size_t size = 0;       ///< bytes of the header: where the payload starts

@@ -93,7 +93,7 @@ struct Header {
 Value read_plain(std::span<const std::byte> bytes, std::size_t& at) {
   Index index;
   Nothing nothing;
-  at += pickle::read_pickle(bytes.subspan(at), at, index, nothing, false, false);
+  at += pickle::read_pickle(bytes.subspan(at), at, index, nothing, {.whole = false});
   return index.structure;
 }
 
@@ -112,7 +112,8 @@ std::unique_ptr<Header> read_header(std::span<const std::byte> bytes, const Open
   }
   const std::size_t third = at;
   if (!read_plain(bytes, at).is(Value::Kind::kDict)) corrupt("the machine's description is not a dict", third);
-  at += pickle::read_pickle(bytes.subspan(at), at, header->index, header->storages, false, false, {}, options.decode);
+  at += pickle::read_pickle(bytes.subspan(at), at, header->index, header->storages,
+                            {.whole = false, .decode = options.decode});
   const std::size_t fifth = at;
   header->keys = read_plain(bytes, at);
   if (!header->keys.is(Value::Kind::kList)) corrupt("the list of storages is not a list", fifth);

@@ -18,8 +18,9 @@ Index read_pt_legacy(const FileBytes& file, const OpenOptions& options = {});
 /// Where the first ends of several that lie back to back, as a program writes them that saves into one open file.
 std::uint64_t pt_legacy_end(const FileBytes& file);
 
-/// Whether it is a tar archive (by the magic at byte 257) whose first member is one of torch's.
-bool is_pt_tar(std::span<const std::byte> first_block) noexcept;
+/// Whether it is a tar archive (by the magic at byte 257) whose first member, behind extended headers, is one of
+/// torch's.
+bool is_pt_tar(const FileBytes& file);
 Index read_pt_tar(const FileBytes& file, const OpenOptions& options = {});
 
 }  // namespace penstock::format

@@ -4,7 +4,6 @@
 #include "format/pt/pt.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -64,10 +63,7 @@ Index read_pt(const Source& source, const OpenOptions& options) {
 
 bool sniff_legacy(std::span<const std::byte> head, const ByteSource& source) {
   if (is_pt_legacy(head) || text_of(head).starts_with(kOldContainer)) return true;
-  if (source.size() < kTarBlock) return false;
-  std::array<std::byte, kTarBlock> block;
-  source.read(0, block);
-  return is_pt_tar(block);
+  return is_pt_tar(FileBytes(source));
 }
 
 Index read_not_zip(const FileBytes& file, const OpenOptions& options) {
@@ -79,7 +75,7 @@ Index read_not_zip(const FileBytes& file, const OpenOptions& options) {
                 "and save it again",
                 {.path = file.path(), .offset = 0});
   }
-  return is_pt_tar(head) ? read_pt_tar(file, options) : read_pt_legacy(file, options);
+  return is_pt_tar(file) ? read_pt_tar(file, options) : read_pt_legacy(file, options);
 }
 
 Index read_legacy(const Source& source, const OpenOptions& options) {

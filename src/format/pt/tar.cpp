@@ -324,11 +324,22 @@ void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
 
 }  // namespace
 
-bool is_pt_tar(std::span<const std::byte> first_block) noexcept {
-  if (!is_ustar(first_block)) return false;
-  const std::string_view name = member_name(first_block);
-  return first_block[156] == std::byte{'x'} ||
-         std::find(std::begin(kMembers), std::end(kMembers), name) != std::end(kMembers);
+bool is_pt_tar(const FileBytes& file) {
+  constexpr int kMostExtended = 8;
+  std::vector<std::byte> store;
+  std::uint64_t at = 0;
+  // Python's own tarfile puts an extended header before each member, of any archive.
+  for (int i = 0; i <= kMostExtended && core::range_fits(at, kBlock, file.size()); ++i) {
+    const auto block = file.at(at, kBlock, store);
+    if (!is_ustar(block)) return false;
+    if (block[156] != std::byte{'x'}) {
+      return std::find(std::begin(kMembers), std::end(kMembers), member_name(block)) != std::end(kMembers);
+    }
+    const auto size = octal(field(block, 124, 12));
+    if (!size || *size > kMaxExtended) return false;
+    at += kBlock + (*size + kBlock - 1) / kBlock * kBlock;
+  }
+  return false;
 }
 
 Index read_pt_tar(const FileBytes& file, const OpenOptions& options) {

@@ -164,30 +164,6 @@ bool read_byteorder(const FileBytes& file, std::span<const ZipEntry> entries, co
   return (order == "little") != (std::endian::native == std::endian::little);
 }
 
-/// Limits for a pickle. torch stores pickles uncompressed; a deflated one shrinks about twenty times. A few bytes that
-/// deflate well must not become gigabytes of cells.
-pickle::Limits limits_for(const ZipEntry& pickle) {
-  constexpr std::uint64_t kCellsPerByte = 32;
-  pickle::Limits limits = pickle::Limits::of(pickle.size);
-  if (pickle.method != kZipDeflate) return limits;
-  limits.cells =
-      std::min<std::uint64_t>(limits.cells, pickle::Limits::kAlways + kCellsPerByte * pickle.compressed_size);
-  return limits;
-}
-
-/// Refuses pickles that deflate too well, because also a reference to a cell takes more memory than the byte that asks
-/// for it.
-void check_ratio(const ZipEntry& pickle, std::string_view path) {
-  constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 20;
-  constexpr std::uint64_t kMostRatio = 64;
-  if (pickle.method != kZipDeflate || pickle.size / kMostRatio <= pickle.compressed_size) return;
-  if (pickle.size <= kAnyRatio) return;
-  fail(ErrorCode::kLimit,
-       core::format("the pickle inflates from {} to {}, far more than one of tensors would; store it undeflated",
-                    core::counted(pickle.compressed_size, "byte"), pickle.size),
-       path, pickle.data_offset, pickle.name);
-}
-
 class RecordFinder {
  public:
   RecordFinder(std::string_view prefix, std::string_view path) : path_(path) { out_.prefix = prefix; }
@@ -349,12 +325,13 @@ ZipParsed read_pt_zip(const FileBytes& file, std::span<const ZipEntry> entries, 
   }
   if (records.torchscript) index.metadata.emplace("kind", "torchscript");
   const ZipEntry& pickle = entries[records.pickle];
-  check_ratio(pickle, file.path());
+  const pickle::Limits limits = pickle::limits_of(pickle, file.path());
   std::vector<std::byte> store;
   const auto bytes = read_pt_record(file, pickle, verify, store);
   ZipStorages storages(entries, records, parsed, file.path());
   try {
-    pickle::read_pickle(bytes, pickle.data_offset, index, storages, swapped, true, limits_for(pickle), options.decode);
+    pickle::read_pickle(bytes, pickle.data_offset, index, storages,
+                        {.swapped = swapped, .limits = limits, .decode = options.decode});
   } catch (const Error& error) {
     throw error.within({.path = file.path(), .tensor = core::escaped(pickle.name)});
   }

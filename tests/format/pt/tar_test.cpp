@@ -121,6 +121,11 @@ TEST(PtTar, TimesInExtendedHeadersDoNotMatter) {
 }
 
 TEST(PtTar, OtherArchivesAreNotTorchs) {
+  EXPECT_EQ(code_of([&] {
+              opened(tar_member("./PaxHeaders/x", "28 mtime=1500000000.1234567\n", 'x') + tar_member("000.npy", "x") +
+                     std::string(1024, '\0'));
+            }),
+            ErrorCode::kUnknownFormat);
   EXPECT_EQ(code_of([&] { opened(tar_member("readme.txt", "hello") + std::string(1024, '\0')); }),
             ErrorCode::kUnknownFormat);
 }

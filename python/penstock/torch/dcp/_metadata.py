@@ -1,14 +1,12 @@
 """`.metadata` as torch's own objects, of which nothing is run.
 
-`.metadata` is a pickle, and a pickle can call anything. Here it is unpickled with stand-ins: classes made for this one
-call that keep what they are given, and Python's own plain types. What comes out is checked and put into torch's
-classes. So no name in the file is imported, and no function of it is called.
+`.metadata` is a pickle, and a pickle can call anything and ask for any memory. It is read by Penstock's own machine, as
+`.pt` is. The objects in it become records, which are checked and put into torch's classes. So no name in the file is
+imported, and no function of it is called.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Callable
 from pathlib import Path, PureWindowsPath
 from typing import Any, NoReturn, TypeVar
@@ -16,29 +14,26 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch.distributed.checkpoint import metadata as tm
 
-from penstock.errors import CorruptError, Error, UnsafeError, _within
+from penstock._core import _unpickled
+from penstock._text import abbreviated
+from penstock.errors import CorruptError, Error, TruncatedError, UnsafeError, _within
 from penstock.torch._private import StorageInfo
 
 __all__ = ["failed", "metadata_of"]
 
 T = TypeVar("T")
 
-_OF_METADATA = "torch.distributed.checkpoint.metadata"
-_OF_FILES = "torch.distributed.checkpoint.filesystem"
-_RECORDS = {
-    *((_OF_METADATA, name) for name in ("Metadata", "TensorStorageMetadata", "BytesStorageMetadata")),
-    *((_OF_METADATA, name) for name in ("ChunkStorageMetadata", "MetadataIndex", "TensorProperties", "StorageMeta")),
-    (_OF_FILES, "_StorageInfo"),
-    *((module, name) for module in ("pathlib", "pathlib._local") for name in ("PosixPath", "WindowsPath")),
-}
-# Python's own types, which nothing that a pickle says can change.
-_PLAIN: dict[tuple[str, str], Any] = {
-    ("torch", "Size"): tuple,
-    ("torch.serialization", "_get_layout"): str,
-    (_OF_METADATA, "_MEM_FORMAT_ENCODING"): int,
-    ("collections", "OrderedDict"): dict,
-    **{("torch", name): dtype for name, dtype in vars(torch).items() if isinstance(dtype, torch.dtype)},
-}
+_OF_METADATA = "torch.distributed.checkpoint.metadata."
+_MEMORY_FORMAT = f"{_OF_METADATA}_MEM_FORMAT_ENCODING"
+_RECORDS = frozenset(
+    (
+        *(f"{_OF_METADATA}{name}" for name in ("Metadata", "TensorStorageMetadata", "BytesStorageMetadata")),
+        *(f"{_OF_METADATA}{name}" for name in ("ChunkStorageMetadata", "MetadataIndex", "TensorProperties")),
+        f"{_OF_METADATA}StorageMeta",
+        "torch.distributed.checkpoint.filesystem._StorageInfo",
+        *(f"{module}.{name}" for module in ("pathlib", "pathlib._local") for name in ("PosixPath", "WindowsPath")),
+    )
+)
 _LAYOUTS = {str(layout): layout for layout in vars(torch).values() if isinstance(layout, torch.layout)}
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last, torch.preserve_format)
 
@@ -51,35 +46,33 @@ def failed(
 
 
 class _Record:
-    """What a pickle says of an object, kept."""
+    """What a pickle says of an object."""
 
-    kind = ""
-
-    def __init__(self, *arguments: Any) -> None:
+    def __init__(self, kind: str, arguments: Any, state: Any) -> None:
+        self.kind = kind
         self.arguments = arguments
-        self.state: Any = {}
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
+        self.state = {} if state is None else state
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, path: str) -> None:
-        super().__init__(io.BytesIO(data))
-        self._path = path
-        self._made: dict[str, type[_Record]] = {}
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return _PLAIN[module, name]
-        if (module, name) in _RECORDS:
-            return self._made.setdefault(name, type(name, (_Record,), {"kind": name, "arguments": (), "state": {}}))
-        raise failed(
-            UnsafeError,
-            f"it names {module}.{name}, which is no part of the description of a checkpoint; nothing was run. If you "
-            "trust the file, read it with StorageReader(..., weights_only=False)",
-            self._path,
-        )
+def _made(name: str, arguments: Any, state: Any, begun: Any) -> Any:
+    """The object of that name; one that contains itself is none of these."""
+    if state is ...:
+        return None
+    if name in _LAYOUTS and arguments is None:
+        return name
+    if arguments is not None:
+        if name in _RECORDS:
+            return _Record(name.rpartition(".")[2], arguments, state)
+        if name == "torch.Size":
+            return arguments
+        if name == "torch.dtype":
+            return vars(torch).get(arguments[0])  # getattr would import modules by that name
+        if name == _MEMORY_FORMAT and len(arguments) == 1:
+            return arguments[0]
+    raise UnsafeError(
+        f"it names {abbreviated(name)}, which is no part of the description of a checkpoint; nothing was run. If you "
+        "trust the file, read it with StorageReader(..., weights_only=False)"
+    )
 
 
 def metadata_of(data: bytes, path: str) -> tm.Metadata:
@@ -88,9 +81,11 @@ def metadata_of(data: bytes, path: str) -> tm.Metadata:
     CorruptError where it is none, UnsafeError where it has objects of other classes.
     """
     try:
-        return _Reading(path).metadata(_Unpickler(data, path).load())
-    except Error:
-        raise
+        return _Reading(path).metadata(_unpickled(data, _made))
+    except TruncatedError as error:
+        raise failed(CorruptError, f"it ends too early ({error.message}); copy it again", path) from error
+    except Error as error:
+        raise _within(error, path, None) from error.__cause__
     except (RecursionError, MemoryError):
         raise failed(CorruptError, "it is nested without end or larger than memory", path) from None
     except Exception as error:  # whatever an unpickler raises for bytes that are no pickle

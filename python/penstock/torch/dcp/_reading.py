@@ -18,9 +18,10 @@ from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
 
 from penstock._core import _Bytes
-from penstock.errors import InvalidArgumentError, ShapeMismatchError, UnsafeError
+from penstock.errors import InvalidArgumentError, ShapeMismatchError
 from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, read_object, saved_dtype
 from penstock.torch.dcp._metadata import failed
+from penstock.torch.dcp._objects import safe_stream
 from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, require_all_read, rounds, transfer
 
 __all__ = ["Reading"]
@@ -104,9 +105,8 @@ class Reading:
 
     def give_object(self, item: ReadItem, data: bytes) -> None:
         """Hands an object's stream to the planner, which unpickles it."""
-        if self._safe:
-            _require_plain(data, self._path, item.storage_index.fqn)
-        self._planner.load_bytes(item, io.BytesIO(data))
+        name = item.storage_index.fqn
+        self._planner.load_bytes(item, safe_stream(data, self._path, name) if self._safe else io.BytesIO(data))
 
     def dtype(self, item: ReadItem) -> torch.dtype:
         return saved_dtype(item, self._metadata, self._path)
@@ -207,20 +207,3 @@ class _Packet:
                 else:
                     values = memory.view(self._reading.dtype(item)).reshape(tuple(item.lengths))
                     self._reading.commit(item, target, values)
-
-
-def _require_plain(data: bytes, path: str, name: str) -> None:
-    """UnsafeError for what torch.load(weights_only=True) would refuse; nothing is run."""
-    look = getattr(torch.serialization, "get_unsafe_globals_in_checkpoint", None)
-    advice = (
-        "allow the names by torch.serialization.add_safe_globals, or read files that you trust with "
-        "StorageReader(..., weights_only=False)"
-    )
-    try:
-        found = ["this torch cannot tell"] if look is None else look(io.BytesIO(data))
-    except Exception as error:
-        message = f"torch cannot tell what unpickling it would run ({error}); {advice}"
-        raise failed(UnsafeError, message, path, name) from error
-    if found:
-        message = f"unpickling it would run or make {', '.join(sorted(found)[:5])}; {advice}"
-        raise failed(UnsafeError, message, path, name)

@@ -32,6 +32,7 @@ from penstock.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._folders import folder_at
 from penstock.torch.dcp._metadata import failed
+from penstock.torch.dcp._objects import require_readable
 from penstock.torch.dcp._places import can_be_written, folder_of, metadata_path
 
 __all__ = ["StorageWriter"]
@@ -61,6 +62,9 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         How many files each rank writes at once.
     overwrite
         Whether a checkpoint that is there is replaced; otherwise it is an error.
+    weights_only
+        Whether objects are refused that StorageReader would not read, with what to do. False writes
+        them, for readers with `weights_only=False`.
 
     Raises
     ------
@@ -82,6 +86,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         sync_files: bool = True,
         thread_count: int = 1,
         overwrite: bool = True,
+        weights_only: bool = True,
     ) -> None:
         BlockingAsyncStager.__init__(self)
         if thread_count < 1:
@@ -92,6 +97,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         self._sync = sync_files
         self._threads = thread_count
         self._overwrite = overwrite
+        self._weights_only = weights_only
         self._save_id = str(uuid.uuid4())
         self._rank: int | None = None  # of ranks that save each for itself
 
@@ -193,7 +199,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         with self._place.writing(name) as file:
             for item in sorted(items, key=lambda item: item.type != WriteItemType.BYTE_IO):
                 begin = file.tell()
-                _write_item(file, item, planner.resolve_data(item), path)
+                _write_item(file, item, planner.resolve_data(item), path, safe=self._weights_only)
                 length = file.tell() - begin
                 out.append(WriteResult(item.index, length, StorageInfo(name, begin, length)))
         return out
@@ -232,8 +238,10 @@ def _nbytes(item: WriteItem) -> int:
     return 1 if data is None else data.chunk.sizes.numel() * data.properties.dtype.itemsize
 
 
-def _write_item(file: IO[bytes], item: WriteItem, data: Any, path: str) -> None:
+def _write_item(file: IO[bytes], item: WriteItem, data: Any, path: str, *, safe: bool) -> None:
     if item.type == WriteItemType.BYTE_IO:
+        if safe:
+            require_readable(data.getvalue(), path, item.index.fqn)
         file.write(data.getbuffer())
         return
     if not isinstance(data, torch.Tensor) or data.layout != torch.strided:

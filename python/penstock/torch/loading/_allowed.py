@@ -2,7 +2,7 @@
 
 An allowed class is made where that only means setting its parts: objects whose state is their attributes, members of
 enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's, the layouts of
-torch's distributed tensors. Functions are refused, and so are classes that are made in a way of their own, because a
+torch's distributed tensors, the graphs of torch_geometric. Functions are refused, and so are classes that are made in a way of their own, because a
 file could choose what these run on.
 """
 
@@ -12,20 +12,18 @@ import collections
 import contextlib
 import dataclasses
 import enum
+import weakref
 from collections.abc import Iterator
 from types import MemberDescriptorType, SimpleNamespace
 from typing import Any
 
 import torch
 
+from penstock._plain_values import is_plain, plain
 from penstock.torch.loading import _distributed
-from penstock.torch.loading._plain import is_plain, plain
+from penstock.torch.loading._attributes import RefusedError, require_plain_class
 
 __all__ = ["Allowed", "RefusedError"]
-
-
-class RefusedError(Exception):
-    """Why an allowed name cannot be made without running it."""
 
 
 class Allowed:
@@ -46,7 +44,7 @@ class Allowed:
         if not isinstance(named, type):
             raise RefusedError(f"{name} is a function, and Penstock calls none")
         if issubclass(named, torch.Tensor):
-            return _tensor(named, name, args)
+            return _tensor(named, name, args, state)
         if issubclass(named, enum.Enum):
             return _member(named, name, args)
         if issubclass(named, tuple) and hasattr(named, "_fields"):
@@ -66,12 +64,14 @@ class Allowed:
         if not isinstance(named, type) or issubclass(named, (enum.Enum, *_BASES)) or is_plain(named):
             return None
         if issubclass(named, torch.Tensor):
-            return _tensor(named, name, args)
+            return _tensor(named, name, args, None)
         return _bare(named, name, args, has_state=True)
 
     def complete(self, name: str, begun: Any, state: Any) -> None:
-        """Gives an object of `begun` its state."""
-        if not isinstance(begun, torch.Tensor):
+        """Gives an object of `begun` its state; tensors get theirs when everything is there."""
+        if isinstance(begun, torch.Tensor):
+            require_plain_class(type(begun), state)
+        else:
             _give_state(begun, name, state)
 
 
@@ -129,10 +129,10 @@ def _named_tuple(kind: type[Any], name: str, args: Any, state: Any) -> Any:
     return tuple.__new__(kind, args)
 
 
-def _tensor(kind: type[torch.Tensor], name: str, args: Any) -> torch.Tensor:
-    plain = len(args) == 1 and type(args[0]) is torch.Tensor and args[0].layout == torch.strided
-    if not plain or kind.__setstate__ is not torch.Tensor.__setstate__:
+def _tensor(kind: type[torch.Tensor], name: str, args: Any, state: Any) -> torch.Tensor:
+    if len(args) != 1 or type(args[0]) is not torch.Tensor or args[0].layout != torch.strided:
         raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
+    require_plain_class(kind, state)
     made: torch.Tensor = args[0].as_subclass(kind)
     return made
 
@@ -167,10 +167,17 @@ def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:
         return SimpleNamespace()
     usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))
     known_state = has_state or kind.__init__ is object.__init__
-    own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind)
+    own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind) and not _is_graph(kind)
     if not usual or args or own_state or not known_state:
         raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
     return object.__new__(kind)
+
+
+def _is_graph(kind: type[Any]) -> bool:
+    """Whether it is a class of torch_geometric's whose state is its attributes, and of its stores a reference to what
+    they belong to."""
+    setter = getattr(kind, "__setstate__", None)
+    return str(getattr(setter, "__module__", "")).startswith("torch_geometric.data.")
 
 
 def _set_down(made: Any, name: str, state: Any) -> None:
@@ -181,6 +188,8 @@ def _set_down(made: Any, name: str, state: Any) -> None:
     attributes, slots = state if isinstance(state, tuple) and len(state) == 2 else (state, None)
     if attributes:
         vars(made).update(attributes)
+        if _is_graph(kind) and attributes.get("_parent") is not None:
+            vars(made)["_parent"] = weakref.ref(attributes["_parent"])
     for slot, value in (slots or {}).items():
         place = getattr(kind, slot, None)
         if not isinstance(place, MemberDescriptorType):

@@ -18,12 +18,13 @@ from typing import IO, Any, Literal
 import torch
 
 import penstock
-from penstock._core import Source, _assemble, _is_legacy, _legacy_end, _open_file, _open_memory, _part
+from penstock._core import Source, _assemble, _is_legacy, _legacy_end, _numpy_facts, _open_file, _open_memory, _part
 from penstock._files import number_of, read_up_to
 from penstock._text import listed, plural
 from penstock.errors import _renamed, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
-from penstock.torch.loading._rebuild import Rebuilder
+from penstock.torch.loading._data import left_over
+from penstock.torch.loading._rebuild import Rebuilder, Use
 from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
 from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
 
@@ -53,7 +54,7 @@ def load(
     weights_only: Literal[True] | None = None,
     mmap: bool | None = None,
     encoding: str = "utf-8",
-    unknown: Literal["error", "keep"] = "error",
+    unknown: Literal["error", "keep", "data"] = "error",
     verify: bool = True,
     key: str | int | Sequence[str | int] | None = None,
     prefix: str | None = None,
@@ -93,12 +94,18 @@ def load(
         Of byte strings that Python 2 wrote: any that Python has, or "bytes" to keep them as bytes. What
         is no UTF-8 stays bytes with "utf-8", and is UnicodeDecodeError's with others.
     unknown
-        What becomes of names that torch does not know: "error", or "keep" for `penstock.Opaque` objects
-        that hold the name, the arguments and the state. Classes that
-        torch.serialization.add_safe_globals allows come to life where their parts are only set down:
-        objects that are their attributes, members of enumerations, named tuples, tensors of a subclass,
-        and paths, dates and other plain values of Python's. Functions, and classes with a way of their
-        own, are not called.
+        What becomes of names that torch does not know: "error"; "keep" for `penstock.Opaque` objects
+        that hold the name, the arguments and the state; or "data" for what plain objects hold, without
+        their classes. Objects that are their attributes (argparse.Namespace, SimpleNamespace,
+        dataclasses) and dicts of classes of their own (EasyDict, OmegaConf's) become dicts whose items
+        are attributes too: `args["lr"]`, `args.lr` and `vars(args)`. Lists of classes of their own
+        become lists, and paths, dates and other plain values of Python's are made. References to
+        classes become Opaque; anything else that only code could make stays an error.
+
+        Classes that torch.serialization.add_safe_globals allows come to life where their parts are only
+        set down: objects that are their attributes, members of enumerations, named tuples, tensors of a
+        subclass or of a wrapper class, the graphs of torch_geometric, and paths, dates and other plain
+        values of Python's. Functions, and classes with a way of their own, are not called.
     verify
         Whether recorded checksums are checked.
     key
@@ -114,7 +121,7 @@ def load(
     dtype
         The type that floating-point and complex tensors get while they are read, as by
         Module.to(dtype): a torch.dtype or its name. Others keep theirs, and so do quantized tensors,
-        storages and NumPy's arrays. Tensors that are one view of the same memory stay one, other views
+        storages, NumPy's arrays and the parts of wrapper tensors. Tensors that are one view of the same memory stay one, other views
         of it part. Not together with `mmap`.
     strict
         Raise for a value that the type has no number for, such as 1e300 as float32; the error names
@@ -133,8 +140,8 @@ def load(
         With path, offset and tensor, for files that are damaged, cut or no tensor files.
     """
     _refuse_code(weights_only, pickle_module)
-    if unknown not in {"error", "keep"}:
-        raise ValueError(f"unknown is {unknown!r}; it must be 'error' or 'keep'")
+    if unknown not in {"error", "keep", "data"}:
+        raise ValueError(f"unknown is {unknown!r}; it must be 'error', 'keep' or 'data'")
     decode = _decoder(encoding)
     check_map_location(map_location)
     conversion = conversion_of(dtype, strict, mmap)
@@ -169,13 +176,13 @@ def load_archive(
     archive: penstock.Archive,
     map_location: MapLocation,
     *,
-    unknown: Literal["error", "keep"] = "error",
+    unknown: Literal["error", "keep", "data"] = "error",
     mmap: bool = False,
     progress: Any = None,
     conversion: Conversion | None = None,
 ) -> Any:
     """The whole content of an archive as torch's objects."""
-    rebuilder = Rebuilder(conversion)
+    rebuilder = Rebuilder(conversion, map_location, as_data=unknown == "data")
     if conversion is None:
         leaves = read_tensors(archive, map_location, mmap=mmap, progress=progress)
     else:
@@ -185,11 +192,13 @@ def load_archive(
     except penstock.Error as error:
         raise _within(error, archive.path, _name_of(archive, leaves, rebuilder.broken)) from error
     rebuilder.finish()
-    if rebuilder.unknown and unknown == "error":
-        raise _unknown_globals(archive, rebuilder.unknown)
-    if rebuilder.unfit and unknown == "error":
+    if rebuilder.unfit and unknown != "keep":
         raise _unfit(archive, rebuilder.unfit)
-    if rebuilder.refused and unknown == "error":
+    if unknown == "data" and (names := left_over(value)):
+        raise _unknown_globals(archive, dict.fromkeys(names, Use.OBJECT))
+    if unknown == "error" and rebuilder.unknown:
+        raise _unknown_globals(archive, rebuilder.unknown)
+    if unknown == "error" and rebuilder.refused:
         raise _refused(archive, rebuilder.refused)
     return value
 
@@ -251,9 +260,9 @@ def _is_asked_by_torch() -> bool:
     return False
 
 
-def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGlobalsError:
-    found = sorted(names)
-    if any(name.startswith("torch.nn.modules.") for name in found):
+def _unknown_globals(archive: penstock.Archive, unknown: dict[str, Use]) -> UnknownGlobalsError:
+    found = sorted(unknown)
+    if any(name.startswith("torch.nn.modules.") and use > Use.NAME for name, use in unknown.items()):
         message = (
             f"the file holds a whole module, of the classes {listed(found)}, which only running code could make; "
             "nothing of the file was run. Its tensors are there by penstock.open, under their names. Where you trust "
@@ -263,8 +272,8 @@ def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGloba
     else:
         message = (
             f"the file names {listed(found)}, which torch.load(weights_only=True) does not know either; nothing of the "
-            "file was run. Take a part of the file that is without them by key=, or load it with unknown='keep' to get "
-            "them as inert penstock.Opaque objects"
+            f"file was run. {_way(unknown)}Take a part of the file that is without them by key=, or load it with "
+            "unknown='keep' to get them as inert penstock.Opaque objects"
         )
     message += _about_distributed(found)
     if archive.metadata.get("kind") == "torchscript":
@@ -272,6 +281,17 @@ def _unknown_globals(archive: penstock.Archive, names: set[str]) -> UnknownGloba
     error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
     error.names = tuple(found)
     return error
+
+
+def _way(unknown: dict[str, Use]) -> str:
+    """How the names come to be read, where the file has no more of them than classes and their plain objects."""
+    if max(unknown.values()) is Use.OBJECT:
+        return ""
+    names = listed([name.removeprefix("__main__.") for name in sorted(unknown)])
+    way = f"If you know the classes, allow them: torch.serialization.add_safe_globals([{names}]). "
+    if Use.DATA in unknown.values():
+        way = "Their objects are plain ones: unknown='data' gives their attributes without the classes. " + way
+    return way
 
 
 def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedError:
@@ -282,14 +302,16 @@ def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedE
     return penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path)
 
 
-def _refused(archive: penstock.Archive, refused: list[str]) -> UnknownGlobalsError:
-    reasons = listed(sorted(set(refused)), separator="; ", most_characters=400)
+def _refused(archive: penstock.Archive, refused: dict[str, str]) -> UnknownGlobalsError:
+    reasons = listed(sorted(set(refused.values())), separator="; ", most_characters=400)
     message = (
         f"the file names what add_safe_globals allows, but loading it would run code: {reasons}. "
         "Load it with unknown='keep' to get the parts as penstock.Opaque objects"
     )
-    message += _about_distributed(refused)
-    return UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+    message += _about_distributed(list(refused))
+    error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
+    error.names = tuple(sorted(refused))
+    return error
 
 
 def _about_distributed(names: list[str]) -> str:
@@ -322,7 +344,7 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
             f"nothing is left behind byte {start}, where the file stands: seek(0) before loading it from its beginning"
         )
         raise EmptyFileError(f"{error.path}: {message}", message, error.path) from error
-    if archive.format == "npz" and not len(archive):
+    if archive.format == "npz" and not _numpy_facts(archive)[0]:
         path = archive.path
         archive.close()
         message = (

@@ -11,6 +11,7 @@ import penstock
 from penstock._core import _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
+from penstock.torch._memory import has_span
 from penstock.torch._private import debug_has_internal_overlap
 from penstock.torch.loading._content import EntryAt
 
@@ -44,21 +45,17 @@ def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt
 
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     """A key that two tensors of the same elements share and no other tensor has."""
-    if not _has_span(tensor):
+    if not has_span(tensor):
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_conj())
 
 
-def _has_span(tensor: torch.Tensor) -> bool:
-    return tensor.layout == torch.strided and not tensor.is_nested and not tensor.is_meta and tensor.numel() > 0
-
-
 def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
     """For each tensor whether its memory is free of other tensors, and of a second element of its own."""
-    alone = [not _has_span(tensor) or debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
+    alone = [not has_span(tensor) or debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
     spans = []
     for number, tensor in enumerate(tensors):
-        if _has_span(tensor):
+        if has_span(tensor):
             steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
             begin = tensor.data_ptr()
             spans.append((str(tensor.device), begin, begin + (steps + 1) * tensor.itemsize, number))

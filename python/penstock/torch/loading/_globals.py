@@ -16,7 +16,8 @@ __all__ = ["DATA_TYPES", "Readable", "full_name", "is_filled"]
 
 _BUILTINS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
 _COLLECTIONS = (collections.Counter, collections.OrderedDict, collections.defaultdict)
-_TORCH = (torch.Size, torch.Tensor, torch.device, torch.nn.Parameter)
+_LAZY = (torch.nn.parameter.UninitializedBuffer, torch.nn.parameter.UninitializedParameter)
+_TORCH = (torch.Size, torch.Tensor, torch.device, torch.nn.Parameter, *_LAZY)
 
 # References to these are values: nothing is called to read them.
 DATA_TYPES: dict[str, Any] = {
@@ -48,7 +49,8 @@ class Readable:
     """Which names of a file `load` knows in this program at this moment.
 
     These are the names that torch.load(weights_only=True) knows, those that
-    torch.serialization.add_safe_globals allows, Python's own data types, and NumPy's arrays.
+    torch.serialization.add_safe_globals allows, Python's own data types, NumPy's arrays, and the
+    parameters of torch's lazy modules.
     """
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ checked against the storage first, because torch does not look.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -13,18 +14,23 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._plain_values import plain_of
 from penstock._text import plural
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
-from penstock.torch._private import FakeTensor, nested_view_from_buffer, rebuild_qtensor
+from penstock.torch._private import make_wrapper_subclass, nested_view_from_buffer, rebuild_qtensor
 from penstock.torch.loading import _distributed
 from penstock.torch.loading._allowed import Allowed, RefusedError
-from penstock.torch.loading._globals import DATA_TYPES
-from penstock.torch.loading._storages import Packed, skips_data
+from penstock.torch.loading._attributes import require_plain_class, set_attributes
+from penstock.torch.loading._data import NOT_DATA, Fields, Items, begun_data, data_of, without_marks
+from penstock.torch.loading._globals import DATA_TYPES, full_name
+from penstock.torch.loading._sparse import has_values, sparse_compressed, sparse_coo
+from penstock.torch.loading._storages import MapLocation, Packed
 from penstock.torch.loading._typed import Conversion
 
-__all__ = ["Rebuilder"]
+__all__ = ["Rebuilder", "Use"]
 
 _WRAPPER = "torch.wrapper_subclass"
+_SUBCLASS = "torch.tensor_subclass"
 # What makes tensors of a type that it is told.
 _WITH_TYPES = (
     "torch._utils._rebuild_device_tensor_from_cpu_tensor",
@@ -39,17 +45,24 @@ class Rebuilder:
     """Called with the name of a type or function, its arguments (None for a bare name) and the state given to it; where
     that leads back to the object, with `...` for it first, and then with what that gave.
 
-    `unknown` collects the names that are none of torch's, `unfit` what could not be made of its parts, `refused`
-    what the program allows and would have to be run; `broken` has the arguments that an error was about. Dicts with
-    keys that have parts are filled only when everything is there, so that attributes are set by `finish`.
-    `conversion` is that of the entries, for tensors whose type is an argument.
+    `unknown` collects the names that are none of torch's, with what the file says of them, `unfit` what could not be
+    made of its parts, `refused` the reasons by names that the program allows and that would have to be run; `broken`
+    has the arguments that an error was about. Dicts with keys that have parts are filled only when everything is there,
+    so that attributes are set by `finish`. `as_data`: plain objects of unknown classes become their attributes.
+    `conversion` is that of the entries, for tensors whose type is an argument; `map_location` as of the load, for
+    wrappers, which have a device and no storage.
     """
 
-    def __init__(self, conversion: Conversion | None = None) -> None:
+    def __init__(
+        self, conversion: Conversion | None = None, map_location: MapLocation = None, *, as_data: bool = False
+    ) -> None:
         self._conversion = conversion
-        self.unknown: set[str] = set()
+        self._map_location = map_location
+        self._as_data = as_data
+        self._fields: list[tuple[Fields, Any, Any]] = []
+        self.unknown: dict[str, Use] = {}
         self.unfit: list[str] = []
-        self.refused: list[str] = []
+        self.refused: dict[str, str] = {}
         self.broken: Any = None
         self._states: list[tuple[torch.Tensor, Any]] = []
 
@@ -74,7 +87,9 @@ class Rebuilder:
         build = _BUILDERS.get(name)
         if name == _WRAPPER:
             distributed = _distributed.wrapper(args, state, self._conversion)
-            return self._keep(name, args, state) if distributed is None else distributed
+            return self._of_class(name, args, state) if distributed is None else distributed
+        if name == _SUBCLASS:
+            return self._of_class(name, args, state)
         if build is None:
             return self._foreign(name, args, state)
         return self._noted(self._built(name, build, args), state)
@@ -85,6 +100,20 @@ class Rebuilder:
             return built
         return self._conversion.converted(built)
 
+    def _of_class(self, name: str, args: Any, state: Any) -> Any:
+        """A composite tensor of a class of its own, or a wrapper, which is its class and its attributes. The class is
+        an argument; where it is not allowed it has been noted as unknown."""
+        kind = args[0] if name == _WRAPPER else args[1]
+        if isinstance(kind, penstock.Opaque) or (name == _SUBCLASS and isinstance(args[0], penstock.Opaque)):
+            return penstock.Opaque(name, args, state)
+        try:
+            require_plain_class(kind, state)
+            if name == _SUBCLASS:
+                return self._noted(args[0].as_subclass(kind), state)
+            return self._noted(_wrapper(args, self._map_location), state)
+        except RefusedError as error:
+            return self._refused(full_name(kind), args, state, error)
+
     def _noted(self, built: Any, state: Any) -> Any:
         if state is not None and isinstance(built, torch.Tensor):
             self._states.append((built, state))
@@ -93,25 +122,45 @@ class Rebuilder:
     def finish(self) -> None:
         """Sets the attributes of tensors, when everything is there that they refer to."""
         for tensor, state in self._states:
-            _set_attributes(tensor, state)
+            set_attributes(tensor, state)
+        for fields, args, state in self._fields:
+            data_of("", args, state, fields)
 
     def _begin(self, name: str, args: Any) -> Any:
         build = _BUILDERS.get(name)
         if build is not None:
             return self._built(name, build, args)
+        if name in (_WRAPPER, _SUBCLASS):
+            return self._of_class(name, args, None)
         if name.startswith("numpy."):
             return None
         if name in self._allowed:
             try:
                 return self._allowed.begun(name, args)
             except RefusedError as error:
-                self.refused.append(str(error))
-                return penstock.Opaque(name, args)
+                return self._refused(name, args, None, error)
+        if self._as_data and (begun := begun_data(name, args)) is not NOT_DATA:
+            if args and isinstance(begun, Fields):
+                self._fields.append((begun, args, None))
+            return begun
         return self._keep(name, args, None)
+
+    def _refused(self, name: str, args: Any, state: Any, error: RefusedError) -> Any:
+        if self._as_data:
+            return self._keep(name, args, state)
+        self.refused[name] = str(error)
+        return _opaque(name, args, state)
 
     def _completed(self, name: str, begun: Any, state: Any) -> Any:
         if isinstance(begun, penstock.Opaque):
             begun.state = state
+        elif isinstance(begun, (Fields, list)):
+            return self._data(name, (), state, begun)
+        elif isinstance(begun, torch.Tensor) and name in (_WRAPPER, _SUBCLASS):
+            try:
+                require_plain_class(type(begun), state)
+            except RefusedError as error:
+                raise penstock.UnsupportedError(str(error)) from None
         elif name in self._allowed:
             try:
                 self._allowed.complete(name, begun, state)
@@ -125,11 +174,11 @@ class Rebuilder:
 
     def _foreign(self, name: str, args: Any, state: Any) -> Any:
         if name.startswith("numpy."):
-            from penstock.torch.loading import _numpy
+            from penstock import _numpy_objects
 
             try:
-                built = _numpy.rebuilt(name, args, state)
-            except _numpy.Unfit as error:
+                built = _numpy_objects.rebuilt(name, args, state)
+            except _numpy_objects.Unfit as error:
                 self.unfit.append(str(error))
                 return penstock.Opaque(name, args, state)
             if built is not None:
@@ -138,14 +187,40 @@ class Rebuilder:
             try:
                 return self._noted(self._allowed.made(name, args, state), state)
             except RefusedError as error:
-                self.refused.append(str(error))
-                return penstock.Opaque(name, args, state)
+                return self._refused(name, args, state, error)
         return self._keep(name, args, state)
 
-    def _keep(self, name: str, args: Any, state: Any) -> penstock.Opaque:
-        if name != _WRAPPER:  # the file names its class, an argument of its own
-            self.unknown.add(name)
-        return penstock.Opaque(name, args, state)
+    def _keep(self, name: str, args: Any, state: Any) -> Any:
+        if self._as_data:
+            return self._data(name, args, state)
+        if args is None or (len(args) == 1 and type(args[0]) is torch.Tensor):
+            use = Use.NAME  # of a class that tensors are of, too
+        else:
+            use = Use.OBJECT if data_of(name, args, state) is NOT_DATA else Use.DATA
+        self.unknown[name] = max(use, self.unknown.get(name, use))
+        return _opaque(name, args, state)
+
+    def _data(self, name: str, args: Any, state: Any, begun: Any = None) -> Any:
+        found = plain_of(name, args, state)
+        if found is None:
+            found = data_of(name, args, state, begun)
+        if found is NOT_DATA:
+            return _opaque(name, args, state)
+        if isinstance(found, Fields) and args:
+            self._fields.append((found, args, state))  # whose items may not be there yet
+        return found
+
+
+class Use(enum.IntEnum):
+    """What a file has of a name that nothing here knows."""
+
+    NAME = 0  # a mere reference
+    DATA = 1  # objects that are their attributes
+    OBJECT = 2  # what only code could make
+
+
+def _opaque(name: str, args: Any, state: Any) -> penstock.Opaque:
+    return penstock.Opaque(name, without_marks(args), state)
 
 
 def _as_ours(name: str, error: Exception) -> penstock.Error:
@@ -165,16 +240,6 @@ def _constant(name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     value = vars(torch).get(attribute) if module == "torch" else None  # getattr would import modules by that name
     return value if isinstance(value, _CONSTANTS) else None
-
-
-def _set_attributes(tensor: torch.Tensor, state: Any) -> None:
-    """Sets attributes that the program had set on a tensor. None of them may hide what tensors have by themselves."""
-    attributes = state[0] if isinstance(state, tuple) and len(state) == 2 else state
-    if isinstance(attributes, dict):
-        for name, value in attributes.items():
-            of_torch = tensor.is_nested and isinstance(name, str) and name.startswith("_")
-            if isinstance(name, str) and not of_torch and not hasattr(type(tensor), name):
-                setattr(tensor, name, value)
 
 
 def _parameter(args: Any) -> torch.Tensor:
@@ -239,106 +304,6 @@ def _quantized(args: Any) -> torch.Tensor:
     return tensor
 
 
-def _has_values(*tensors: torch.Tensor | None) -> bool:
-    """Whether there is something to check: tensors on the meta device and fake ones have no elements, and within
-    torch.serialization.skip_data nothing was read. All are there, or none."""
-    if skips_data() or any(isinstance(tensor, FakeTensor) for tensor in tensors):
-        return False
-    on_meta = {tensor.is_meta for tensor in tensors if tensor is not None}
-    if len(on_meta) > 1:
-        raise RuntimeError("only some of them are on the meta device")
-    return False in on_meta
-
-
-def _sparse_coo(args: Any) -> torch.Tensor:
-    indices, values, size, *coalesced = args
-    is_coalesced = coalesced[0] if coalesced else None
-    check = _has_values(indices, values)
-    whole = torch.sparse_coo_tensor(
-        indices,
-        values,
-        size,
-        check_invariants=check,
-        is_coalesced=None if is_coalesced else is_coalesced,
-        device=values.device,
-    )
-    if not is_coalesced:
-        return whole
-    # torch's own look at the order starts threads for each tensor, however small: milliseconds on a busy machine.
-    if check and not _is_ascending(indices):
-        raise penstock.CorruptError("a sparse COO tensor is said to be coalesced, but its indices are not in order")
-    return torch.sparse_coo_tensor(
-        indices, values, size, check_invariants=False, is_coalesced=True, device=values.device
-    )
-
-
-def _is_ascending(indices: torch.Tensor) -> bool:
-    """Whether each column is above the one before it, as the first row that differs says."""
-    steps = indices.diff(dim=1)
-    above = torch.zeros(steps.shape[1], dtype=torch.bool, device=steps.device)
-    same = ~above
-    for row in steps:
-        above |= same & (row > 0)
-        same &= row == 0
-    return bool(above.all())
-
-
-def _sparse_compressed(layout: torch.layout) -> Callable[[Any], torch.Tensor]:
-    def build(args: Any) -> torch.Tensor:
-        compressed, plain, values, size = args
-        check = _has_values(compressed, plain, values)
-        try:
-            return torch.sparse_compressed_tensor(
-                compressed, plain, values, size, layout=layout, check_invariants=check, device=values.device
-            )
-        except RuntimeError:
-            if not check or not _breaks_order_only(compressed, plain, values, size, layout):
-                raise
-        return torch.sparse_compressed_tensor(
-            compressed, plain, values, size, layout=layout, check_invariants=False, device=values.device
-        )
-
-    return build
-
-
-def _breaks_order_only(*parts: Any) -> bool:
-    """Whether the tensor breaks no rule of torch's but that the indices of each row are in order and there once, which
-    torch itself neither asks of files nor needs to stay inside its memory."""
-    try:
-        torch.sparse_compressed_tensor(**_in_order(*parts), check_invariants=True)
-    except (RuntimeError, LookupError, ArithmeticError):
-        return False
-    return True
-
-
-def _in_order(
-    compressed: torch.Tensor, plain: torch.Tensor, values: torch.Tensor, size: Any, layout: torch.layout
-) -> dict[str, Any]:
-    """The parts with the indices of each row counted from 0. IndexError when one is outside of the tensor."""
-    batch = plain.dim() - 1
-    by_rows = layout in (torch.sparse_csr, torch.sparse_bsr)
-    blocked = layout in (torch.sparse_bsr, torch.sparse_bsc)
-    width = size[batch + 1 if by_rows else batch] // (values.shape[batch + (2 if by_rows else 1)] if blocked else 1)
-    if plain.numel() == 0 or int(plain.min()) < 0 or int(plain.max()) >= width:
-        raise IndexError("an index is outside")
-    if compressed.numel() == 0 or int(compressed.min()) < 0 or int(compressed.max()) > plain.shape[-1]:
-        raise IndexError("a row is outside")  # and would be counted through
-    ordered = torch.empty_like(plain)
-    starts = compressed.reshape(-1, compressed.shape[-1])[:, :-1]
-    counts = compressed.diff().reshape(starts.shape)
-    for row, start, count in zip(ordered.view(-1, plain.shape[-1]), starts, counts, strict=True):
-        first = torch.repeat_interleave(start, count)
-        row.copy_(torch.arange(len(row), dtype=first.dtype, device=first.device) - first)
-    return {
-        "compressed_indices": compressed,
-        "plain_indices": ordered,
-        "values": values,
-        "size": size,
-        "layout": layout,
-        "device": values.device,
-    }
-
-
 def _nested(args: Any) -> torch.Tensor:
     buffer, sizes, strides, offsets = args
     _check_nested(buffer, sizes, strides, offsets)
@@ -348,7 +313,7 @@ def _nested(args: Any) -> torch.Tensor:
 
 def _check_nested(buffer: torch.Tensor, sizes: torch.Tensor, strides: torch.Tensor, offsets: torch.Tensor) -> None:
     """Every part lies inside the buffer: torch does not look."""
-    if sizes.numel() == 0 or not _has_values(buffer, sizes, strides, offsets):
+    if sizes.numel() == 0 or not has_values(buffer, sizes, strides, offsets):
         return
     if bool((sizes < 0).any()) or bool((strides < 0).any()) or bool((offsets < 0).any()):
         raise penstock.CorruptError("a nested tensor has a negative size, stride or offset")
@@ -377,7 +342,7 @@ def _check_jagged(
     """Every row lies inside the values: torch does not look. Gives their lengths, where there are any to see."""
     if not 1 <= dim <= values.dim() or offsets.dim() != 1 or len(offsets) == 0:
         raise penstock.CorruptError(f"a jagged tensor has no dimension {dim}, or no offsets")
-    if not _has_values(values, offsets, lengths):
+    if not has_values(values, offsets, lengths):
         return None
     starts = offsets.to(torch.int64)
     sizes = starts.diff() if lengths is None else lengths.to(torch.int64)
@@ -404,8 +369,45 @@ def _meta(args: Any) -> torch.Tensor:
     return torch.empty_strided(tuple(size), tuple(strides), dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
+def _wrapper(args: Any, map_location: MapLocation) -> torch.Tensor:
+    """What torch makes of a wrapper's class: sizes and a type, and no memory."""
+    kind, dtype, size, strides, offset, layout, device, requires_grad = args
+    if isinstance(map_location, dict):
+        device = map_location.get(device, map_location.get(str(device), device))
+    elif isinstance(map_location, (str, torch.device)):
+        device = map_location
+    tensor: torch.Tensor = make_wrapper_subclass(
+        kind,
+        tuple(size),
+        strides=tuple(strides),
+        dtype=dtype,
+        storage_offset=offset,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
+    return tensor
+
+
+def _lazy(kind: Any) -> Callable[[Any], torch.Tensor]:
+    """A parameter or buffer of a lazy module: it has no shape yet."""
+
+    def build(args: Any) -> torch.Tensor:
+        (requires_grad,) = args
+        if type(requires_grad) is not bool:
+            raise TypeError("its flag is no bool")
+        made: torch.Tensor = kind(requires_grad)
+        return made
+
+    return build
+
+
 def _plain(args: Any) -> Any:
     return args[0]
+
+
+def _items(args: Any) -> Items:
+    return Items(args[0])
 
 
 _KINDS = {
@@ -420,10 +422,13 @@ _KINDS = {
     "torch.sparse_coo_tensor": "sparse COO tensor",
     "torch.sparse_csc_tensor": "sparse CSC tensor",
     "torch.sparse_csr_tensor": "sparse CSR tensor",
+    "torch.tensor_subclass": "tensor of a class of its own",
+    "torch.wrapper_subclass": "wrapper tensor",
 }
 
 _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "": _plain,
+    "items": _items,
     "torch.Size": _size,
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": _of_device,
     "torch._utils._rebuild_device_tensor_from_numpy": _of_device,
@@ -434,11 +439,13 @@ _BUILDERS: dict[str, Callable[[Any], Any]] = {
     "torch.nested_tensor": _nested,
     "torch.nn.parameter.Buffer": _buffer,
     "torch.nn.parameter.Parameter": _parameter,
+    "torch.nn.parameter.UninitializedBuffer": _lazy(torch.nn.parameter.UninitializedBuffer),
+    "torch.nn.parameter.UninitializedParameter": _lazy(torch.nn.parameter.UninitializedParameter),
     "torch.quantized": _quantized,
-    "torch.sparse_bsc_tensor": _sparse_compressed(torch.sparse_bsc),
-    "torch.sparse_bsr_tensor": _sparse_compressed(torch.sparse_bsr),
-    "torch.sparse_coo_tensor": _sparse_coo,
-    "torch.sparse_csc_tensor": _sparse_compressed(torch.sparse_csc),
-    "torch.sparse_csr_tensor": _sparse_compressed(torch.sparse_csr),
+    "torch.sparse_bsc_tensor": sparse_compressed(torch.sparse_bsc),
+    "torch.sparse_bsr_tensor": sparse_compressed(torch.sparse_bsr),
+    "torch.sparse_coo_tensor": sparse_coo,
+    "torch.sparse_csc_tensor": sparse_compressed(torch.sparse_csc),
+    "torch.sparse_csr_tensor": sparse_compressed(torch.sparse_csr),
     "torch.storage.TypedStorage": _typed_storage,
 }

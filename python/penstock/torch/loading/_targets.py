@@ -10,11 +10,12 @@ from numbers import Number
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 import penstock
 from penstock._text import abbreviated
 from penstock.torch._convert import to_torch
-from penstock.torch._memory import require_memory
+from penstock.torch._memory import require_memory, shares_elements
 from penstock.torch.loading._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
 from penstock.torch.loading._modules import has_own_ways, keys_of_later, tensors_of
 
@@ -123,7 +124,11 @@ class Plan:
 
     def _tensor(self, node: _Node) -> None:
         leaf = self._leaf(node)
-        if leaf is None:
+        if isinstance(node.target, torch.Tensor) and is_lazy(node.target):
+            self.problems.append(
+                f"{_named(node.path)}: the target is a lazy parameter, which has no shape yet; give its module instead."
+            )
+        elif leaf is None:
             self._unlike(node, f"a tensor of shape {tuple(node.target.shape)}")
         elif not self.assign:
             if isinstance(node.target, torch.Tensor):
@@ -163,6 +168,12 @@ class Plan:
             )
             return
         require_memory([(_named(path), place)])
+        if shares_elements(place):
+            self.problems.append(
+                f"{_named(path)}: elements of the target are one and the same in memory (it is expanded), so that they "
+                "cannot be filled; use a clone() of it, or assign=True."
+            )
+            return
         self.places.append((place, leaf))
 
     def _container(self, node: _Node) -> None:

@@ -7,7 +7,7 @@ have one run. All other entries are views of the file's storages, as without a t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,8 +40,9 @@ from penstock.torch.loading._storages import (
 __all__ = ["Conversion", "conversion_of", "read_converted"]
 
 # Objects that keep the types of their parts: a quantized tensor is none of floating-point numbers, and a storage has
-# bytes.
+# bytes. What the attributes of a wrapper mean only its class knows; torch's own DTensor has its local part in one.
 _KEPT = ("torch.quantized", "torch.storage.TypedStorage")
+_WRAPPER, _DISTRIBUTED = "torch.wrapper_subclass", "torch.distributed.tensor.DTensor"
 
 _Storages = list[torch.UntypedStorage | None]
 
@@ -137,11 +138,26 @@ def _kept(archive: penstock.Archive) -> set[int]:
         if begun is not None:
             return begun
         if name in _KEPT:
-            out.update(part for part in args if isinstance(part, _Mark))
-        return None
+            out.update(_marks(args))
+        if name == _WRAPPER and args[0] != _DISTRIBUTED:
+            out.update(_marks(state))
+        return name if args is None else None
 
     _assemble(archive, [_Mark(index) for index in range(len(archive))], look)
     return out
+
+
+def _marks(parts: Any) -> Iterator[_Mark]:
+    """Those in the parts, and in the containers among them."""
+    seen: set[int] = set()
+    waiting = [parts]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, _Mark):
+            yield part
+        elif isinstance(part, (dict, list, tuple)) and id(part) not in seen:
+            seen.add(id(part))
+            waiting.extend(part.values() if isinstance(part, dict) else part)
 
 
 def _planned(archive: penstock.Archive, converted: Sequence[int], itemsize: int) -> _Runs:

@@ -31,7 +31,7 @@ def advice(obj: Any) -> str:
     for kind, text in _SHAPES:
         if isinstance(obj, kind):
             return text
-    return "plain values in its place"
+    return "vars(x)" if type(getattr(obj, "__dict__", None)) is dict and vars(obj) else "plain values in its place"
 
 
 _KINDS: tuple[tuple[Any, str], ...] = (

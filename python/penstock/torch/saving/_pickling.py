@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 import penstock
 from penstock._core import _memory_fault
 from penstock.torch._convert import to_torch
+from penstock.torch._memory import is_wrapper
 from penstock.torch._private import mkldnn
 from penstock.torch.loading._globals import Readable, full_name, is_filled
 from penstock.torch.loading._storages import skips_data
@@ -109,11 +111,15 @@ class _Pickler(pickle.Pickler):
             self._owner = obj if known else self._owner
         if not known:
             raise _UnreadableError(obj, self._owner)
-        if isinstance(obj, torch.Tensor) and self._reads_memory and not obj.is_meta:
+        if isinstance(obj, torch.Tensor) and self._reads_memory and _has_elements(obj):
             fault = _memory_fault(obj) or _layout_fault(obj)
             if fault is not None:
                 raise _NoMemoryError(obj, fault)
         return NotImplemented
+
+
+def _has_elements(tensor: torch.Tensor) -> bool:
+    return not is_lazy(tensor) and not tensor.is_meta and not is_wrapper(tensor)
 
 
 def _layout_fault(tensor: torch.Tensor) -> str | None:
@@ -139,5 +145,6 @@ def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:
     message = f"{place}found {what}, which torch.load(weights_only=True) and penstock.torch.load do not read; "
     message += f"save {advice(part)}"
     if not is_filled(part) and not isinstance(part, torch.nn.Parameter):
-        message += ", or allow it by torch.serialization.add_safe_globals here and where it is read"
+        allowed = name.removeprefix("__main__.")
+        message += f", or allow it by torch.serialization.add_safe_globals([{allowed}]) here and where it is read"
     return penstock.DTypeMismatchError(message)

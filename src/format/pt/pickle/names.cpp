@@ -34,6 +34,7 @@ constexpr auto kKnown = std::to_array<KnownName>({
     {"collections.defaultdict", call_defaultdict},
     {"copyreg.__newobj__", call_newobj},
     {"copyreg._reconstructor", call_reconstructor},
+    {"numpy.core._internal._reconstruct", call_numpy_reconstruct},
     {"numpy.core.multiarray._reconstruct", call_numpy_reconstruct},
     {"numpy.core.multiarray.scalar", call_numpy_scalar},
     {"numpy.core.numeric._frombuffer", call_numpy_frombuffer},
@@ -103,9 +104,9 @@ static_assert(std::is_sorted(kKnown.begin(), kKnown.end(),
                              [](const KnownName& a, const KnownName& b) { return a.name < b.name; }));
 
 constexpr auto kOwnNames = std::to_array<std::string_view>(
-    {"torch.device", "torch.marked_tensor", "torch.meta_tensor", "torch.nested_tensor", "torch.quantized",
+    {kObjectsName, "torch.device", "torch.marked_tensor", "torch.meta_tensor", "torch.nested_tensor", "torch.quantized",
      "torch.sparse_bsc_tensor", "torch.sparse_bsr_tensor", "torch.sparse_coo_tensor", "torch.sparse_csc_tensor",
-     "torch.sparse_csr_tensor", "torch.wrapper_subclass", kParameterName, kStorageName});
+     "torch.sparse_csr_tensor", "torch.wrapper_subclass", kParameterName, kStorageName, kSubclassName});
 
 struct StorageClass {
   std::string_view name;  // before "Storage"

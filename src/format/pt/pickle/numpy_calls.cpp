@@ -6,6 +6,9 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/checked.h"
 #include "core/counted.h"
@@ -164,6 +167,52 @@ Cell* make_int(World& world, std::int64_t value) {
   return cell;
 }
 
+/// Whether it is the dtype of Python objects, and of nothing else.
+bool is_object_dtype(const Cell& cell) {
+  if (cell.role != Role::kNumpyDType || cell.items.empty()) return false;
+  const auto text = text_of(*cell.items[0]);
+  return text && (*text == "O" || *text == "O8" || *text == "O4");
+}
+
+/// The items in lists of lists, as the dimensions say.
+std::vector<Cell*> nested(World& world, std::span<Cell* const> items, const Shape& shape) {
+  std::vector<Cell*> level(items.begin(), items.end());
+  for (std::size_t dim = shape.rank(); dim-- > 1;) {
+    const auto length = static_cast<std::size_t>(shape[dim]);
+    std::int64_t count = 1;
+    for (std::size_t outer = 0; outer < dim; ++outer) {
+      count = core::checked_mul(count, shape[outer], "the size of an array");
+    }
+    std::vector<Cell*> lists;
+    for (std::int64_t i = 0; i < count; ++i) {
+      lists.push_back(world.make(Kind::kList));
+      const auto first = level.begin() + static_cast<std::ptrdiff_t>(length * static_cast<std::size_t>(i));
+      lists.back()->items.assign(first, first + static_cast<std::ptrdiff_t>(length));
+    }
+    level = std::move(lists);
+  }
+  return level;
+}
+
+/// Makes the array a list of the objects of `list`, which are in C order whatever that of the array.
+void build_object_list(World& world, Cell* array, const Cell& list, const Shape& shape) {
+  for (const std::int64_t size : shape) {
+    if (size < 0) corrupt(core::format("an array of shape {}", shape.to_string()));
+  }
+  if (!list.is(Kind::kList) || static_cast<std::uint64_t>(shape.numel()) != list.items.size()) {
+    corrupt(core::format("an array of shape {} has {}", shape.to_string(),
+                         core::counted(list.items.size(), "object")));
+  }
+  world.arena().charge(list.items.size());
+  const std::vector<Cell*> items = nested(world, {list.items.begin(), list.items.size()}, shape);
+  array->kind = Kind::kList;
+  array->role = Role::kPlain;
+  array->type_name = kObjectsName;
+  array->items.assign(items.begin(), items.end());
+  array->state = world.make(Kind::kTuple);
+  for (const std::int64_t size : shape) array->state->items.push_back(make_int(world, size));
+}
+
 Cell* make_real(World& world, double value) {
   Cell* cell = world.make(Kind::kFloat);
   cell->real = value;
@@ -296,6 +345,9 @@ void build_numpy_array(World& world, Cell* array, Cell* state) {
   }
   const auto items = std::span<Cell* const>(all).last(4);
   const auto shape = shape_of(*items[0]);
+  if (world.object_lists() && shape && is_object_dtype(*items[1])) {
+    return build_object_list(world, array, *items[3], *shape);
+  }
   const auto type = file_dtype(*items[1]);
   // Arrays of objects are lists of pickled things, structures have a dtype of many parts: both stay as they are.
   if (!type || items[3]->is(Kind::kList)) {

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/pt/pickle/scalars.h"
+#include "format/pt/pickle/structure.h"
 #include "format/text/utf8.h"
 #include "penstock/error.h"
 
@@ -253,7 +254,7 @@ Cell* Machine::collector(Cell* object, Role role) {
   }
   Cell* items = make(role == Role::kListItems ? Kind::kList : Kind::kDict);
   items->role = role;
-  items->type_name = "items";
+  items->type_name = kItemsName;
   object->items.push_back(items);
   return items;
 }

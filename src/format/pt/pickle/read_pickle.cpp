@@ -2,6 +2,7 @@
 
 #include "format/pt/pickle/read_pickle.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/counted.h"
@@ -38,20 +39,39 @@ Cell* run(Machine& machine, const World& world) {
 }  // namespace
 
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
-                        bool swapped, bool whole, const std::optional<Limits>& given, const Decode& decode) {
-  const Limits limits = given.value_or(Limits::of(bytes.size()));
+                        const ReadOptions& options) {
+  const Limits limits = options.limits.value_or(Limits::of(bytes.size()));
   CellArena arena(limits.cells, limits.text_slack + 8 * bytes.size());
-  World world(arena, index, outside, swapped);
+  World world(arena, index, outside, options.swapped, options.object_lists);
   Machine machine(bytes, base, arena, world, limits);
   Cell* root = run(machine, world);
-  if (whole && machine.consumed() != bytes.size()) {
+  if (options.whole && machine.consumed() != bytes.size()) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("{} the end of the pickle",
                              core::counted(bytes.size() - machine.consumed(), "byte follows", "bytes follow")),
                 {.offset = base + machine.consumed()});
   }
-  build_structure(root, world, decode);
+  build_structure(root, world, options.decode);
   return machine.consumed();
+}
+
+Limits limits_of(const ZipEntry& record, std::string_view path) {
+  Limits limits = Limits::of(record.size);
+  if (record.method != kZipDeflate) return limits;
+  // A reference to a cell takes more memory than the byte that asks for it, too.
+  constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kMostRatio = 64;
+  if (record.size / kMostRatio > record.compressed_size && record.size > kAnyRatio) {
+    throw Error(ErrorCode::kLimit,
+                core::format(
+                    "the pickle inflates from {} to {}, far more than one of tensors would; store it undeflated",
+                    core::counted(record.compressed_size, "byte"), record.size),
+                {std::string(path), record.data_offset, std::string(record.name)});
+  }
+  // A pickle that deflates as most do shrinks about twenty times.
+  constexpr std::uint64_t kCellsPerByte = 32;
+  limits.cells = std::min<std::uint64_t>(limits.cells, Limits::kAlways + kCellsPerByte * record.compressed_size);
+  return limits;
 }
 
 }  // namespace penstock::format::pickle

@@ -259,7 +259,7 @@ void Builder::append_name(const Frame& frame, std::size_t child) {
     return append_part(std::to_string(child / 2));
   }
   if (item.role == Role::kListItems || item.role == Role::kDictItems) return;
-  if (cell.type_name == kParameterName) return;  // what it is made of has its name
+  if (cell.type_name == kParameterName || cell.type_name == kSubclassName) return;  // what it is made of has its name
   const auto names = part_names(cell.type_name);
   if (child < names.size()) return append_part(names[child]);
   append_part(std::to_string(child));

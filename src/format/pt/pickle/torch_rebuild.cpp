@@ -164,7 +164,17 @@ Cell* call_parameter(const Call& call) {
   return with_mark(call.world, *call.arguments[0], requires_grad, call.name());
 }
 
-/// (function, class, its arguments, state): a tensor with attributes, or of a subclass.
+/// Whether the object has its class in itself, so that nothing has to say it once more.
+bool says_class(const Cell& made, const Cell& type) {
+  if (type.type_name == "torch.Tensor") return true;
+  if (made.type_name == "torch.wrapper_subclass") return made.items[0]->type_name == type.type_name;
+  constexpr std::string_view kModule = "torch.nested._internal.nested_tensor.";
+  return made.type_name == core::format("{}_rebuild_njt", kModule) &&
+         type.type_name == core::format("{}NestedTensor", kModule);
+}
+
+/// (function, class, its arguments, state): a tensor with attributes, or of a subclass. Around an object that does not
+/// say its class, an object kSubclassName (data, class) does.
 Cell* call_rebuild_from_type(const Call& call) {
   require_count(call, 4, 4);
   const Cell& function = require(call, 0, Kind::kGlobal, "function");
@@ -173,11 +183,15 @@ Cell* call_rebuild_from_type(const Call& call) {
   if (makes_calls(function)) bad_argument(call, "function", "one that makes a tensor");
   Cell* made = call.world.call(call.arguments[0], arguments.items);
   if (!made->is(Kind::kTensor) && !made->is(Kind::kObject)) bad_argument(call, "function", "one that makes a tensor");
-  if (!call.arguments[3]->is(Kind::kNone)) made->state = call.arguments[3];
-  if (made->is(Kind::kTensor) && type.type_name != "torch.Tensor") {
-    if (!may_be_tensor_class(type)) bad_argument(call, "class", "one of tensors");
+  if (type.type_name != "torch.Tensor" && !may_be_tensor_class(type)) bad_argument(call, "class", "one of tensors");
+  if (made->is(Kind::kObject) && !says_class(*made, type)) {
+    Cell* const parts[] = {made, call.arguments[1]};
+    made = call.world.make_object(kSubclassName, parts);
+    made->role = Role::kSealed;
+  } else if (made->is(Kind::kTensor) && type.type_name != "torch.Tensor") {
     made->type_name = type.type_name;
   }
+  if (!call.arguments[3]->is(Kind::kNone)) made->state = call.arguments[3];
   return made;
 }
 

@@ -47,8 +47,9 @@ class World final : public Resolver {
   static constexpr std::size_t kCellsOfTensor = 4;
 
   /// Inline storages (NumPy arrays) are added to `index.storages`. `swapped`: storages have the other byte order.
-  World(CellArena& arena, Index& index, Outside& outside, bool swapped = false)
-      : arena_(&arena), index_(&index), outside_(&outside), swapped_(swapped) {}
+  /// `object_lists`: NumPy's arrays of objects become lists of the type name kObjectsName; otherwise they are objects.
+  World(CellArena& arena, Index& index, Outside& outside, bool swapped = false, bool object_lists = false)
+      : arena_(&arena), index_(&index), outside_(&outside), swapped_(swapped), object_lists_(object_lists) {}
 
   Cell* global(std::string_view module, std::string_view name) override;
   Cell* call(Cell* callable, std::span<Cell* const> arguments) override;
@@ -56,6 +57,7 @@ class World final : public Resolver {
   void build(Cell* object, Cell* state) override;
   Cell* persistent(Cell* id) override;
 
+  bool object_lists() const noexcept { return object_lists_; }
   CellArena& arena() noexcept { return *arena_; }
   Index& index() noexcept { return *index_; }
   std::vector<StorageView>& views() noexcept { return views_; }
@@ -79,6 +81,7 @@ class World final : public Resolver {
   Index* index_;
   Outside* outside_;
   bool swapped_;
+  bool object_lists_;
   std::vector<TensorEntry> tensors_;
   std::vector<StorageView> views_;
   std::unordered_map<const Cell*, std::uint32_t> inline_;
@@ -122,8 +125,13 @@ inline constexpr std::string_view kStorageName = "torch.storage.TypedStorage";
 /// The type_name of tensors that are NumPy's arrays and have the file's byte order in NumPy. Others, which NumPy makes
 /// native, have that of their class ("numpy.ndarray").
 inline constexpr std::string_view kArrayInFileOrderName = "numpy.core.numeric._frombuffer";
+/// The type name of lists that are arrays of objects, nested as the array's dimensions say; their state is its shape.
+/// One without dimensions is a list of its only object.
+inline constexpr std::string_view kObjectsName = "numpy.objects";
 /// The type_name of tensors that are parameters.
 inline constexpr std::string_view kParameterName = "torch.nn.parameter.Parameter";
+/// The name of objects (data, class) that are composite tensors of a class of their own.
+inline constexpr std::string_view kSubclassName = "torch.tensor_subclass";
 /// The dtype that a kDType cell holds.
 DType dtype_of(const Cell& cell);
 

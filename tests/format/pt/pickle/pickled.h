@@ -36,7 +36,7 @@ class MadeStorages final : public format::pickle::Outside {
 inline format::Index read_whole(const std::string& pickle, bool swapped = false) {
   format::Index index;
   MadeStorages storages(index);
-  format::pickle::read_pickle(bytes_of(pickle), 1000, index, storages, swapped);
+  format::pickle::read_pickle(bytes_of(pickle), 1000, index, storages, {.swapped = swapped});
   format::write_encodings(index);
   return index;
 }

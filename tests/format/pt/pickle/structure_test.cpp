@@ -126,7 +126,7 @@ Value decoded(const std::string& object, const Decode& decode) {
   const std::string pickle = whole(object);
   Index index;
   test::MadeStorages storages(index);
-  read_pickle(test::bytes_of(pickle), 0, index, storages, false, true, {}, decode);
+  read_pickle(test::bytes_of(pickle), 0, index, storages, {.decode = decode});
   return index.structure;
 }
 

@@ -447,9 +447,32 @@ TEST(Composites, NestedMetaAndWrappers) {
   EXPECT_EQ(wrapper.type_name(), "torch.wrapper_subclass");
 }
 
+TEST(Composites, KeepTheirClass) {
+  const std::string meta = tuple({dtype("float16"), integers({2}), integers({1}), kFalse});
+  const auto of_type = [&](const std::string& function, const std::string& type, const std::string& arguments) {
+    return index_of(call(global("torch._tensor", "_rebuild_from_type_v2"),
+                         {function, type, arguments, tuple({kNone, dict({text("elem"), leaf()})})}));
+  };
+  const Index sub = of_type(utils("_rebuild_meta_tensor_no_storage"), global("my", "Sub"), meta);
+  EXPECT_EQ(sub.structure.type_name(), "torch.tensor_subclass");
+  EXPECT_EQ(sub.structure[0].type_name(), "torch.meta_tensor");
+  EXPECT_EQ(sub.structure[1].type_name(), "my.Sub");
+  ASSERT_TRUE(sub.structure.state());
+  EXPECT_EQ(sub.entries.size(), 1U);
+  EXPECT_EQ(sub.unknown_globals, std::vector<std::string>{"my.Sub"});
+  const Index plain = of_type(utils("_rebuild_meta_tensor_no_storage"), global("torch", "Tensor"), meta);
+  EXPECT_EQ(plain.structure.type_name(), "torch.meta_tensor");
+  const std::string wrapper = tuple({global("my", "T"), dtype("float32"), integers({2}), integers({1}), integer(0),
+                                     global("torch", "strided"), text("cpu"), kFalse});
+  const std::string function = utils("_rebuild_wrapper_subclass");
+  EXPECT_EQ(of_type(function, global("my", "T"), wrapper).structure.type_name(), "torch.wrapper_subclass");
+  EXPECT_EQ(of_type(function, global("my", "U"), wrapper).structure.type_name(), "torch.tensor_subclass");
+  EXPECT_THROW(of_type(utils("_rebuild_meta_tensor_no_storage"), global("builtins", "dict"), meta), Error);
+}
+
 TEST(Composites, CallsThatAFileNamesLikeThemAreNone) {
   for (const char* name : {"quantized", "sparse_coo_tensor", "sparse_bsc_tensor", "nested_tensor", "meta_tensor",
-                           "marked_tensor", "wrapper_subclass"}) {
+                           "marked_tensor", "wrapper_subclass", "tensor_subclass"}) {
     const std::string callable = global("torch", name);
     const std::string other = "torch." + std::string(name) + "()";
     const Index index = index_of(call(callable, {leaf()}));

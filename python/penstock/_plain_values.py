@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock._text import plural
 
-__all__ = ["is_plain", "plain"]
+__all__ = ["is_plain", "plain", "plain_of"]
 
 
 def is_plain(kind: type[Any]) -> bool:
@@ -27,6 +27,17 @@ def plain(kind: type[Any], args: Any, state: Any) -> Any:
     ValueError, TypeError, IndexError or ArithmeticError where they do not make one.
     """
     return _MAKERS[kind](kind, args if state is None else (*args, state))
+
+
+def plain_of(name: str, args: Any, state: Any) -> Any:
+    """The value of the class of that name; None for other names, and where the parts do not make one."""
+    kind = _BY_NAME.get(name)
+    if kind is None or args is None:
+        return None
+    try:
+        return plain(kind, args, state)
+    except (ValueError, TypeError, LookupError, ArithmeticError):
+        return None
 
 
 def _of(*kinds: type[Any] | None) -> Callable[[Any, Any], Any]:
@@ -109,3 +120,5 @@ _MAKERS: dict[type[Any], Callable[[Any, Any], Any]] = {
     fractions.Fraction: _fraction,
     uuid.UUID: _uuid,
 }
+
+_BY_NAME = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in _MAKERS}

@@ -1,4 +1,4 @@
-"""NumPy's dtypes, scalars and arrays of a `.pt`, made from their parts. NumPy's own unpickling is not used, because it
+"""NumPy's dtypes, scalars and arrays of a pickle, made from their parts. NumPy's own unpickling is not used, because it
 believes what a file tells it."""
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ def rebuilt(name: str, args: Any, state: Any) -> Any:
             return _scalar(*args)
         if name == "numpy.core.numeric._frombuffer":
             return _from_buffer(*args)
+        if name == "numpy.objects":
+            return _of_lists(args, state)
         if name == "numpy.ndarray" or name in _ARRAYS:
             return _array(name, args, state)
     except (ValueError, OverflowError, MemoryError) as error:
@@ -199,3 +201,13 @@ def _of_objects(data: list[Any], dtype: _Dtype, shape: tuple[int, ...], order: A
     for i, item in enumerate(data):
         flat[i] = item
     return array
+
+
+def _of_lists(items: Any, shape: tuple[int, ...]) -> np.ndarray[Any, _Dtype]:
+    """An array of objects that lie in lists, nested as its dimensions say; without dimensions it has one object."""
+    level = list(items)
+    for size in shape[1:]:
+        if any(type(part) is not list or len(part) != size for part in level):
+            raise ValueError("lists as long as the dimensions")
+        level = [item for part in level for item in part]
+    return _of_objects(level, np.dtype(object), shape, "C")
