@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 __all__ = [
     "drawn_since",
     "generator",
+    "idle_generators",
+    "lent_generator",
     "located",
     "named",
     "not_an_end",
@@ -60,6 +62,31 @@ def shared_generators(drawn: list[str], other: str = "") -> str:
         "that batches differ from run to run whatever the seed is; draw from the generator that map(..., seeded=True) "
         f"gives it, or use num_workers=0{f', or {other}' if other else ''}"
     )
+
+
+# Those that no call has now, each with its bit generator. Making one takes ten times as long as to seed one anew.
+idle_generators: list[tuple[Any, Any]] = []
+
+
+def lent_generator(seed: int, epoch: int, index: int, stage: int) -> tuple[Any, Any]:
+    """A generator with the numbers of `generator`, and its bit generator.
+
+    Whoever has it gives both back to `idle_generators` once nobody else holds one of them.
+    """
+    try:
+        lent = idle_generators.pop()
+    except IndexError:
+        made = generator(seed, epoch, index, stage)
+        return made, made.bit_generator
+    lent[1].state = {
+        "bit_generator": "Philox",
+        "state": {"counter": (0, 0, stage, index), "key": (seed, epoch)},
+        "buffer": (0, 0, 0, 0),
+        "buffer_pos": 4,  # behind its end: the next number is drawn anew
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    return lent
 
 
 def located(error: BaseException, message: str, text: str, path: str | None) -> BaseException:
