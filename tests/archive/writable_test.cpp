@@ -81,7 +81,8 @@ TEST_F(WritableTest, DamageIsNeverGivenAGoodChecksum) {
         EXPECT_EQ(error->tensor(), "b");
       } else {
         archive.flush();
-        archive["b"].values<std::int64_t>()[5] = 3;
+        const Tensor damaged = archive["b"];
+        damaged.values<std::int64_t>()[5] = 3;
       }
       archive.close();
     }
