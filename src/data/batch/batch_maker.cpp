@@ -103,8 +103,10 @@ void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset
 /// Locates the samples. The result points into the Scratch and to `indices`.
 Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
   const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
-  if (const std::optional<EvenRows> rows = dataset.impl().even_rows(indices, scratch)) {
-    std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout});
+  // What sets single samples aside has to know each of them.
+  const std::optional<EvenRows> rows = scratch.sets_aside ? std::nullopt : dataset.impl().even_rows(indices, scratch);
+  if (rows) {
+    std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout, .sources = nullptr});
     return {dataset.impl(), indices, samples, true, rows->columns};
   }
   try {
