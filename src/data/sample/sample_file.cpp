@@ -30,7 +30,8 @@ Error SampleFile::error_of_change(const Error& error) const {
 }
 
 void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
-  io::read_own(*source(), offset, into);
+  const penstock::Source from = source();
+  io::read_own(*from, offset, into);
 }
 
 penstock::Source SampleFile::opened() const {
