@@ -40,7 +40,7 @@ class Breaking final : public ByteSource {
 
 TEST(OwnReads, WhatTheyThrowIsAnErrorWithThePath) {
   const test::TemporaryFolder folder;
-  const Tensor large = zeros({1 << 20}, DType::float32);
+  const Tensor large = Tensor::zeros({1 << 20}, DType::float32);
   for (const char* extension : {".npy", ".npz", ".pt", ".safetensors"}) {
     const std::string path = folder / (std::string("large") + extension);
     save(Value({{"w", large}}).is(Value::Kind::kDict) && std::string(extension) != ".npy" ? Value({{"w", large}})

@@ -7,6 +7,7 @@
 
 #include "penstock/error.h"
 #include "penstock/tensor.h"
+#include "penstock/visit.h"
 #include "support/errors.h"
 
 namespace penstock {
@@ -24,6 +25,10 @@ TEST(Strings, TextsComeBack) {
   EXPECT_THAT(Tensor::of({"x", "yz"}).strings(), ElementsAre("x", "yz"));
   EXPECT_THAT(tensor.slice(0, 0, 4, 3).strings(), ElementsAre("cat", "a b"));
   EXPECT_THAT(tensor.reshape({2, 2}).transpose(0, 1).strings(), ElementsAre("cat", texts[2], "", "a b"));
+}
+
+TEST(Strings, AreNoNumbersThatAVisitorCouldTake) {
+  EXPECT_EQ(test::code_of([] { visit(Tensor::of({"a"}), [](auto) {}); }), ErrorCode::kDTypeMismatch);
 }
 
 TEST(Strings, NoTextsAreOneCharacterWideAsInNumPy) {
