@@ -142,8 +142,8 @@ def test_packing_leaves_all_shards_or_none_or_is_known_to_be_broken(faulty, memo
         try:
             way.save(1)
         except penstock.Error:
-            # An object whose answer was lost may be there alone, and never without those that come before the last.
-            assert len(memory.objects) in (0, 1, len(whole))
+            # An object whose answer was lost may be there alone. Where nobody knows of the last one, the others stay.
+            assert len(memory.objects) in (0, 1, len(whole) - 1, len(whole))
         else:
             assert memory.objects == whole
         if one.times == 1:

@@ -132,6 +132,8 @@ int AtomicFile::with_new_name(Act act) {
     if (act(temporary_.c_str())) return 0;
     error = errno;
   }
+  // The answer of a network file system may be lost, and the name be there.
+  if (error != EEXIST) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
   temporary_.clear();
   return error;
 }
