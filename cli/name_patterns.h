@@ -4,7 +4,13 @@
 #include <string_view>
 #include <vector>
 
+#include "penstock/load.h"
+
 namespace penstock::cli {
+
+/// The name of a tensor or value, or of what lies above one, that `printable` shows as this word; the word itself where
+/// there is none. So a name may be given as it was printed.
+std::string name_meant(const Archive& archive, const std::string& word);
 
 /// Patterns of names of tensors and values, which are keys joined with dots. A pattern stands for what lies below a
 /// name that it matches, too; `*` and `?` stand for any characters, dots as well. Remembers which of them have matched.

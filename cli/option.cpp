@@ -58,7 +58,7 @@ void take_bytes(CLI::Option& option) {
   take(option, "SIZE", [](std::string& text) {
     const std::optional<std::uint64_t> bytes = core::parse_bytes(text);
     if (bytes) text = std::to_string(*bytes);
-    return bytes ? std::string() : "a size, such as 5GB or 500 MiB";
+    return bytes ? std::string() : "a size, such as 5GB, 1.5GB or 500 MiB";
   });
 }
 
@@ -70,7 +70,9 @@ void take_checked(CLI::Option& option, const std::string& type_name,
 void take_word(CLI::Option& option, const std::vector<std::string>& words) {
   take(option, joined(words, "|"), [words](const std::string& text) {
     const bool known = std::find(words.begin(), words.end(), text) != words.end();
-    return known ? std::string() : "one of " + joined(words, ", ");
+    if (known) return std::string();
+    const std::string meant = core::did_you_mean(core::nearest_names(text, words));
+    return core::format("one of {}{}{}", joined(words, ", "), meant.empty() ? "" : "; ", meant);
   });
 }
 
@@ -115,7 +117,7 @@ std::vector<std::string> words_of(const CLI::Option& option) {
   }
   std::istringstream names(option.get_type_name());
   for (std::string name; std::getline(names, name, '|');) {
-    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") == std::string::npos && !name.empty()) {
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos && !name.empty()) {
       words.push_back(name);
     }
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/json/json.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "penstock/error.h"
@@ -23,10 +24,23 @@ constexpr int kClosedPipe = 141;
 /// The exit code where something fails, which a command may change.
 int failed = 1;
 
-int fail(const char* what) {
-  print_error(what);
+/// Whether standard output is to be JSON.
+bool as_json = false;
+
+/// What went wrong is on standard error in words, and on standard output where a program waits for JSON.
+int fail(const Error& error) noexcept {
+  print_error(error.what());
+  try {
+    if (!as_json || is_json_printed()) return failed;
+    print_json(error_json(error));
+    std::fflush(stdout);
+  } catch (const std::exception&) {
+    return failed;  // nobody reads it
+  }
   return failed;
 }
+
+int fail(const char* what) noexcept { return fail(Error(ErrorCode::kIo, what)); }
 
 /// The exit code; what help and version print goes the way of all other output.
 int answer(const CommandLine& line, const CLI::ParseError& error) {
@@ -44,6 +58,8 @@ int run(const std::vector<std::string>& words) {
     return answer(line, error);
   }
   failed = line.trouble;
+  const CLI::Option* const json = line.app.get_subcommands().front()->get_option_no_throw("--json");
+  as_json = json != nullptr && json->count() > 0;
   return line.run();
 }
 
@@ -55,7 +71,7 @@ int run_program(std::span<char* const> words) noexcept try {
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return code;
 } catch (const Error& error) {
-  return fail(error.what());
+  return fail(error);
 } catch (const std::system_error& error) {
   if (std::ferror(stdout) == 0) return fail(error.what());
   if (error.code() == std::errc::broken_pipe) return kClosedPipe;

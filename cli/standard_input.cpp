@@ -13,30 +13,39 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <system_error>
+#include <utility>
 
 #include "archive/opening.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "device/host_memory.h"
+#include "io/file/file_descriptor.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
 namespace {
 
-constexpr std::string_view kName = "<stdin>";
 constexpr std::size_t kLeastRoom = std::size_t{1} << 20;
 
-[[noreturn]] void refuse(ErrorCode code, std::string_view what) {
-  throw Error(code, std::string(what), {.path = std::string(kName)});
+/// What is read from its beginning to its end: standard input, or a FIFO.
+struct Pipe {
+  int fd = STDIN_FILENO;
+  std::string name = "<stdin>";  ///< of the source, for errors
+  std::string what = "standard input";
+};
+
+[[noreturn]] void refuse(const Pipe& pipe, ErrorCode code, std::string_view message) {
+  throw Error(code, core::format("{} {}", pipe.what, message), {.path = pipe.name});
 }
 
-[[noreturn]] void refuse_errno(int error) {
+[[noreturn]] void refuse_errno(const Pipe& pipe, int error) {
   if (error == EBADF) {
-    refuse(ErrorCode::kInvalidArgument, "standard input is closed; pipe a tensor file into it, or name one");
+    refuse(pipe, ErrorCode::kInvalidArgument, "is closed; pipe a tensor file into it, or name one");
   }
-  refuse(error == EISDIR ? ErrorCode::kIsDirectory : ErrorCode::kIo,
-         core::format("standard input cannot be read: {}", std::generic_category().message(error)));
+  refuse(pipe, error == EISDIR ? ErrorCode::kIsDirectory : ErrorCode::kIo,
+         core::format("cannot be read: {}", std::generic_category().message(error)));
 }
 
 struct Mapping {
@@ -52,7 +61,7 @@ struct Mapping {
 };
 
 /// As much as memory has room for, or less where addresses are limited (ulimit -v).
-std::shared_ptr<Mapping> reserve() {
+std::shared_ptr<Mapping> reserve(const Pipe& pipe) {
   const std::uint64_t free = device::host_memory().free_bytes;
   auto mapping = std::make_shared<Mapping>();
   for (std::size_t bytes = std::max<std::size_t>(free - free / 8, kLeastRoom); bytes >= kLeastRoom;
@@ -64,7 +73,7 @@ std::shared_ptr<Mapping> reserve() {
     mapping->bytes = bytes;
     return mapping;
   }
-  refuse(ErrorCode::kOutOfMemory, "there is no memory to read standard input into");
+  refuse(pipe, ErrorCode::kOutOfMemory, "cannot be read: there is no memory to read it into");
 }
 
 /// Gives back what is not used.
@@ -76,28 +85,28 @@ void shrink(Mapping& mapping, std::size_t used) {
   mapping.bytes = kept;
 }
 
-Source read_whole() {
-  const std::shared_ptr<Mapping> mapping = reserve();
+Source read_whole(const Pipe& pipe) {
+  const std::shared_ptr<Mapping> mapping = reserve(pipe);
   auto* const data = static_cast<std::byte*>(mapping->data);
   std::size_t have = 0;
   while (true) {
     std::byte beyond{};
     const bool is_full = have == mapping->bytes;
-    const ssize_t got = is_full ? ::read(STDIN_FILENO, &beyond, 1)
-                                : ::read(STDIN_FILENO, data + have, std::min(mapping->bytes - have, kLeastRoom));
+    const ssize_t got = is_full ? ::read(pipe.fd, &beyond, 1)
+                                : ::read(pipe.fd, data + have, std::min(mapping->bytes - have, kLeastRoom));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refuse_errno(errno);
+    if (got < 0) refuse_errno(pipe, errno);
     if (got == 0) break;
     if (is_full) {
-      refuse(ErrorCode::kLimit, core::format("standard input has more than the {} that memory has room for; write it "
-                                             "to a file, and name that",
-                                             human_bytes(static_cast<double>(have))));
+      refuse(pipe, ErrorCode::kLimit,
+             core::format("has more than the {} that memory has room for; write it to a file, and name that",
+                          human_bytes(static_cast<double>(have))));
     }
     have += static_cast<std::size_t>(got);
   }
-  if (have == 0) refuse(ErrorCode::kInvalidArgument, "standard input is empty: nothing was piped into it");
+  if (have == 0) refuse(pipe, ErrorCode::kInvalidArgument, "is empty: nothing was piped into it");
   shrink(*mapping, have);
-  return memory_source(Buffer::wrap(data, have, mapping), std::string(kName));
+  return memory_source(Buffer::wrap(data, have, mapping), pipe.name);
 }
 
 /// The file by its own name while that leads to it, so that errors name it and shards beside it are found.
@@ -114,23 +123,45 @@ Source open_regular(const struct stat& status) {
 Source read_standard_input() {
   // A process has one standard input, which can be read once.
   static bool is_taken = false;
-  if (is_taken) refuse(ErrorCode::kInvalidArgument, "standard input is named twice, and can be read once");
+  const Pipe pipe;
+  if (is_taken) refuse(pipe, ErrorCode::kInvalidArgument, "is named twice, and can be read once");
   is_taken = true;
   struct stat status {};
-  if (::fstat(STDIN_FILENO, &status) != 0) refuse_errno(errno);
+  if (::fstat(STDIN_FILENO, &status) != 0) refuse_errno(pipe, errno);
   if (is_terminal(stdin)) {
-    refuse(ErrorCode::kInvalidArgument,
-           "standard input is a terminal; pipe a tensor file into it, as in: curl URL | penstock info -");
+    refuse(pipe, ErrorCode::kInvalidArgument,
+           "is a terminal; pipe a tensor file into it, as in: curl URL | penstock info -");
   }
   const bool is_whole = S_ISREG(status.st_mode) && ::lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
   if (is_whole && status.st_size > 0) return open_regular(status);
-  return read_whole();
+  return read_whole(pipe);
+}
+
+/// A FIFO, such as a shell's <(zcat a.npy.gz), can be read once too; opening it again would wait for another writer.
+Source read_fifo(const std::string& path, const struct stat& status) {
+  static std::set<std::pair<dev_t, ino_t>> taken;
+  Pipe pipe{.name = path, .what = "the FIFO"};
+  if (!taken.emplace(status.st_dev, status.st_ino).second) {
+    refuse(pipe, ErrorCode::kInvalidArgument, "is named twice, and can be read once");
+  }
+  const io::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) refuse_errno(pipe, errno);
+  pipe.fd = file.get();
+  return read_whole(pipe);
 }
 
 }  // namespace
 
+bool is_fifo(const std::string& word) {
+  struct stat status {};
+  return word != kStandardInput && ::stat(word.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
 Source input_source(const std::string& word) {
-  return word == kStandardInput ? read_standard_input() : archive::source_at(word);
+  if (word == kStandardInput) return read_standard_input();
+  struct stat status {};
+  if (is_fifo(word) && ::stat(word.c_str(), &status) == 0) return read_fifo(word, status);
+  return archive::source_at(word);
 }
 
 Archive open_input(const std::string& word) { return open(input_source(word)); }

@@ -240,9 +240,9 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
 
 ChosenFiles choose_files(const std::vector<std::string>& words, const std::vector<std::string>& exclude) {
   ChosenFiles out;
-  const auto refuse = [&](const Error& error) {
+  const auto refuse = [&](const std::string& word, const Error& error) {
     print_error(error.what());
-    out.refused = true;
+    out.refused.push_back({error.path().empty() ? word : error.path(), error});
   };
   for (const std::string& word : words) {
     try {
@@ -250,9 +250,10 @@ ChosenFiles choose_files(const std::vector<std::string>& words, const std::vecto
       out.paths.insert(out.paths.end(), found.paths.begin(), found.paths.end());
       out.is_single = words.size() == 1 && found.is_single;
       out.are_named = out.are_named && found.is_single;
-      for (const Error& refused : found.refused) refuse(refused);
+      for (const Error& refused : found.refused) refuse(word, refused);
     } catch (const Error& error) {
-      refuse(error);
+      refuse(word, error);
+      out.are_named = false;
     }
   }
   return out;

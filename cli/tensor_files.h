@@ -36,10 +36,16 @@ struct TensorFiles {
 /// kNotFound where there is nothing.
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
 
+/// What cannot be read, and why.
+struct Refused {
+  std::string path;
+  Error error;
+};
+
 /// The files of several such words. What cannot be found or listed is told on standard error.
 struct ChosenFiles {
   std::vector<std::string> paths;
-  bool refused = false;
+  std::vector<Refused> refused;
   bool is_single = false;  ///< one word, which names a file
   bool are_named = true;   ///< each is a word; no folder or pattern is among them
 };

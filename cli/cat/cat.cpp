@@ -9,14 +9,15 @@
 #include "cli/command.h"
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"
+#include "cli/json/element_text.h"
 #include "cli/json/json.h"
+#include "cli/name_patterns.h"
 #include "cli/slice_text.h"
 #include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shown_url.h"
-#include "ops/elements.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -31,15 +32,21 @@ struct Options {
 };
 
 /// What a key leads to that is no tensor of this name: a number or text, or a part with all that lies below it.
-std::optional<Archive> part_of(const Archive& archive, const Options& options) {
-  if (!options.name || archive.contains(*options.name)) return std::nullopt;
+std::optional<Archive> part_of(const Archive& archive, const std::string& name) {
   try {
-    return archive.part(*options.name);
+    return archive.part(name);
   } catch (const Error& error) {
     // The error of a tensor's name knows more names that could have been meant.
     if (error.code() != ErrorCode::kKeyNotFound) throw;
     return std::nullopt;
   }
+}
+
+std::optional<Archive> part_of(const Archive& archive, Options& options) {
+  if (!options.name || archive.contains(*options.name)) return std::nullopt;
+  if (std::optional<Archive> part = part_of(archive, *options.name)) return part;
+  options.name = name_meant(archive, *options.name);
+  return archive.contains(*options.name) ? std::nullopt : part_of(archive, *options.name);
 }
 
 bool is_container(const Value& value) {
@@ -71,7 +78,7 @@ void require_printable(const Archive& archive, const Tensor& tensor) {
 
 /// An innermost row a line, an empty line between planes.
 void print_rows(const Tensor& tensor) {
-  ops::ElementPrinter printer(tensor);
+  ElementText elements(tensor);
   const std::size_t rank = tensor.rank();
   const auto columns = static_cast<std::size_t>(rank > 0 ? tensor.shape()[rank - 1] : 1);
   const auto rows_in_plane = static_cast<std::size_t>(rank > 1 ? tensor.shape()[rank - 2] : 1);
@@ -80,9 +87,7 @@ void print_rows(const Tensor& tensor) {
     const std::size_t row = index / columns;
     const bool row_begins = index % columns == 0;
     if (row_begins && row > 0 && row % rows_in_plane == 0) core::print("\n");
-    const std::string text = printer.text(index);
-    const bool is_text = printer.kind() == ops::ElementClass::kText;
-    core::print("{}{}", row_begins ? "" : " ", is_text ? printable(text) : text);
+    core::print("{}{}", row_begins ? "" : " ", elements.text(index));
     if ((index + 1) % columns == 0) core::print("\n");
   }
 }
@@ -109,7 +114,7 @@ void print_part(const Archive& part, const Options& options) {
   }
 }
 
-void print(const Archive& archive, const Options& options) {
+void print(const Archive& archive, Options options) {
   const std::optional<Archive> part = part_of(archive, options);
   if (part && !part->structure().is(Value::Kind::kTensor)) return print_part(*part, options);
   LazyTensor lazy = part ? part->entry(0) : choose(archive, options);

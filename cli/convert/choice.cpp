@@ -30,10 +30,10 @@ class Chooser {
     for (const std::string& text : choice.rename) renamings_.emplace_back(text);
   }
 
-  Archive run(const std::vector<Archive>& archives) {
-    for (const Archive& archive : archives) {
-      composition_.add_files(archive);
-      add(archive);
+  Archive run(const std::vector<Archive>& archives, const std::vector<std::string>& names) {
+    for (std::size_t i = 0; i < archives.size(); ++i) {
+      composition_.add_files(archives[i]);
+      add(archives[i], names.empty() ? std::string() : names[i]);
     }
     only_.require_used(names_);
     exclude_.require_used(names_);
@@ -43,9 +43,10 @@ class Chooser {
   }
 
  private:
-  void add(const Archive& archive) {
+  void add(const Archive& archive, const std::string& name) {
     archive_ = &archive;
-    const Value& root = archive.structure();
+    const bool is_named = !archive.structure().is(Kind::kDict) && !name.empty();
+    const Value root = is_named ? Value::dict({{name, archive.structure()}}) : archive.structure();
     if (!root.is(Kind::kDict)) {
       throw Error(ErrorCode::kInvalidArgument,
                   "its content is not a dict and has no names to choose, rename or put together by",
@@ -56,8 +57,8 @@ class Chooser {
     is_nothing_ = false;
     if (!renamings_.empty()) return;  // kept_whole has put each
     for (const auto& [key, item] : whole_->items()) {
-      const std::string name = archive::path_below({}, key);
-      put(name, name, item);
+      const std::string known = archive::path_below({}, key);
+      put(known, known, item);
     }
   }
 
@@ -154,6 +155,8 @@ class Chooser {
 
 }  // namespace
 
-Archive chosen(const std::vector<Archive>& archives, const Choice& choice) { return Chooser(choice).run(archives); }
+Archive chosen(const std::vector<Archive>& archives, const std::vector<std::string>& names, const Choice& choice) {
+  return Chooser(choice).run(archives, names);
+}
 
 }  // namespace penstock::cli

@@ -18,9 +18,10 @@ struct Choice {
   bool is_everything() const noexcept { return only.empty() && exclude.empty() && rename.empty() && !text_keys; }
 };
 
-/// The chosen part of each archive, together in one. With `rename` the content becomes one dict of names. Errors:
+/// The chosen part of each archive, together in one. Content that is no dict gets the archive's name of `names`, where
+/// there are some. With `rename` the content becomes one dict of names. Errors:
 /// kKeyNotFound for a pattern that no name matches and for nothing chosen; kInvalidArgument for a name that two tensors
 /// would get, for content that has no names, and for a dict that would have two keys of one text.
-Archive chosen(const std::vector<Archive>& archives, const Choice& choice);
+Archive chosen(const std::vector<Archive>& archives, const std::vector<std::string>& names, const Choice& choice);
 
 }  // namespace penstock::cli

@@ -22,6 +22,7 @@
 #include "cli/convert/renaming.h"
 #include "cli/convert/shards.h"
 #include "cli/json/json.h"
+#include "cli/name_patterns.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
 #include "cli/standard_input.h"
@@ -233,22 +234,51 @@ std::optional<Source> folder_as_one(const std::string& path) {
   return is_folder ? format::open_folder(path) : std::nullopt;
 }
 
-std::vector<Archive> opened_from(const std::string& path) {
-  if (std::optional<Source> one = folder_as_one(path)) return {open(*std::move(one))};
-  TensorFiles from = tensor_files(path);
-  if (!from.refused.empty()) throw from.refused.front();
-  std::vector<Archive> out;
-  for (const std::string& file : from.paths) out.push_back(open_input(file));
-  return out;
+/// The path of a file below a folder as a name of keys: "a.b" of "a/b.npy".
+std::string name_of_file(std::string path) {
+  if (path == kStandardInput) return {};
+  if (has_tensor_extension(path)) path = std::filesystem::path(path).replace_extension().string();
+  std::replace(path.begin(), path.end(), '/', '.');
+  return path;
 }
 
-/// The files that are read, of which the first may be narrowed to a part.
-std::vector<Archive> opened(const Options& options) {
-  std::vector<Archive> out = opened_from(options.from);
-  if (!options.part.empty()) {
-    for (Archive& archive : out) archive = archive.part(options.part);
+Archive part_of(const Archive& whole, const std::string& key) {
+  if (key.empty()) return whole;
+  try {
+    return whole.part(key);
+  } catch (const Error&) {
+    const std::string meant = name_meant(whole, key);
+    if (meant == key) throw;
+    return whole.part(meant);
   }
-  for (const std::string& path : options.merge) out.push_back(open_input(path));
+}
+
+struct Opened {
+  std::vector<Archive> archives;
+  std::vector<std::string> names;  ///< of what a file holds that has no name in it
+  bool is_single = true;           ///< it is one file, and no folder with one in it
+};
+
+/// The files that are read, of which the first may be narrowed to a part.
+Opened opened(const Options& options) {
+  Opened out;
+  if (std::optional<Source> one = folder_as_one(options.from)) {
+    out.archives.push_back(part_of(open(*std::move(one)), options.part));
+    out.names.emplace_back();
+  } else {
+    const TensorFiles from = tensor_files(options.from);
+    if (!from.refused.empty()) throw from.refused.front();
+    out.is_single = from.is_single;
+    for (std::size_t i = 0; i < from.paths.size(); ++i) {
+      out.archives.push_back(part_of(open_input(from.paths[i]), options.part));
+      out.names.push_back(name_of_file(from.names[i]));
+    }
+  }
+  out.is_single = out.is_single && options.merge.empty();
+  for (const std::string& path : options.merge) {
+    out.archives.push_back(open_input(path));
+    out.names.push_back(name_of_file(std::filesystem::path(path).filename().string()));
+  }
   return out;
 }
 
@@ -286,9 +316,10 @@ int run(const Options& options) {
                 {.path = options.to});
   }
   const std::string target_file = target.is_folder ? metadata_path(options.to) : options.to;
-  const std::vector<Archive> archives = opened(options);
-  const bool as_it_is = archives.size() == 1 && options.choice.is_everything();
-  const Archive archive = as_it_is ? archives.front() : chosen(archives, options.choice);
+  const auto [archives, names, is_single] = opened(options);
+  const bool has_names = archives.front().structure().is(Value::Kind::kDict);
+  const bool as_it_is = archives.size() == 1 && options.choice.is_everything() && (is_single || has_names);
+  const Archive archive = as_it_is ? archives.front() : chosen(archives, is_single ? std::vector<std::string>{} : names, options.choice);
   require_free(archive.sources(), target_file, options.force, kDone);
   std::optional<Metadata> metadata = metadata_of(archives, options);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);

@@ -99,7 +99,7 @@ void print_human(const Archive& archive, std::size_t depth) {
 
 int run(const Options& options) {
   const ChosenFiles chosen = choose_files(options.paths, options.exclude);
-  int code = chosen.refused ? 1 : 0;
+  int code = chosen.refused.empty() ? 0 : 1;
   std::optional<JsonWriter> out;
   if (options.json) out.emplace();
   if (out && !chosen.is_single) out->begin_array();
@@ -116,9 +116,11 @@ int run(const Options& options) {
     } catch (const Error& error) {
       print_error(error.what());
       code = 1;
-      if (out && !chosen.is_single) write_json(*out, Json{{"path", core::shown_path(path)}, {"error", error.what()}});
-      if (out && chosen.is_single) return code;
+      if (out) write_json(*out, error_json(error, path));
     }
+  }
+  for (const Refused& refused : chosen.refused) {
+    if (out) write_json(*out, error_json(refused.error, refused.path));
   }
   if (out && !chosen.is_single) out->end();
   if (out) out->finish();

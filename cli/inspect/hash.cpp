@@ -39,7 +39,7 @@ struct File {
   std::vector<bool> wanted = {};        ///< of each tensor, whether it was asked for
   bool is_whole = true;                 ///< all was asked for, and not some names
   ContentHashes hashes = {};
-  std::string error = {};
+  Json refused = {};
 
   /// Names were given, and nothing in it has one of them.
   bool has_none() const { return !is_whole && std::find(wanted.begin(), wanted.end(), true) == wanted.end(); }
@@ -77,14 +77,10 @@ void print_hashes(const File& file, const Options& options) {
 }
 
 void write_hashes(JsonWriter& out, const File& file, const Options& options) {
+  if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
   out.key("path");
   out.string(file.path);
-  if (!file.archive) {
-    out.key("error");
-    out.string(file.error);
-    return out.end();
-  }
   out.key("hash");
   out.string(file.hashes.content.hex());
   if (!options.only_content) {
@@ -177,7 +173,7 @@ class Duplicates {
 };
 
 int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const Options& options) {
-  int code = chosen.refused ? 1 : 0;
+  int code = chosen.refused.empty() ? 0 : 1;
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
     const File file = hashed(path, names);
@@ -202,7 +198,7 @@ int run(const Options& options) {
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   if (options.duplicates) return find_duplicates(chosen, names, options);
   const bool several = !chosen.is_single;
-  int code = chosen.refused ? 1 : 0;
+  int code = chosen.refused.empty() ? 0 : 1;
   std::optional<JsonWriter> out;
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
@@ -214,6 +210,9 @@ int run(const Options& options) {
     } else if (file.archive && !file.has_none()) {
       print_hashes(file, options);
     }
+  }
+  for (const Refused& refused : chosen.refused) {
+    if (out) write_json(*out, error_json(refused.error, refused.path));
   }
   if (out && several) out->end();
   if (out) out->finish();

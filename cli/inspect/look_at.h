@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/json/json.h"
 #include "cli/name_patterns.h"
 #include "cli/standard_input.h"
 #include "cli/terminal/progress.h"
@@ -65,8 +66,8 @@ inline std::function<bool(const TensorEntry&)> asked_of(const Archive& archive, 
   };
 }
 
-/// A File (`path`, `archive`, `error`) that `read(archive, file)` has filled. Where that throws, the error is told on
-/// standard error and kept, and the file has no archive.
+/// A File (`path`, `archive`, `refused`) that `read(archive, file)` has filled. Where that throws, the error is told on
+/// standard error and kept as JSON, and the file has no archive.
 template <class File, class Read>
 File look_at(const std::string& path, const Read& read) {
   File file{.path = core::shown_path(path)};
@@ -75,8 +76,8 @@ File look_at(const std::string& path, const Read& read) {
     read(archive, file);
     file.archive = archive;
   } catch (const Error& refused) {
-    file.error = refused.within({.path = path}).what();
-    print_error(file.error);
+    file.refused = error_json(refused, path);
+    print_error(refused.within({.path = path}).what());
   }
   return file;
 }

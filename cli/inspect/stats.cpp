@@ -38,8 +38,9 @@ struct File {
   std::optional<Archive> archive = {};  ///< empty where it cannot be read
   std::vector<Statistics> statistics = {};
   std::vector<bool> wanted = {};  ///< of each tensor, whether it was asked for
-  std::string error = {};
+  Json refused = {};
 
+  bool has_wanted() const { return std::find(wanted.begin(), wanted.end(), true) != wanted.end(); }
   bool is_shown(std::size_t tensor, const Options& options) const {
     return wanted[tensor] && (!options.only_ill || statistics[tensor].is_ill());
   }
@@ -113,14 +114,10 @@ void print_human(const File& file, const Options& options, bool with_title) {
 }
 
 void write_file(JsonWriter& out, const File& file, const Options& options) {
+  if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
   out.key("path");
   out.string(file.path);
-  if (!file.archive) {
-    out.key("error");
-    out.string(file.error);
-    return out.end();
-  }
   out.key("tensors");
   out.begin_array();
   const auto entries = file.archive->entries();
@@ -148,7 +145,7 @@ int run(const Options& options) {
   WantedTensors names(words.names);
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   const bool several = !chosen.is_single;
-  int code = chosen.refused ? 1 : 0;
+  int code = chosen.refused.empty() ? 0 : 1;
   std::optional<JsonWriter> out;
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
@@ -158,11 +155,14 @@ int run(const Options& options) {
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);
-    } else if (file.archive) {
+    } else if (file.archive && (names.are_all() || file.has_wanted())) {
       if (!first) core::print("\n");
       first = false;
       print_human(file, options, several);
     }
+  }
+  for (const Refused& refused : chosen.refused) {
+    if (out) write_json(*out, error_json(refused.error, refused.path));
   }
   if (out && several) out->end();
   if (out) out->finish();

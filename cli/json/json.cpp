@@ -1,55 +1,32 @@
 #include "cli/json/json.h"
 
-#include <cmath>
 #include <numeric>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/json/element_text.h"
 #include "core/format.h"
+#include "core/shown_url.h"
 #include "io/source/composed_source.h"
-#include "ops/elements.h"
 
 namespace penstock::cli {
 namespace {
 
-Json number(double value, const std::string& text) {
-  if (value == 0 && std::signbit(value)) return value;  // as a whole number it has no sign
-  return std::isfinite(value) ? Json::parse(text) : Json(text);
-}
-
-Json element(ops::ElementPrinter& printer, std::size_t index) {
-  switch (printer.kind()) {
-    case ops::ElementClass::kBool:
-      return printer.text(index) == "true";
-    case ops::ElementClass::kInteger:
-      return printer.integer(index);
-    case ops::ElementClass::kUnsigned:
-      return printer.unsigned_integer(index);
-    case ops::ElementClass::kReal:
-      return number(printer.real(index), printer.decimal(printer.real(index)));
-    case ops::ElementClass::kComplex:
-      return Json::array({number(printer.real(index), printer.decimal(printer.real(index))),
-                          number(printer.imaginary(index), printer.decimal(printer.imaginary(index)))});
-    default:
-      return printer.text(index);
-  }
-}
-
 /// Writes elements as they come, nested by dimension.
 class ElementLists {
  public:
-  explicit ElementLists(const Tensor& tensor) : printer_(tensor), shape_(tensor.shape()) {}
+  explicit ElementLists(const Tensor& tensor) : elements_(tensor), shape_(tensor.shape()) {}
 
   void write(JsonWriter& out, std::size_t dim = 0) {
-    if (dim == shape_.rank()) return write_json(out, element(printer_, next_++));
+    if (dim == shape_.rank()) return write_json(out, elements_.json(next_++));
     out.begin_array();
     for (std::int64_t i = 0; i < shape_[dim]; ++i) write(out, dim + 1);
     out.end();
   }
 
  private:
-  ops::ElementPrinter printer_;
+  ElementText elements_;
   Shape shape_;
   std::size_t next_ = 0;
 };
@@ -147,6 +124,14 @@ void write_entries(JsonWriter& out, const Archive& archive, std::span<const std:
   out.begin_array();
   for (const std::size_t entry : entries) write_entry(out, archive, archive.entries()[entry]);
   out.end();
+}
+
+Json error_json(const Error& error, const std::string& path) {
+  const Error told = path.empty() ? error : error.within({.path = core::shown_path(path)});
+  Json out = Json::object();
+  if (!told.path().empty()) out["path"] = core::shown_path(path.empty() ? told.path() : path);
+  out["error"] = told.what();
+  return out;
 }
 
 void print_json(const Json& json) {

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cli/json/json_writer.h"
+#include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 
@@ -21,6 +23,9 @@ void write_members(JsonWriter& out, const Json& object);
 void write_entries(JsonWriter& out, const Archive& archive);
 /// Only these of its entries, in this order.
 void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries);
+
+/// What stands in the place of a result that there is none of: {"path", "error"}, without a path where none is known. Of each file that cannot be read in a list of files; of a command that fails it is all that is printed.
+Json error_json(const Error& error, const std::string& path = {});
 
 /// Prints with two spaces a level.
 void print_json(const Json& json);

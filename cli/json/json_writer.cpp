@@ -9,9 +9,17 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 1 << 16;
 
+bool printed = false;
+
 }  // namespace
 
-JsonWriter::JsonWriter() : give_([](std::string_view text) { core::print("{}", text); }) {}
+bool is_json_printed() noexcept { return printed; }
+
+JsonWriter::JsonWriter()
+    : give_([](std::string_view text) {
+        printed = true;
+        core::print("{}", text);
+      }) {}
 
 void JsonWriter::begin(char open, char close, Layout layout) {
   place();

@@ -10,6 +10,9 @@
 
 namespace penstock::cli {
 
+/// Whether standard output has some JSON.
+bool is_json_printed() noexcept;
+
 /// Writes JSON to stdout, or to `give`, as it comes: nothing of it is kept, however much there is. Containers opened
 /// with kLines have an item a line, two spaces a level; those opened with kCompact, and all in them, stay on one line.
 /// Strings are core::json_quoted's.

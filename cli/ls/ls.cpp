@@ -71,7 +71,8 @@ class Lister {
       const ChosenFiles chosen = choose_files({word}, options_.exclude);
       paths.insert(paths.end(), chosen.paths.begin(), chosen.paths.end());
       are_named = are_named && chosen.are_named;
-      if (chosen.refused) code_ = 1;
+      refused_.insert(refused_.end(), chosen.refused.begin(), chosen.refused.end());
+      if (!chosen.refused.empty()) code_ = 1;
     }
     const bool several = words.size() > 1 || !are_named;
     if (options_.json) {
@@ -88,12 +89,12 @@ class Lister {
   }
 
  private:
-  Found look_or_tell(const std::string& path, std::string* error = nullptr) {
+  Found look_or_tell(const std::string& path, Json* error = nullptr) {
     try {
       return look(path);
     } catch (const Error& refused) {
       print_error(refused.what());
-      if (error != nullptr) *error = refused.what();
+      if (error != nullptr) *error = error_json(refused, path);
       code_ = 1;
       return {};
     }
@@ -130,7 +131,7 @@ class Lister {
     JsonWriter out;
     if (several) out.begin_array();
     for (const std::string& path : paths) {
-      std::string error;
+      Json error;
       const Found found = look_or_tell(path, &error);
       if (const auto* const archive = std::get_if<Archive>(&found)) {
         out.begin_object();
@@ -140,11 +141,12 @@ class Lister {
       } else if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) {
         write_json(out, to_json(path, *objects));
       } else {
-        write_json(out, Json{{"path", core::shown_path(path)}, {"error", error}});
+        write_json(out, error);
       }
     }
+    for (const Refused& refused : refused_) write_json(out, error_json(refused.error, refused.path));
     if (several) out.end();
-    if (several || !paths.empty()) out.finish();
+    out.finish();
   }
 
   void list_names(const std::vector<std::string>& paths) {
@@ -209,6 +211,7 @@ class Lister {
 
   const Options& options_;
   NamePatterns patterns_;
+  std::vector<Refused> refused_;
   std::vector<std::string> names_;
   int code_ = 0;
 };

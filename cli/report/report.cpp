@@ -76,7 +76,7 @@ class FilesReport {
       for (const std::string& path : chosen.paths) write(out, path);
       out.end();
     });
-    return failed_ || chosen.refused ? 1 : 0;
+    return failed_ || !chosen.refused.empty() ? 1 : 0;
   }
 
  private:

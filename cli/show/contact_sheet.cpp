@@ -58,7 +58,7 @@ class ContactSheet {
   ContactSheet(const ShowOptions& options, const ChosenFiles& files)
       : options_(options),
         files_(files.paths.size()),
-        failed_(files.refused),
+        failed_(!files.refused.empty()),
         way_(image_way(options.way)),
         columns_(text_columns(options, way_)),
         canvas_(canvas_for(options, way_, columns_)) {}
@@ -101,10 +101,9 @@ class ContactSheet {
     try {
       what();
     } catch (const Error& refused) {
-      const std::string error = refused.within({.path = path}).what();
-      print_error(error);
+      print_error(refused.within({.path = path}).what());
       if (!told) listed_.emplace_back();
-      listed_[told.value_or(listed_.size() - 1)] = Json{{"path", core::shown_path(path)}, {"error", error}};
+      listed_[told.value_or(listed_.size() - 1)] = error_json(refused, path);
       failed_ = true;
     }
   }

@@ -17,6 +17,9 @@
 namespace penstock::cli {
 namespace {
 
+/// Pixels that a PNG of few elements is enlarged to, so that it can be seen.
+constexpr std::size_t kLeastPng = 256;
+
 bool looks_like_picture(const TensorEntry& entry) {
   const std::size_t rank = entry.shape.rank();
   return entry.dtype.is_numeric() && !entry.pickled && rank >= 2 && entry.shape.numel() > 0 &&
@@ -44,7 +47,7 @@ void add_named(const Archive& archive, const std::string& name, std::vector<std:
   const auto entries = archive.entries();
   std::vector<std::size_t> matching;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].name == name) return out.push_back(i);
+    if (entries[i].name == name || printable(entries[i].name) == name) return out.push_back(i);
     if (data::matches(name, entries[i].name)) matching.push_back(i);
   }
   if (matching.empty()) {
@@ -113,7 +116,7 @@ Canvas canvas_for(const ShowOptions& options, ImageWay way, std::size_t columns)
     return {.width = chosen_width ? options.width : kMostWidth,
             .height = kMostWidth,
             .most_pixels = std::size_t{1} << (chosen_width ? 22 : 21),
-            .enlarge_to = options.width,
+            .enlarge_to = chosen_width ? options.width : kLeastPng,
             .strip_height = 16};
   }
   const std::size_t unit = has_pixels(way) && !chosen_width ? 8 : 1;

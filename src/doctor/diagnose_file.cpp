@@ -34,24 +34,19 @@ using Weight = Fact::Weight;
 /// More than this of a file in the page cache, and a read of it says little about the disk.
 constexpr double kCachedShare = 0.05;
 
-/// A file of bytes that no file system compresses, gone with this.
+/// A file of bytes that no file system compresses, gone with this. It has no name as soon as it is there, so that
+/// nothing of it stays where the process is ended.
 class MadeFile {
  public:
   MadeFile(const std::string& folder, std::uint64_t bytes) : path_(folder + "/penstock-doctor-XXXXXX") {
-    const io::FileDescriptor file(::mkostemp(path_.data(), O_CLOEXEC));
-    if (!file) core::throw_errno(errno, "cannot make a file to read", {.path = folder});
-    try {
-      fill(file.get(), bytes);
-    } catch (...) {
-      ::unlink(path_.c_str());
-      throw;
-    }
+    file_ = io::FileDescriptor(::mkostemp(path_.data(), O_CLOEXEC));
+    if (!file_) core::throw_errno(errno, "cannot make a file to read", {.path = folder});
+    ::unlink(path_.c_str());
+    path_ = core::format("/proc/self/fd/{}", file_.get());
+    fill(file_.get(), bytes);
     // Pages that are not written yet cannot be dropped.
-    ::fdatasync(file.get());
+    ::fdatasync(file_.get());
   }
-  ~MadeFile() { ::unlink(path_.c_str()); }
-  MadeFile(const MadeFile&) = delete;
-  MadeFile& operator=(const MadeFile&) = delete;
   const std::string& path() const noexcept { return path_; }
 
  private:
@@ -71,6 +66,7 @@ class MadeFile {
   }
 
   std::string path_;
+  io::FileDescriptor file_;
 };
 
 void drop_from_cache(const std::string& path, std::size_t bytes) {

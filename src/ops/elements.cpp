@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/utf8.h"
+#include "ops/date_text.h"
 
 namespace penstock::ops {
 namespace {
@@ -33,6 +34,13 @@ DType wide_type(const DType& dtype, ElementClass kind) {
     default:
       return dtype;
   }
+}
+
+/// "25us" of "datetime64[25us]"; nothing where there is no unit.
+std::string unit_of(const DType& dtype) {
+  const std::string name = dtype.name();
+  const std::size_t begin = name.find('[');
+  return begin == name.npos ? std::string() : name.substr(begin + 1, name.size() - begin - 2);
 }
 
 template <class T>
@@ -59,8 +67,9 @@ ElementClass element_class(const DType& dtype) noexcept {
     case Code::kText:
       return ElementClass::kText;
     case Code::kDateTime64:
+      return ElementClass::kDate;
     case Code::kTimeDelta64:
-      return ElementClass::kInteger;
+      return ElementClass::kDuration;
     default:
       break;
   }
@@ -159,6 +168,10 @@ std::string ElementPrinter::text(std::size_t index) {
     }
     case ElementClass::kText:
       return raw_text(index);
+    case ElementClass::kDate:
+      return date_text(integer(index), unit_of(tensor_.dtype()));
+    case ElementClass::kDuration:
+      return integer(index) == kNaT ? "NaT" : core::format("{}", integer(index));
     case ElementClass::kHex:
       break;
   }

@@ -9,8 +9,9 @@
 namespace penstock::ops {
 
 /// What an element prints as. Numbers are shortest round-trip decimals; text and bytes are their characters; dates are
-/// their integer with the unit; structures and opaque types are hexadecimal bytes.
-enum class ElementClass { kBool, kInteger, kUnsigned, kReal, kComplex, kText, kHex };
+/// as NumPy writes them, and durations the integer of their unit, both "NaT" where there is none; structures and opaque
+/// types are hexadecimal bytes.
+enum class ElementClass { kBool, kInteger, kUnsigned, kReal, kComplex, kText, kDate, kDuration, kHex };
 ElementClass element_class(const DType& dtype) noexcept;
 
 /// A host tensor's elements as text, by index in C order. Those around the last one that was asked for are kept in a
@@ -20,7 +21,7 @@ class ElementPrinter {
  public:
   explicit ElementPrinter(const Tensor& tensor) : kind_(element_class(tensor.dtype())), tensor_(tensor) {}
   std::string text(std::size_t index);
-  /// For kReal and kComplex (real, imaginary), kInteger, kUnsigned.
+  /// For kReal and kComplex (real, imaginary), kInteger and kDuration, kUnsigned.
   double real(std::size_t index);
   double imaginary(std::size_t index);
   /// One of these as text, at the width of the elements.

@@ -80,7 +80,23 @@ def png_pixels(data: bytes) -> np.ndarray:
 
 
 def png(*args: object) -> np.ndarray:
-    return png_pixels(show(*args, "--png", "-").stdout)
+    """The pixels of the picture before it is enlarged."""
+    words = list(args)
+    if "--width" not in words:
+        told = json.loads(show(*words, "--png", "-", "--json").stdout)
+        words += ["--width", told["across"] * (told["width"] + 1) - 1]
+    return png_pixels(show(*words, "--png", "-").stdout)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (8, 8), (3, 200), (1, 7), (100, 3), (5, 6, 7)])
+def test_a_png_of_few_elements_is_enlarged(saved, random, shape) -> None:
+    path = saved(random.integers(0, 255, shape, np.uint8))
+    small, large = png(path), png_pixels(show(path, "--png", "-").stdout)
+    zoom = large.shape[1] // small.shape[1]
+    assert zoom == max(1, min(256 // max(1, size) for size in small.shape[:2] if size > 1)) or len(shape) == 3
+    assert 128 < max(large.shape[:2]) <= 256
+    if len(shape) == 2:
+        assert np.array_equal(large, small.repeat(zoom, 0).repeat(zoom, 1))
 
 
 @pytest.fixture

@@ -1,0 +1,185 @@
+"""What the command makes of words, sizes and pipes, and what it answers where it finds nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PENSTOCK = str(Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release")) / "bin" / "penstock")
+
+
+def run(*words, code=0, **options):
+    done = subprocess.run([PENSTOCK, *map(str, words)], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == code, (done.returncode, done.stderr)
+    return done
+
+
+@pytest.fixture
+def array(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(6.0).reshape(2, 3))
+    return tmp_path / "a.npy"
+
+
+def through_fifo(path, content):
+    """A FIFO into which a thread writes."""
+    os.mkfifo(path)
+    thread = threading.Thread(target=path.write_bytes, args=(content,), daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("command", [["cat"], ["ls"], ["info"], ["stats"], ["hash"], ["verify"], ["show"]])
+def test_a_fifo_is_read_as_standard_input_is(tmp_path, array, command):
+    thread = through_fifo(tmp_path / "f", array.read_bytes())
+    found = run(*command, tmp_path / "f").stdout
+    thread.join()
+    with array.open("rb") as file:
+        piped = subprocess.run([PENSTOCK, *command, "-"], input=file.read(), capture_output=True, check=True)
+    assert found.replace(str(tmp_path / "f"), "<stdin>").split() == piped.stdout.decode().split()
+
+
+def test_convert_and_diff_read_fifos(tmp_path, array):
+    threads = [through_fifo(tmp_path / name, array.read_bytes()) for name in "fg"]
+    run("convert", tmp_path / "f", tmp_path / "o.npy")
+    assert np.array_equal(np.load(tmp_path / "o.npy"), np.load(array))
+    run("diff", tmp_path / "g", array)
+    for thread in threads:
+        thread.join()
+
+
+def test_what_a_shell_substitutes(tmp_path, array):
+    (tmp_path / "a.npy.gz").write_bytes(gzip.compress(array.read_bytes()))
+    script = f"{PENSTOCK} diff <(gzip -dc {tmp_path}/a.npy.gz) <(cat {array}) && {PENSTOCK} cat <(cat {array}) --slice 1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "3 4 5"
+
+
+def test_a_fifo_is_read_once(tmp_path, array):
+    thread = through_fifo(tmp_path / "f", array.read_bytes())
+    done = run("diff", tmp_path / "f", tmp_path / "f", code=2)
+    thread.join()
+    assert "named twice" in done.stderr
+
+
+def test_a_folder_gives_names_to_what_has_none(tmp_path):
+    (tmp_path / "x" / "sub").mkdir(parents=True)
+    np.save(tmp_path / "x" / "a.npy", np.arange(3))
+    np.save(tmp_path / "x" / "sub" / "b.c.npy", np.arange(4))
+    np.savez(tmp_path / "x" / "d.npz", p=np.arange(2), q=np.arange(5))
+    run("convert", tmp_path / "x", tmp_path / "o.npz")
+    assert {k: len(v) for k, v in np.load(tmp_path / "o.npz").items()} == {"a": 3, "sub.b.c": 4, "p": 2, "q": 5}
+    run("convert", tmp_path / "x", tmp_path / "s.npz", "--only", "sub")
+    assert list(np.load(tmp_path / "s.npz")) == ["sub.b.c"]
+    run("convert", tmp_path / "x" / "a.npy", tmp_path / "m.npz", "--merge", tmp_path / "x" / "sub" / "b.c.npy")
+    assert list(np.load(tmp_path / "m.npz")) == ["a", "b.c"]
+    (tmp_path / "x" / "d.npz").unlink()
+    (tmp_path / "x" / "a.npy").unlink()
+    run("convert", tmp_path / "x", tmp_path / "one.npz")
+    assert list(np.load(tmp_path / "one.npz")) == ["sub.b.c"]
+    np.savez(tmp_path / "x" / "sub.b.npz", c=np.arange(2))
+    np.savez(tmp_path / "x" / "sub.npz", **{"sub.b.c": np.arange(2)})
+    assert "would both be called" in run("convert", tmp_path / "x", tmp_path / "two.npz", code=1).stderr
+
+
+@pytest.mark.parametrize("size", ["1.5GB", "1.5 MB", "0.5kB", "2.25KiB", "1GB"])
+def test_sizes_may_have_a_point(tmp_path, array, size):
+    np.savez(tmp_path / "a.npz", w=np.arange(4))
+    run("convert", tmp_path / "a.npz", tmp_path / "o.safetensors", "--shard-size", size)
+    done = run("convert", tmp_path / "a.npz", tmp_path / "p.safetensors", "--shard-size", "1.GB", code=2)
+    assert "a size, such as" in done.stderr
+
+
+def test_a_word_that_is_nearly_one_is_named(tmp_path, array):
+    assert "did you mean 'diff'?" in run("help", "dif", code=2).stderr
+    assert "did you mean 'chw'" in run("show", array, "--layout", "chv", code=2).stderr
+
+
+def test_the_types_of_convert_complete():
+    words = next(
+        option["words"]
+        for option in json.loads(run("help", "convert", "--json").stdout)["options"]
+        if "--dtype" in option["names"]
+    )
+    assert words == ["float64", "float32", "float16", "bfloat16"]
+    assert 'convert --dtype") words="float64 float32 float16 bfloat16"' in run("completion", "bash").stdout
+
+
+JSON_COMMANDS = ["ls", "info", "cat", "show", "stats", "hash"]
+
+
+@pytest.mark.parametrize("command", JSON_COMMANDS)
+def test_a_file_that_cannot_be_read_is_json_too(tmp_path, command):
+    path = tmp_path / "missing.npy"
+    done = run(command, path, "--json", code=1)
+    told = json.loads(done.stdout)
+    assert set(told) == {"path", "error"}
+    assert told["path"] == str(path)
+    assert told["error"] in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", [["convert", "missing.npy", "o.npz"], ["pack", "missing", "o"], ["cat", "a.npy", "nothing"]], ids=str
+)
+def test_a_command_that_fails_says_so_in_json(tmp_path, array, words):
+    done = run(*words, "--json", code=1, cwd=tmp_path)
+    told = json.loads(done.stdout)
+    assert "error" in told
+    assert told["error"] in done.stderr
+    assert run(*words, code=1, cwd=tmp_path).stdout == ""
+
+
+def test_diff_says_in_json_what_failed(tmp_path, array):
+    told = json.loads(run("diff", array, tmp_path / "missing.npy", "--json", code=2).stdout)
+    assert "missing.npy" in told["error"]
+
+
+@pytest.mark.parametrize("command", ["ls", "stats", "hash"])
+def test_nothing_found_is_an_empty_list(tmp_path, command):
+    np.savez(tmp_path / "m.npz", a=np.arange(3))
+    done = run(command, tmp_path / "m.npz", "nothing", "--json", code=1)
+    assert json.loads(done.stdout)["tensors"] == []
+    assert "no name matches 'nothing'" in done.stderr
+    assert "NAME" not in run("stats", tmp_path / "m.npz", "nothing", code=1).stdout
+
+
+@pytest.mark.parametrize("command", ["ls", "info", "stats", "hash"])
+def test_a_folder_without_files_is_json_too(tmp_path, command):
+    (tmp_path / "empty").mkdir()
+    (told,) = json.loads(run(command, tmp_path / "empty", "--json", code=1).stdout)
+    assert set(told) == {"path", "error"}
+    assert "no tensor files" in told["error"]
+
+
+def test_doctor_leaves_nothing_behind(tmp_path):
+    """Its file has no name, so that it is gone however the process ends."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    child = subprocess.Popen(
+        [PENSTOCK, "doctor", folder], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
+    descriptors = f"/proc/{child.pid}/fd"
+
+    def holds_file():
+        links = (os.path.join(descriptors, name) for name in os.listdir(descriptors))
+        return any("penstock-doctor-" in os.readlink(link) for link in links if os.path.lexists(link))
+
+    while child.poll() is None:
+        try:
+            if holds_file():
+                break
+        except FileNotFoundError:
+            continue
+    child.send_signal(signal.SIGINT)
+    child.wait()
+    assert os.listdir(folder) == []
+    run("doctor", folder, "--json")
+    assert os.listdir(folder) == []
