@@ -32,7 +32,8 @@ struct MixOptions {
 
 /// Samples of several datasets in shares of these weights (any numbers above 0; of a weight of 0 comes nothing). The
 /// shares are exact: of the first n samples, every dataset has given less than one more or less than its share of n.
-/// Each gives its samples in their order. The order depends on sizes and weights alone; shuffle the datasets before
+/// Each gives its samples in their order. The order depends on sizes and weights alone; where it repeats within a million
+/// samples, as with whole weights, only that part of it is kept in memory. Shuffle the datasets before
 /// (sampler::subset), or the mixture as any dataset. kInvalidArgument for weights that are negative, not finite, or all
 /// zero, for a number of them that is not that of the datasets, and where a dataset without samples would have to give
 /// some.

@@ -13,7 +13,8 @@ NumPy nor PyTorch; Tensors go to and from both without a copy. Errors are in `pe
 
 __distribution__ = "penstock-tensors"  # before all imports: penstock._whole looks for it
 
-from collections.abc import Mapping
+# What `collections.abc` gives, which every interpreter has loaded; that name would bring `collections` with it.
+from _collections_abc import Mapping
 
 from penstock import _whole as _whole  # before everything that needs a whole package
 from penstock._async import load_async, save_async

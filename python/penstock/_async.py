@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
+from _thread import allocate_lock
 
 from penstock._core import _hold
 from penstock._core import load as load_now
@@ -12,6 +12,7 @@ from penstock._paths import absolute
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -103,6 +104,8 @@ def save_async(
     DTypeMismatchError
         For objects that no format holds.
     """
+    import threading
+
     held = _hold(obj, copy)
     path = _absolute(os.fsdecode(path) if isinstance(path, bytes) else path)
     line = os.path.realpath(path)
@@ -133,7 +136,7 @@ def save_async(
 
 # The last save of each path that is not over.
 _LINES: dict[str | bytes, threading.Event] = {}
-_LOCK = threading.Lock()
+_LOCK = allocate_lock()
 
 
 def _absolute(path: Any) -> Any:
@@ -142,6 +145,8 @@ def _absolute(path: Any) -> Any:
 
 
 def _started(work: Callable[[], object]) -> Task:
+    import threading
+
     from penstock._task import Task
 
     task = Task()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import namedtuple
 
 from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
 from penstock._core import open as open_archive
@@ -21,8 +20,9 @@ __all__ = ["Unmatched", "load_into"]
 _MOST_SHOWN = 20
 _WAYS_IN_FILE = "load_into looks for a place for each: choose a part of the file with key=, or load it"
 
-Unmatched = namedtuple("Unmatched", ["missing_keys", "unexpected_keys"])
-Unmatched.__doc__ = """What `load_into(strict=False)` left as it was.
+
+class Unmatched(tuple):  # as collections.namedtuple makes them, which takes long to import
+    """What `load_into(strict=False)` left as it was.
 
     Parameters
     ----------
@@ -31,6 +31,32 @@ Unmatched.__doc__ = """What `load_into(strict=False)` left as it was.
     unexpected_keys
         What the file has and the target has no place for.
     """
+
+    __slots__ = ()
+    _fields = __match_args__ = ("missing_keys", "unexpected_keys")
+
+    @property
+    def missing_keys(self) -> list[str]:
+        return self[0]  # type: ignore[no-any-return]
+
+    @property
+    def unexpected_keys(self) -> list[str]:
+        return self[1]  # type: ignore[no-any-return]
+
+    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> Unmatched:
+        return tuple.__new__(cls, (missing_keys, unexpected_keys))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+    def __repr__(self) -> str:
+        return f"Unmatched(missing_keys={self[0]!r}, unexpected_keys={self[1]!r})"
+
+    def _asdict(self) -> dict[str, list[str]]:
+        return dict(zip(self._fields, self, strict=True))
+
+    def _replace(self, **changed: list[str]) -> Unmatched:
+        return Unmatched(**{**self._asdict(), **changed})
 
 
 def load_into(

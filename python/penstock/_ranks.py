@@ -6,7 +6,6 @@ and a worker of Ray Train, which are looked up and never imported.
 
 from __future__ import annotations
 
-import operator
 import sys
 
 from penstock._core import _ranks
@@ -91,6 +90,8 @@ def made(rank: int, size: int, local_rank: int | None, local_size: int | None, s
 
 
 def _whole(value: Any, name: str) -> int:
+    import operator
+
     try:
         return operator.index(value)
     except TypeError:

@@ -1,11 +1,15 @@
 #include "arguments.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "convert.h"
 #include "core/format.h"
+#include "foreign.h"
 #include "interrupt.h"
 #include "penstock/error.h"
+#include "penstock/tensor.h"
 
 namespace penstock::python {
 namespace {
@@ -34,6 +38,29 @@ double number_item(nb::handle item, const ItemName& name) {
   const std::string text = text_of(name);
   if (is_bool(item)) refuse(ErrorCode::kDTypeMismatch, item, text.c_str(), "a number");
   return number_argument(item, text.c_str());
+}
+
+/// The argument as an array in memory with one dimension of numbers; nothing for what is gone through item by item,
+/// which is also what an array is that does not hand over its memory.
+std::optional<Tensor> plain_array(nb::handle values) {
+  if (PyList_Check(values.ptr()) || PyTuple_Check(values.ptr()) || PyRange_Check(values.ptr())) return std::nullopt;
+  try {
+    std::optional<Tensor> array = array_from(values);
+    const bool fits = array && array->rank() == 1 && (array->dtype().is_integer() || array->dtype().is_floating());
+    return fits ? array : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  } catch (const nb::python_error& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return std::nullopt;
+  }
+}
+
+template <class Number>
+std::vector<Number> elements_of(const Tensor& array, DType dtype) {
+  const Tensor values = array.to(Device{}).to(dtype).contiguous();
+  const auto span = values.values<const Number>();
+  return {span.begin(), span.end()};
 }
 
 template <class Number>
@@ -103,11 +130,22 @@ std::int64_t integer_item(nb::handle item, const ItemName& name) {
   return integer_argument(item, text.c_str());
 }
 
+std::optional<std::vector<std::int64_t>> integers_in_array(nb::handle values) {
+  const std::optional<Tensor> array = plain_array(values);
+  if (!array || !array->dtype().is_integer()) return std::nullopt;
+  std::vector<std::int64_t> out = elements_of<std::int64_t>(*array, DType::int64);
+  const bool is_wide = array->dtype() == DType::uint64;
+  if (is_wide && std::any_of(out.begin(), out.end(), [](std::int64_t value) { return value < 0; })) return std::nullopt;
+  return out;
+}
+
 std::vector<std::int64_t> integers_argument(nb::handle values, const char* name) {
+  if (std::optional<std::vector<std::int64_t>> out = integers_in_array(values)) return *std::move(out);
   return items_of(values, name, integer_item);
 }
 
 std::vector<double> numbers_argument(nb::handle values, const char* name) {
+  if (const std::optional<Tensor> array = plain_array(values)) return elements_of<double>(*array, DType::float64);
   return items_of(values, name, number_item);
 }
 

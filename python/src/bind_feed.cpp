@@ -1,5 +1,6 @@
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <new>
@@ -127,9 +128,22 @@ nb::object next_of(PyFeed& feed) {
   }
 }
 
+/// A copy of a list of indices from 0 on, which are Python's own ints; None for anything else.
+nb::object plain_indices(nb::handle given) {
+  if (!PyList_CheckExact(given.ptr())) return nb::none();
+  nb::object copy = checked(PyList_GetSlice(given.ptr(), 0, PY_SSIZE_T_MAX));
+  const auto numbers = plain_integers_from(copy);
+  const auto is_negative = [](std::int64_t number) { return number < 0; };
+  if (!numbers || std::any_of(numbers->begin(), numbers->end(), is_negative)) return nb::none();
+  return copy;
+}
+
 }  // namespace
 
 void bind_feed(nb::module_& module) {
+  module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
+             nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
+             "A copy of a list of plain ints from 0 on; None for anything else.");
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),

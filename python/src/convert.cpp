@@ -127,7 +127,31 @@ std::uint64_t unsigned_from(nb::handle object) {
   return value;
 }
 
+std::optional<std::vector<std::int64_t>> plain_integers_from(nb::handle sequence) {
+  std::vector<std::int64_t> out;
+  if (PyRange_Check(sequence.ptr())) {
+    const std::int64_t start = integer_from(sequence.attr("start"));
+    const std::int64_t step = integer_from(sequence.attr("step"));
+    out.resize(static_cast<std::size_t>(nb::len(sequence)));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = start + static_cast<std::int64_t>(i) * step;
+    return out;
+  }
+  if (!PyList_CheckExact(sequence.ptr())) return std::nullopt;
+  const nb::object items = checked(PyList_GetSlice(sequence.ptr(), 0, PY_SSIZE_T_MAX));  // which nobody else changes
+  const auto size = static_cast<std::size_t>(PyList_GET_SIZE(items.ptr()));
+  out.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    PyObject* const item = PyList_GET_ITEM(items.ptr(), static_cast<Py_ssize_t>(i));
+    int overflow = 0;
+    const long long value = PyLong_CheckExact(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : -1;
+    if (overflow != 0 || !PyLong_CheckExact(item)) return std::nullopt;
+    out.push_back(value);
+  }
+  return out;
+}
+
 std::vector<std::int64_t> integers_from(nb::handle sequence) {
+  if (std::optional<std::vector<std::int64_t>> plain = plain_integers_from(sequence)) return *std::move(plain);
   std::vector<std::int64_t> out;
   const Py_ssize_t hint = PyObject_LengthHint(sequence.ptr(), 0);
   if (hint < 0) nb::raise_python_error();

@@ -4,7 +4,9 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,8 @@ std::size_t not_negative(std::int64_t value, const char* name);
 std::int64_t integer_from(nb::handle object);
 /// The same of numbers from 0 to 2^64 - 1.
 std::uint64_t unsigned_from(nb::handle object);
+/// Integers in a range or a list of Python's own ints, for which none of the program's code runs; nothing otherwise.
+std::optional<std::vector<std::int64_t>> plain_integers_from(nb::handle sequence);
 /// Integers in an iterable; answers signals.
 std::vector<std::int64_t> integers_from(nb::handle sequence);
 /// A shape in a sequence of integers, or one integer.

@@ -314,11 +314,6 @@ std::vector<std::int64_t> indices_from(nb::handle indices, const char* name) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("found {} as an array of {}, expected whole numbers", name, array->dtype().name()));
   }
-  if (array && array->rank() == 1 && array->dtype().is_integer()) {
-    const Tensor values = array->to(DType::int64).contiguous();
-    const auto span = values.values<const std::int64_t>();
-    return {span.begin(), span.end()};
-  }
   return integers_argument(indices, name);
 }
 

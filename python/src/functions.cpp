@@ -83,6 +83,14 @@ std::string text_of(nb::handle exception) {
   }
 }
 
+/// Whether the function has kept neither the generator nor its bit generator, so that another call may have them.
+bool is_given_back(const nb::tuple& lent) {
+  constexpr Py_ssize_t kOfTuple = 1;
+  constexpr Py_ssize_t kOfGenerator = 1;
+  return Py_REFCNT(nb::handle(lent[0]).ptr()) == kOfTuple &&
+         Py_REFCNT(nb::handle(lent[1]).ptr()) == kOfTuple + kOfGenerator;
+}
+
 [[noreturn]] void throw_raised(const nb::python_error& error) {
   const nb::object exception = nb::borrow(error.value());
   const RaisedInPython raised{exception};
@@ -102,10 +110,23 @@ HeldFunction::HeldFunction(nb::handle function, const char* what) : cell_(std::m
   keeper_ = nb::cast(FunctionKeeper(nb::borrow(function), cell_));
 }
 
+namespace {
+void require_python() {
+  if (is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
+}
+}  // namespace
+
+void calls_of_python(const std::function<void()>& calls) {
+  const Running running;
+  require_python();
+  const AcquiredGil acquired;
+  calls();
+}
+
 template <class Call>
 auto HeldFunction::call(Call call) const {
   const Running running;  // the interpreter's end waits for the call
-  if (is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
+  require_python();
   const AcquiredGil acquired;
   // A call from a destructor comes where an exception may be on its way, which Python would lose at the next one.
   const nb::error_scope already_raised;
@@ -138,9 +159,12 @@ Value HeldFunction::operator()(const std::vector<Value>& arguments) const {
 
 Value HeldFunction::operator()(const Value& argument, const data::RandomKey& key) const {
   return call([&](const nb::object& function) {
-    const nb::object generator =
-        nb::module_::import_("penstock._functions").attr("generator")(key.seed, key.epoch, key.index, key.stage);
-    return from_python(function(to_python(argument), generator));
+    const nb::module_ module = nb::module_::import_("penstock._functions");
+    const auto lent =
+        nb::borrow<nb::tuple>(module.attr("lent_generator")(key.seed, key.epoch, key.index, key.stage));
+    Value out = from_python(function(to_python(argument), nb::handle(lent[0])));
+    if (is_given_back(lent)) module.attr("idle_generators").attr("append")(lent);
+    return out;
   });
 }
 

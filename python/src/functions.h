@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -90,6 +91,9 @@ class HeldFunction {
   std::shared_ptr<Cell> cell_;
   nb::object keeper_;
 };
+
+/// Makes calls of HeldFunctions under the lock, which each of them finds taken then. Any thread.
+void calls_of_python(const std::function<void()>& calls);
 
 /// What a Python function raised, where that is the cause of `error`; else null. It has its own type, and its text says
 /// where it was raised.

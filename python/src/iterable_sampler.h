@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <memory>
@@ -35,6 +36,12 @@ class Reading {
     const std::size_t begin = out.size();
     const std::size_t end = most > out.max_size() - out.size() ? out.max_size() : out.size() + most;
     if (out.size() == end) return;
+    if (const auto numbers = integers_in_array(iterable)) {
+      const std::size_t taken = std::min(numbers->size(), end - begin);
+      out.insert(out.end(), numbers->begin(), numbers->begin() + static_cast<std::ptrdiff_t>(taken));
+      count();
+      return;
+    }
     for (const nb::handle item : nb::iter(iterable)) {
       out.push_back(integer_item(item, {batch ? "batch_sampler" : "sampler", out.size() - begin, batch}));
       count();

@@ -74,7 +74,7 @@ nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle
   data::UserFunction call = [f = function.lent()](const Value& sample, const data::RandomKey&) { return f(sample); };
   if (random) call = [f = function.lent()](const Value& sample, const data::RandomKey& key) { return f(sample, key); };
   Dataset made = data::mapped(nb::cast<const Dataset&>(self), std::move(call),
-                              of_batches ? data::Of::kBatches : data::Of::kSamples, random);
+                              of_batches ? data::Of::kBatches : data::Of::kSamples, random, calls_of_python);
   nb::object out = with_recipe("mapped", nb::make_tuple(self, given, of_batches, random), nb::cast(std::move(made)));
   return with_keeper(std::move(out), function);
 }

@@ -100,8 +100,10 @@ bool set_plain(Node& node, nb::handle object) {
 nb::list pairs_of(nb::handle object) { return nb::list(object.attr("items")()); }
 
 bool is_mapping(nb::handle object) {
-  return PyDict_Check(object.ptr()) ||
-         (PyMapping_Check(object.ptr()) && has_attribute(object, "keys") && has_attribute(object, "items"));
+  if (PyDict_Check(object.ptr())) return true;
+  // Arrays have items, but no keys; to ask them for an attribute that they lack takes long.
+  if (PyMapping_Check(object.ptr()) == 0 || PyObject_CheckBuffer(object.ptr()) != 0) return false;
+  return has_attribute(object, "keys") && has_attribute(object, "items");
 }
 
 class Collector {
@@ -294,6 +296,10 @@ class Collector {
 
 }  // namespace
 
-Value from_python(nb::handle object, nb::handle describe) { return Collector(describe).run(object); }
+Value from_python(nb::handle object, nb::handle describe) {
+  // As most functions of samples give.
+  if (!describe.is_valid() && nb::isinstance<Tensor>(object)) return Value::tensor(nb::cast<Tensor>(object));
+  return Collector(describe).run(object);
+}
 
 }  // namespace penstock::python

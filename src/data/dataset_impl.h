@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -46,6 +47,30 @@ struct Sample {
   const Source* sources = nullptr;
 };
 
+/// One tensor of samples of which those numbered `at` are taken: each lies as many steps behind sample 0 as its number.
+struct EvenColumn {
+  Source first;  ///< of sample 0
+  std::size_t step = 0;
+  std::span<const std::int64_t> at;  ///< one for each sample that is taken
+
+  Source source(std::size_t position) const noexcept {
+    Source out = first;
+    const std::size_t bytes = static_cast<std::size_t>(at[position]) * step;
+    if (out.data != nullptr) {
+      out.data += bytes;
+    } else {
+      out.offset += bytes;
+    }
+    return out;
+  }
+};
+
+/// Samples that lie at equal steps and have one layout, with a column for each of its tensors. Valid as a Sample is.
+struct EvenRows {
+  const Layout* layout = nullptr;
+  std::span<const EvenColumn> columns;
+};
+
 /// An Error that belongs to one of the samples that were asked for; carries its position among them. Never leaves this
 /// layer.
 class SampleError {
@@ -85,6 +110,11 @@ class DatasetImpl {
   /// one in order of position.
   virtual void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
                       std::span<data::Sample> out) const = 0;
+  /// The same samples as rows of arrays, where they are such rows: a batch of them is copied without a look at each.
+  /// Nothing where they are not, and then they are located.
+  virtual std::optional<data::EvenRows> even_rows(std::span<const std::int64_t>, data::Scratch&) const {
+    return std::nullopt;
+  }
   /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here
   /// it is located and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
   virtual Value value(std::int64_t index, data::Scratch& scratch) const;

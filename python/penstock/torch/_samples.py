@@ -87,10 +87,10 @@ class SetAside:
                 found = True
         return found
 
-    def without(self, indices: list[int]) -> list[int]:
+    def without(self, indices: Iterable[int]) -> list[int]:
         return [index for index in indices if index not in self._reasons]
 
-    def replaced(self, samples: Samples, indices: list[int]) -> list[int]:
+    def replaced(self, samples: Samples, indices: Iterable[int]) -> list[int]:
         """The indices with the next readable sample in the place of each bad one; empty where there
         is no readable sample."""
         out = []

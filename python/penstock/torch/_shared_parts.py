@@ -20,10 +20,16 @@ __all__ = ["bounded", "collated", "require_few_ways"]
 _ADVICE = "a batch has a place for each: give samples that hold each part once, or a collate_fn of your own"
 
 
+# What holds nothing. Most samples hold only such parts, which one look tells.
+_FLAT = {torch.Tensor, bool, int, float, complex, str, bytes, type(None)}
+
+
 def require_few_ways(sample: Any) -> None:
     """LimitError where a sample holds itself, or where so many ways lead to its parts that its
     batch would never be made."""
     if not isinstance(sample, (Mapping, list, tuple)):
+        return
+    if _FLAT.issuperset(map(type, sample.values() if isinstance(sample, Mapping) else sample)):
         return
     walk = _SharedWalk(_ADVICE)
     waiting = [sample]
@@ -34,20 +40,30 @@ def require_few_ways(sample: Any) -> None:
         waiting.extend(item for item in items if isinstance(item, (Mapping, list, tuple)))
 
 
-def bounded(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def bounded(collate: Callable[[Any], Any], *, storages: bool = True) -> Callable[[Any], Any]:
     """torch's own ways to make batches, which refuse such samples first; any other function unchanged.
-    The result pickles."""
+    The result pickles.
+
+    Without `storages` the memory of tensors is trusted, as torch's own loader trusts it: to look at each tensor of each
+    sample takes longer than a third of a small batch.
+    """
     if collate is torch_data.default_collate:
-        return collated
+        return collated if storages else _collated_in_few_ways
     return _converted if collate is torch_data.default_convert else collate
 
 
 def collated(samples: Any) -> Any:
     """What torch's default_collate makes of the samples, if it can be made."""
     if isinstance(samples, (list, tuple)) and samples:
-        require_few_ways(samples[0])  # whose nesting that of the batch is
+        require_few_ways(samples[0])
         for number, sample in enumerate(samples):
             _require_storages(sample, number, None)
+    return torch_data.default_collate(samples)
+
+
+def _collated_in_few_ways(samples: Any) -> Any:
+    if isinstance(samples, (list, tuple)) and samples:
+        require_few_ways(samples[0])  # whose nesting that of the batch is
     return torch_data.default_collate(samples)
 
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -109,6 +110,10 @@ void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset
 /// Locates the samples. The result points into the Scratch and to `indices`.
 Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
   const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
+  if (const std::optional<EvenRows> rows = dataset.impl().even_rows(indices, scratch)) {
+    std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout});
+    return {dataset.impl(), indices, samples, true, rows->columns};
+  }
   try {
     dataset.impl().locate(indices, scratch, samples);
   } catch (const SampleError& error) {

@@ -126,6 +126,7 @@ Sample DeviceSteps::changed(const Sample& sample, Cut& cut, const std::vector<bo
 bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch) {
   left_.clear();
   of_batch_.clear();
+  if (!located.columns.empty()) return false;  // rows as they are
   const Layout& first = *located.samples[0].layout;
   const auto converts = [](const Source& source) { return source.conversion != nullptr; };
   const std::span<const Source> sources(located.samples[0].sources, first.tensors.size());

@@ -18,6 +18,7 @@
 #include "data/sample/runs.h"
 #include "data/sample/sample_file.h"
 #include "io/copy/gather.h"
+#include "io/copy/guarded.h"
 #include "io/read/reader.h"
 #include "ops/convert.h"
 
@@ -28,68 +29,122 @@ namespace {
 /// Rows copied and bytes read at once. They are few, so that a stop of the loader is answered soon.
 constexpr std::size_t kRowsAtOnce = 1024;
 constexpr std::uint64_t kRunBytes = std::uint64_t{1} << 20;
+/// Shorter runs of rows are copied row by row together with others, because a run has a guard of its own.
+constexpr std::uint64_t kLeastRun = 4096;
 /// With less payload in large files, this thread has read it before another one is awake to help.
 constexpr std::uint64_t kLeastShared = std::uint64_t{1} << 20;
 
-/// Collects rows of equal size and copies them together, because that is faster than one by one. Rows of a mapped file
-/// are copied under one guard, because each guard costs a system call.
+/// Collects rows of equal size and copies them together, because that is faster than one by one. Where one of them lies
+/// in a mapped file, all are copied under one guard, because each guard costs a system call.
 class Gatherer {
  public:
-  explicit Gatherer(Scratch& scratch) : scratch_(scratch), rows_(scratch.rows), positions_(scratch.row_positions) {
+  explicit Gatherer(Scratch& scratch) : scratch_(scratch), rows_(scratch.rows), of_rows_(scratch.row_places) {
     rows_.clear();
-    positions_.clear();
+    of_rows_.clear();
   }
 
   /// `file`: the file that the row is mapped from, or null for memory that stays.
   void add(std::byte* to, const std::byte* from, std::uint64_t bytes, const SampleFile* file, std::size_t position) {
-    if (rows_.size() == kRowsAtOnce || bytes != bytes_ || file != file_) {
+    if (rows_.size() == kRowsAtOnce || bytes != bytes_) {
       flush();
       bytes_ = bytes;
-      file_ = file;
-      if (file != nullptr) scratch_.sample_files.push_back({file, position});
     }
+    note(file, position);
     rows_.push_back({to, from});
-    positions_.push_back(position);
+    of_rows_.push_back({file, position});
+  }
+
+  /// `count` samples, the first at `position`, whose rows of `bytes` follow each other on both sides.
+  void add_run(std::byte* to, const std::byte* from, std::uint64_t bytes, std::size_t count, const SampleFile* file,
+               std::size_t position) {
+    const std::size_t at_once = static_cast<std::size_t>(std::max<std::uint64_t>(kRunBytes / bytes, 1));
+    note(file, position);
+    for (std::size_t i = 0; i < count; i += at_once) {
+      scratch_.check_cancelled();
+      const io::GatherRow part{to + i * bytes, from + i * bytes};
+      copy_run(part, bytes, std::min(at_once, count - i), file, position + i);
+    }
   }
 
   void flush() {
     if (rows_.empty()) return;
     scratch_.check_cancelled();
-    if (file_ == nullptr) {
+    const auto is_mapped = [](const Place& place) { return place.file != nullptr; };
+    if (std::none_of(of_rows_.begin(), of_rows_.end(), is_mapped)) {
       io::gather(rows_, bytes_);
     } else {
       copy_guarded();
     }
     rows_.clear();
-    positions_.clear();
+    of_rows_.clear();
   }
 
  private:
+  using Place = Scratch::RowPlace;
+
   void copy_guarded() const {
     try {
-      io::guarded_gather(rows_, bytes_, file_->name());
-    } catch (const Error& error) {
-      throw SampleError(failing_position(), file_->error_of_change(error));
+      io::guarded_gather(rows_, bytes_, {});
+    } catch (const Error&) {
+      throw_first_bad();
     }
   }
 
-  /// The position of the sample whose row is the first that cannot be read.
-  std::size_t failing_position() const {
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      try {
-        io::guarded_gather(std::span(rows_).subspan(i, 1), bytes_, file_->name());
-      } catch (const Error&) {
-        return positions_[i];
-      }
+  /// For the first row that cannot be read.
+  [[noreturn]] void throw_first_bad() const {
+    std::size_t i = 0;
+    while (i + 1 < rows_.size() && (of_rows_[i].file == nullptr || can_be_read(rows_[i], bytes_))) ++i;
+    throw_bad(of_rows_[i], rows_[i], bytes_);
+  }
+
+  static void copy_run(const io::GatherRow& first, std::uint64_t bytes, std::size_t count, const SampleFile* file,
+                       std::size_t position) {
+    const auto all = static_cast<std::size_t>(bytes * count);
+    if (file == nullptr) {
+      std::memcpy(first.to, first.from, all);
+    } else if (!can_be_read(first, all)) {
+      const auto row = [&](std::size_t i) { return io::GatherRow{first.to + i * bytes, first.from + i * bytes}; };
+      std::size_t i = 0;
+      while (i + 1 < count && can_be_read(row(i), bytes)) ++i;
+      throw_bad({file, position + i}, row(i), bytes);
     }
-    return positions_.front();
+  }
+
+  /// Copies it.
+  static bool can_be_read(const io::GatherRow& row, std::uint64_t bytes) {
+    try {
+      io::guarded_copy(row.to, row.from, static_cast<std::size_t>(bytes), {});
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  }
+
+  [[noreturn]] static void throw_bad(const Place& place, const io::GatherRow& row, std::uint64_t bytes) {
+    try {
+      io::guarded_copy(row.to, row.from, static_cast<std::size_t>(bytes), place.file->name());
+      io::throw_vanished(place.file->name());
+    } catch (const Error& error) {
+      throw SampleError(place.position, place.file->error_of_change(error));
+    }
+  }
+
+  /// The file has to be looked at when all is copied. Samples of a few files may follow each other in any order.
+  void note(const SampleFile* file, std::size_t position) {
+    if (file == nullptr || file == last_file_) return;
+    last_file_ = file;
+    constexpr std::size_t kRemembered = 8;
+    auto& files = scratch_.sample_files;
+    const auto recent = std::span(files).last(std::min(files.size(), kRemembered));
+    const auto is_same = [file](const auto& noted) { return noted.first == file; };
+    if (std::none_of(recent.begin(), recent.end(), is_same)) files.emplace_back(file, position);
   }
 
   Scratch& scratch_;
   std::vector<io::GatherRow>& rows_;
-  std::vector<std::size_t>& positions_;
+  std::vector<Place>& of_rows_;
   std::uint64_t bytes_ = 0;
-  const SampleFile* file_ = nullptr;
+  const SampleFile* last_file_ = nullptr;
 };
 
 /// Bytes of a file that go to memory in one read.
@@ -144,6 +199,10 @@ class Mover {
 
   /// Copies the samples that lie in memory. Returns whether some lie in large files.
   bool move_from_memory(const Placement& placement) {
+    if (!located_.columns.empty()) {
+      move_rows(placement);
+      return false;
+    }
     bool files = false;
     std::optional<Runs> shared;
     if (located_.uniform) shared = runs_of(placement, tensor(placement, 0));
@@ -165,6 +224,40 @@ class Mover {
       }
     }
     return files;
+  }
+
+  /// Copies rows of an array. Those that follow each other there and in the batch are one copy.
+  void move_rows(const Placement& placement) {
+    const EvenColumn& column = located_.columns[placement.tensor];
+    if (column.first.data == nullptr) {
+      unread_ |= column.first.within != nullptr;
+      return;
+    }
+    if (!whole(placement, 0)) {
+      const Runs shared = runs_of(placement, tensor(placement, 0));
+      for (std::size_t i = 0; i < located_.size(); ++i) copy(shared, column.source(i), placement.slot(i), i);
+      return;
+    }
+    const std::uint64_t bytes = tensor(placement, 0).nbytes;
+    const bool dense = column.step == bytes && placement.slots.empty() && placement.pitch == bytes;
+    const SampleFile* const file = column.first.within;
+    for (std::size_t i = 0, count = 1; i < located_.size(); i += count) {
+      count = dense ? consecutive(column.at.subspan(i)) : 1;
+      const std::byte* const from = column.source(i).data;
+      std::byte* const to = block_ + placement.slot(i);
+      if (count * bytes >= kLeastRun) {
+        gatherer_.add_run(to, from, bytes, count, file, i);
+        continue;
+      }
+      for (std::size_t k = 0; k < count; ++k) gatherer_.add(to + k * bytes, from + k * bytes, bytes, file, i + k);
+    }
+  }
+
+  /// How many of the numbers rise by one, from the first on.
+  static std::size_t consecutive(std::span<const std::int64_t> at) noexcept {
+    std::size_t count = 1;
+    while (count < at.size() && at[count] == at[count - 1] + 1) ++count;
+    return count;
   }
 
   bool whole(const Placement& placement, std::size_t position) const {
@@ -233,7 +326,7 @@ class Mover {
     Run run;
     for (std::size_t i = 0; i < located_.size(); ++i) {
       if (!placement.has(i)) continue;
-      const Source& source = located_.samples[i].sources[placement.tensor];
+      const Source source = located_.source(i, placement.tensor);
       if (source.data != nullptr || source.within == nullptr || source.conversion != nullptr) continue;
       const std::uint64_t slot = placement.slot(i);
       // A padded sample has a slot of another shape, so it is read run by run.

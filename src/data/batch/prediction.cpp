@@ -10,8 +10,8 @@ namespace {
 /// Below this, moving costs less than reading in parts.
 constexpr std::uint64_t kLeastSlot = 2048;
 
-const Source& source_of(const Located& located, const Placement& placement, std::size_t position) noexcept {
-  return located.samples[position].sources[placement.tensor];
+Source source_of(const Located& located, const Placement& placement, std::size_t position) noexcept {
+  return located.source(position, placement.tensor);
 }
 
 /// Whether the samples' own bytes, as they are, fill their slots one behind the other.
@@ -49,6 +49,7 @@ ExpectedSlots BatchPrediction::expected(const void* dataset, std::byte* block) c
 
 bool fits(const Located& located, const BatchPlan& plan, std::span<const std::byte> block) noexcept {
   if (block.size() != plan.bytes) return false;
+  if (!located.columns.empty()) return true;  // nothing was read into it
   for (const Placement& placement : plan.placements) {
     for (std::size_t i = 0; i < located.size(); ++i) {
       if (!placement.has(i)) continue;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "core/checked.h"
@@ -43,15 +44,7 @@ class Concat final : public detail::DatasetImpl {
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
-    struct Wanted {
-      std::size_t part;
-      std::size_t position;
-    };
-    const auto wanted = scratch.arena.array<Wanted>(indices.size());
-    for (std::size_t i = 0; i < indices.size(); ++i) wanted[i] = {part_of(indices[i]), i};
-    std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
-      return a.part != b.part ? a.part < b.part : a.position < b.position;
-    });
+    const std::span<const Wanted> wanted = by_part(indices, scratch);
     const auto inner = scratch.arena.array<std::int64_t>(indices.size());
     const auto samples = scratch.arena.array<data::Sample>(indices.size());
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
@@ -67,6 +60,18 @@ class Concat final : public detail::DatasetImpl {
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) out[wanted[i].position] = samples[i];
   }
+  std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
+                                          data::Scratch& scratch) const override {
+    if (indices.empty()) return std::nullopt;
+    const std::size_t part = part_of(indices[0]);
+    const std::int64_t first = begin(part);
+    const std::int64_t end = ends_[part];
+    const auto is_there = [=](std::int64_t index) { return first <= index && index < end; };
+    if (!std::all_of(indices.begin(), indices.end(), is_there)) return std::nullopt;
+    const auto inner = scratch.arena.array<std::int64_t>(indices.size());
+    std::transform(indices.begin(), indices.end(), inner.begin(), [=](std::int64_t index) { return index - first; });
+    return parts_[part].impl().even_rows(inner, scratch);
+  }
   Value value(std::int64_t index, data::Scratch& scratch) const override {
     const std::size_t part = part_of(index);
     return parts_[part].impl().value(index - begin(part), scratch);
@@ -74,6 +79,31 @@ class Concat final : public detail::DatasetImpl {
   std::uint32_t random_stages() const noexcept override { return data::most_of(parts_, &DatasetImpl::random_stages); }
 
  private:
+  /// A sample that was asked for.
+  struct Wanted {
+    std::size_t part;
+    std::size_t position;
+  };
+
+  /// The samples part by part, those of a part in order of position.
+  std::span<const Wanted> by_part(std::span<const std::int64_t> indices, data::Scratch& scratch) const {
+    const auto wanted = scratch.arena.array<Wanted>(indices.size());
+    for (std::size_t i = 0; i < indices.size(); ++i) wanted[i] = {part_of(indices[i]), i};
+    if (parts_.size() > indices.size()) {
+      std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+        return a.part != b.part ? a.part < b.part : a.position < b.position;
+      });
+      return wanted;
+    }
+    const auto next = scratch.arena.array<std::size_t>(parts_.size() + 1);  // where the next one of each part goes
+    std::fill(next.begin(), next.end(), 0);
+    for (const Wanted& each : wanted) ++next[each.part + 1];
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    const auto sorted = scratch.arena.array<Wanted>(indices.size());
+    for (const Wanted& each : wanted) sorted[next[each.part]++] = each;
+    return sorted;
+  }
+
   std::int64_t begin(std::size_t part) const noexcept { return part == 0 ? 0 : ends_[part - 1]; }
   std::size_t part_of(std::int64_t index) const noexcept {
     return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());

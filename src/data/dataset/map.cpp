@@ -50,14 +50,42 @@ class Mapped : public detail::DatasetImpl {
   std::uint32_t stages_;
 };
 
+/// Functions of samples that follow each other are called in one run, each with what the one before it gave.
 class MappedSamples final : public Mapped {
  public:
-  using Mapped::Mapped;
+  MappedSamples(Dataset dataset, UserFunction function, bool random, data::Around around)
+      : Mapped(std::move(dataset), std::move(function), random), around_(around) {
+    const auto* const before = dynamic_cast<const MappedSamples*>(&dataset_.impl());
+    if (before == nullptr || before->around_ != around_) return;
+    before_ = before;
+    run_ = before->run_ + 1;
+  }
 
   Value value(std::int64_t index, Scratch& scratch) const override {
+    std::vector<const MappedSamples*> run(run_);
+    const MappedSamples* each = this;
+    for (auto place = run.rbegin(); place != run.rend(); ++place, each = each->before_) *place = each;
+    Value sample = run[0]->dataset_.impl().value(index, scratch);
+    const auto call_all = [&] {
+      for (const MappedSamples* const stage : run) sample = stage->result_of(std::move(sample), index, scratch);
+    };
+    if (around_ != nullptr && run_ > 1) {
+      around_(call_all);
+    } else {
+      call_all();
+    }
+    return sample;
+  }
+
+  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
+    data::locate_values(*this, indices, scratch, out);
+  }
+
+ private:
+  Value result_of(Value given, std::int64_t index, Scratch& scratch) const {
     // The function may write to its tensors, and must not change what a dataset of the program, or the function before
     // it, keeps.
-    const Value sample = without_sharing(dataset_.impl().value(index, scratch));
+    const Value sample = without_sharing(std::move(given));
     const RandomKey key{
         .seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = index, .stage = stage_};
     Value out = data::call_user("the function of map", [&] { return function_(sample, key); });
@@ -65,9 +93,9 @@ class MappedSamples final : public Mapped {
     return out;
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
-    data::locate_values(*this, indices, scratch, out);
-  }
+  data::Around around_;
+  const MappedSamples* before_ = nullptr;  ///< in `dataset_`, where that is one of the same run
+  std::size_t run_ = 1;                    ///< how many there are in the run, this one included
 };
 
 class MappedBatches final : public Mapped {
@@ -94,10 +122,10 @@ class MappedBatches final : public Mapped {
 
 }  // namespace
 
-Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool random) {
+Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool random, Around around) {
   if (of == Of::kBatches) return Dataset(std::make_shared<MappedBatches>(dataset, std::move(function), random));
   require_samples(dataset, "a function of samples behind it");
-  return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random));
+  return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random, around));
 }
 
 Tensor detail::tensor_of(const Value& sample) {

@@ -13,9 +13,14 @@ namespace penstock::data {
 
 enum class Of : std::uint8_t { kSamples, kBatches };
 
+/// Makes the calls of a run of functions of samples, and whatever they need in common around them: a lock that each of
+/// them would otherwise take by itself.
+using Around = void (*)(const std::function<void()>& calls);
+
 /// The samples, or the batches, of `dataset` as `function` makes them. `random`: whether it draws from what its key
-/// makes. kInvalidArgument for a function of samples behind one of batches.
-Dataset mapped(const Dataset& dataset, UserFunction function, Of of, bool random);
+/// makes. Functions of samples with the same `around` that follow each other are called in one. kInvalidArgument for a
+/// function of samples behind one of batches.
+Dataset mapped(const Dataset& dataset, UserFunction function, Of of, bool random, Around around = nullptr);
 
 /// The generator of one call in C++.
 Generator generator_of(const RandomKey& key) noexcept;

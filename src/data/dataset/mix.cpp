@@ -3,56 +3,21 @@
 
 #include <algorithm>
 #include <limits>
-#include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "data/dataset/mixture.h"
+#include "data/dataset/reindexed.h"
 #include "data/dataset/turns.h"
-#include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 #include "penstock/error.h"
 
 namespace penstock {
 
 namespace {
-
-/// Sample i is sample `begin + i % period` of another dataset.
-class Cycle final : public detail::DatasetImpl {
- public:
-  Cycle(Dataset dataset, std::int64_t begin, std::int64_t period, std::int64_t size)
-      : dataset_(std::move(dataset)), begin_(begin), period_(period), size_(size) {}
-
-  std::int64_t size() const noexcept override { return size_; }
-  std::string describe(std::int64_t index) const override { return below().describe(inner(index)); }
-  std::string path(std::int64_t index) const override { return below().path(inner(index)); }
-  bool samples_are_files() const noexcept override { return below().samples_are_files(); }
-  std::uint32_t draws() const noexcept override { return below().draws(); }
-  std::uint32_t random_stages() const noexcept override { return below().random_stages(); }
-  std::span<const std::string> classes() const noexcept override { return below().classes(); }
-  std::uint64_t read_bytes(std::int64_t index) const override { return below().read_bytes(inner(index)); }
-  std::span<const data::UserFunction> batch_functions() const noexcept override { return below().batch_functions(); }
-
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
-              std::span<data::Sample> out) const override {
-    const std::span<std::int64_t> of = scratch.arena.array<std::int64_t>(indices.size());
-    std::transform(indices.begin(), indices.end(), of.begin(), [this](std::int64_t index) { return inner(index); });
-    below().locate(of, scratch, out);
-  }
-  Value value(std::int64_t index, data::Scratch& scratch) const override {
-    return below().value(inner(index), scratch);
-  }
-
- private:
-  const detail::DatasetImpl& below() const noexcept { return dataset_.impl(); }
-  std::int64_t inner(std::int64_t index) const noexcept { return begin_ + index % period_; }
-
-  Dataset dataset_;
-  std::int64_t begin_;
-  std::int64_t period_;
-  std::int64_t size_;
-};
 
 [[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
 
@@ -61,8 +26,8 @@ void require_count(std::int64_t count, const char* what) {
 }
 
 Dataset stretch(const Dataset& dataset, std::int64_t begin, std::int64_t end) {
-  const std::int64_t size = end - begin;
-  return Dataset(std::make_shared<Cycle>(dataset, begin, std::max<std::int64_t>(size, 1), size));
+  return data::reindexed(
+      dataset, [begin](std::int64_t i) { return begin + i; }, end - begin);
 }
 
 void require_some(const std::vector<Dataset>& datasets, const std::vector<double>& weights) {
@@ -85,6 +50,12 @@ void require_end(const std::vector<Dataset>& datasets, const std::vector<double>
   }
 }
 
+std::vector<std::int64_t> sizes_of(const std::vector<Dataset>& datasets) {
+  std::vector<std::int64_t> out;
+  for (const Dataset& dataset : datasets) out.push_back(dataset.size());
+  return out;
+}
+
 }  // namespace
 
 Dataset take(const Dataset& dataset, std::int64_t count) {
@@ -104,8 +75,9 @@ Dataset repeat(const Dataset& dataset, std::int64_t times) {
     refuse(core::format("{} times {} are more than a dataset may have; repeat it fewer times", times,
                         core::counted(static_cast<std::uint64_t>(dataset.size()), "sample")));
   }
-  return Dataset(
-      std::make_shared<Cycle>(dataset, 0, std::max<std::int64_t>(dataset.size(), 1), static_cast<std::int64_t>(*size)));
+  const std::int64_t period = std::max<std::int64_t>(dataset.size(), 1);
+  return data::reindexed(
+      dataset, [period](std::int64_t i) { return i % period; }, static_cast<std::int64_t>(*size));
 }
 
 Dataset mix(const std::vector<Dataset>& datasets, const std::vector<double>& weights, const MixOptions& options) {
@@ -113,26 +85,11 @@ Dataset mix(const std::vector<Dataset>& datasets, const std::vector<double>& wei
   const std::vector<double> shares = data::shares_of(datasets.size(), "dataset", weights);
   require_some(datasets, weights);
   if (options.size) require_count(*options.size, "samples of a mixture");
-  std::vector<std::int64_t> begins;
-  std::int64_t end = 0;
-  std::size_t unfinished = 0;
-  for (std::size_t i = 0; i < datasets.size(); ++i) {
-    begins.push_back(end);
-    end = core::checked_add(end, datasets[i].size(), "the size of all datasets of a mixture");
-    unfinished += shares[i] > 0 ? 1 : 0;
-  }
   if (!options.size && options.end == MixEnd::kAll) require_end(datasets, shares);
-  data::Turns turns(shares);
-  std::vector<std::int64_t> indices;
-  while (options.size ? std::ssize(indices) < *options.size : unfinished > 0) {
-    const std::size_t from = turns.next();
-    const std::int64_t size = datasets[from].size();
-    const std::int64_t given = turns.given(from);
-    if (!options.size && options.end == MixEnd::kFirst && given > size) break;
-    indices.push_back(begins[from] + (given - 1) % size);
-    if (given == size) --unfinished;
-  }
-  return subset(concat(datasets), std::move(indices));
+  data::Mixture mixture(sizes_of(datasets), shares, options);
+  const std::int64_t size = mixture.size();
+  auto index = [mixture = std::move(mixture)](std::int64_t i) { return mixture.index(i); };
+  return data::reindexed(concat(datasets), std::move(index), size);
 }
 
 }  // namespace penstock

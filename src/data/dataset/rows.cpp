@@ -42,21 +42,25 @@ class Rows final : public detail::DatasetImpl {
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
     const std::span<data::Source> sources = scratch.arena.array<data::Source>(indices.size());
-    const bool empty = layout_->tensors[0].nbytes == 0;
-    const data::Source first = empty ? data::Source{} : array_.at(0);
+    const data::EvenColumn column = this->column(indices);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const std::size_t bytes = static_cast<std::size_t>(indices[i]) * step_;
-      sources[i] = first;
-      if (first.data != nullptr) {
-        sources[i].data += bytes;
-      } else {
-        sources[i].offset += bytes;
-      }
+      sources[i] = column.source(i);
       out[i] = {layout_.get(), &sources[i]};
     }
   }
+  std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
+                                          data::Scratch& scratch) const override {
+    const std::span<data::EvenColumn> columns = scratch.arena.array<data::EvenColumn>(1);
+    columns[0] = column(indices);
+    return data::EvenRows{layout_.get(), columns};
+  }
 
  private:
+  data::EvenColumn column(std::span<const std::int64_t> indices) const {
+    const bool empty = layout_->tensors[0].nbytes == 0;
+    return {.first = empty ? data::Source{} : array_.at(0), .step = step_, .at = indices};
+  }
+
   data::SampleArray array_;
   data::LayoutPtr layout_;
   std::size_t step_ = 0;

@@ -41,25 +41,70 @@ std::vector<double> shares_of(std::size_t parts, std::string_view what, const st
   return shares;
 }
 
-Turns::Turns(std::vector<double> shares) : shares_(std::move(shares)), given_(shares_.size(), 0) {
+Turns::Turns(std::vector<double> shares)
+    : shares_(std::move(shares)), before_(shares_.size(), 0), given_(shares_.size(), 0) {
   const auto some = std::count_if(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
   if (some > 1) ahead_ = 1.0 / (2.0 * static_cast<double>(some) - 2.0);
+  begin();
+}
+
+void Turns::begin() {
+  for (std::size_t i = 0; i < shares_.size(); ++i) before_[i] += std::exchange(given_[i], 0);
+  count_ = 0;
+  waiting_ = {};
+  due_ = {};
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (shares_[i] > 0) waiting_.emplace(first_turn(i), i);
+  }
+}
+
+bool Turns::runs_ahead(std::size_t i, std::int64_t count) const noexcept {
+  return shares_[i] * static_cast<double>(count) - static_cast<double>(given_[i]) < ahead_ - kRounding;
+}
+
+/// The first turn that part i may have.
+std::int64_t Turns::first_turn(std::size_t i) const noexcept {
+  constexpr double kNever = 1e18;
+  const double about = (static_cast<double>(given_[i]) + ahead_) / shares_[i];
+  if (about > kNever) return static_cast<std::int64_t>(kNever);
+  std::int64_t turn = std::max(static_cast<std::int64_t>(about) - 1, count_ + 1);
+  while (turn > count_ + 1 && !runs_ahead(i, turn - 1)) --turn;
+  while (runs_ahead(i, turn)) ++turn;
+  return turn;
+}
+
+/// Whether each has given just its share. Most often the one that had the last turn has not.
+bool Turns::is_balanced(std::size_t last) const noexcept {
+  constexpr std::int64_t kMostPeriod = 1 << 20;  // beyond, products of shares are not exact enough
+  constexpr double kExact = 1e-11;
+  if (count_ > kMostPeriod) return false;
+  const auto is_even = [this](std::size_t i) {
+    const auto given = static_cast<double>(given_[i]);
+    return std::abs(shares_[i] * static_cast<double>(count_) - given) <= kExact * given;
+  };
+  if (!is_even(last)) return false;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    if (!is_even(i)) return false;
+  }
+  return true;
 }
 
 std::size_t Turns::next() {
   ++count_;
-  std::size_t best = shares_.size();
-  double best_due = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    if (shares_[i] == 0) continue;
-    const double given = static_cast<double>(given_[i]);
-    const bool runs_ahead = shares_[i] * static_cast<double>(count_) - given < ahead_ - kRounding;
-    const double due = (1.0 - ahead_ + given) / shares_[i];
-    if (runs_ahead || due >= best_due) continue;
-    best = i;
-    best_due = due;
+  while (!waiting_.empty() && (waiting_.top().first <= count_ || due_.empty())) {
+    const std::size_t i = waiting_.top().second;
+    waiting_.pop();
+    due_.emplace((1.0 - ahead_ + static_cast<double>(given_[i])) / shares_[i], i);
   }
+  const std::size_t best = due_.top().second;
+  due_.pop();
   ++given_[best];
+  if (is_balanced(best)) {
+    period_ = count_;
+    begin();
+  } else {
+    waiting_.emplace(first_turn(best), best);
+  }
   return best;
 }
 

@@ -99,6 +99,25 @@ class Zip final : public detail::DatasetImpl {
       out[i] = {joined, sources.data()};
     }
   }
+  std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
+                                          data::Scratch& scratch) const override {
+    const auto rows = scratch.arena.array<data::EvenRows>(parts_.size());
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const std::optional<data::EvenRows> of_part = parts_[p].impl().even_rows(indices, scratch);
+      if (!of_part) return std::nullopt;
+      rows[p] = *of_part;
+      count += of_part->columns.size();
+    }
+    const auto layouts = scratch.arena.array<const Layout*>(parts_.size());
+    const auto columns = scratch.arena.array<data::EvenColumn>(count);
+    auto next = columns.begin();
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      layouts[p] = rows[p].layout;
+      next = std::copy(rows[p].columns.begin(), rows[p].columns.end(), next);
+    }
+    return data::EvenRows{scratch.state<Composed>(this).compose(names_, layouts, scratch), columns};
+  }
   Value value(std::int64_t index, data::Scratch& scratch) const override {
     std::vector<Value> parts;
     for (const Dataset& part : parts_) parts.push_back(part.impl().value(index, scratch));

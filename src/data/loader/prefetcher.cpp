@@ -123,7 +123,6 @@ void Prefetcher::serve(std::size_t number) {
 
 void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   cancel();
-  start_threads();
   auto run = std::make_shared<EpochRun>();
   run->batches = std::move(batches);
   run->seed = seed;
@@ -138,6 +137,7 @@ void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   }
   {
     const std::scoped_lock lock(mutex_);
+    start_threads(static_cast<std::size_t>(std::max<std::int64_t>(run->total() - first, 0)));
     run_ = std::move(run);
   }
   work_.notify_all();
@@ -150,6 +150,7 @@ void Prefetcher::push(std::vector<std::int64_t> indices) {
       throw Error(ErrorCode::kInvalidArgument, core::format("more than {} asked for and not taken; take one first",
                                                             core::counted(window(), "batch is", "batches are")));
     }
+    start_threads(static_cast<std::size_t>(run_->pushed + 1 - run_->next_take));
     run_->slot(run_->pushed++).indices = std::move(indices);
   }
   work_.notify_all();
@@ -161,9 +162,10 @@ std::span<const std::int64_t> Prefetcher::EpochRun::indices(std::int64_t batch) 
   return out;
 }
 
-void Prefetcher::start_threads() {
+void Prefetcher::start_threads(std::size_t batches) {
+  const std::size_t wanted = std::min(batches, tuner_.workers());
   try {
-    while (threads_.size() < tuner_.workers()) {
+    while (!quit_ && threads_.size() < wanted) {
       threads_.emplace_back([this, number = threads_.size()] { serve(number); });
       ::pthread_setname_np(threads_.back().native_handle(), "penstock-load");
     }
@@ -171,6 +173,14 @@ void Prefetcher::start_threads() {
     throw Error(ErrorCode::kOutOfMemory,
                 core::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
                              tuner_.workers(), error.code().message()));
+  }
+}
+
+void Prefetcher::start_all_threads() noexcept {
+  try {
+    start_threads(tuner_.workers());
+  } catch (const Error&) {
+    // The system gives no more threads; those that run are enough.
   }
 }
 
@@ -426,12 +436,7 @@ void Prefetcher::tune(EpochRun& run) {
                                              .computed = stats_.compute_seconds,
                                              .stalled = stats_.stall_seconds,
                                              .batches = stats_.batches});
-  if (workers <= threads_.size()) return;
-  try {
-    start_threads();
-  } catch (const Error&) {
-    // The system gives no more threads; those that run are enough.
-  }
+  if (workers > threads_.size()) start_all_threads();
 }
 
 void Prefetcher::merge(Scratch& scratch) {

@@ -116,7 +116,10 @@ class Prefetcher {
   };
   using EpochRunPtr = std::shared_ptr<EpochRun>;
 
-  void start_threads();
+  /// As many as `batches` need, which are started and not taken, unless there are more already: a thread costs more
+  /// than many a batch. Under the lock.
+  void start_threads(std::size_t batches);
+  void start_all_threads() noexcept;
   void serve(std::size_t number);
   void work(std::size_t number);
   void set_up(Scratch& scratch) const;
@@ -152,7 +155,7 @@ class Prefetcher {
   mutable std::mutex mutex_;
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker
-  WorkerCrew crew_{mutex_, work_};
+  WorkerCrew crew_{mutex_, work_, [this] { start_all_threads(); }};
   EpochRunPtr run_;
   std::condition_variable left_;  ///< for `end`: a worker has ended
   bool quit_ = false;

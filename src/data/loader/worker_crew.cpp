@@ -45,6 +45,7 @@ void WorkerCrew::share(std::size_t tasks, Scratch& own, const Work& work) {
   {
     const std::scoped_lock lock(mutex_);
     open_.push_back(&job);
+    if (call_) call_();
   }
   work_.notify_all();
   job.run(own);

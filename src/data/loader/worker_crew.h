@@ -4,7 +4,9 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "data/sample/crew.h"
@@ -17,8 +19,10 @@ namespace penstock::data {
 /// memory are in use at a time. Thread-safe.
 class WorkerCrew final : public Crew {
  public:
-  /// `mutex` guards it; `work` is waited on by workers that have nothing to do.
-  WorkerCrew(std::mutex& mutex, std::condition_variable& work) : mutex_(mutex), work_(work) {}
+  /// `mutex` guards it; `work` is waited on by workers that have nothing to do. `call`, if any, is called under the lock
+  /// when there is something to share: it starts the workers that were not needed before.
+  WorkerCrew(std::mutex& mutex, std::condition_variable& work, std::function<void()> call = {})
+      : mutex_(mutex), work_(work), call_(std::move(call)) {}
 
   void share(std::size_t tasks, Scratch& own, const Work& work) override;
   /// Whether `help` would find something to do. Under the lock.
@@ -31,6 +35,7 @@ class WorkerCrew final : public Crew {
 
   std::mutex& mutex_;
   std::condition_variable& work_;
+  std::function<void()> call_;
   std::condition_variable done_;
   std::vector<Job*> open_;  ///< oldest first
 };

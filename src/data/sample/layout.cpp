@@ -71,10 +71,13 @@ StructurePtr StructureInterner::intern(Structure structure) {
 }
 
 LayoutPtr single_tensor_layout(TensorLayout tensor) {
-  auto structure = std::make_shared<Structure>();
-  structure->leaves.emplace_back();
+  static const StructurePtr structure = [] {
+    auto made = std::make_shared<Structure>();
+    made->leaves.emplace_back();
+    return made;
+  }();
   auto layout = std::make_shared<Layout>();
-  layout->structure = std::move(structure);
+  layout->structure = structure;
   layout->tensors.push_back(std::move(tensor));
   return layout;
 }

@@ -76,7 +76,12 @@ class Scratch {
   Arena arena;
   StructureInterner structures;
   std::vector<io::GatherRow> rows;
-  std::vector<std::size_t> row_positions;                               ///< of the samples they belong to
+  /// Of a row: the file that it is mapped from, or null, and the position of its sample.
+  struct RowPlace {
+    const SampleFile* file;
+    std::size_t position;
+  };
+  std::vector<RowPlace> row_places;
   std::vector<std::pair<const SampleFile*, std::size_t>> sample_files;  ///< copied from, and the first sample of each
   /// Keep what samples point to until reset.
   std::vector<Tensor> tensors;

@@ -1,12 +1,16 @@
 // Rows that a shuffled batch takes from a mapped array lie anywhere in memory. The processor's own prefetchers expect
 // nothing there, so the time goes into waiting for the first lines of each row. Asking for several rows at once hides
 // most of that: rows of medium size are copied side by side (io/copy/interleaved_copy.h), and for all others the first
-// lines of later rows are prefetched while one is copied.
+// lines of later rows are prefetched while one is copied. Small rows are copied piece by piece without a call, because
+// a call takes as long as the copy.
 
 #include "io/copy/gather.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
+#include <utility>
 
 #include "io/copy/guarded.h"
 #include "io/copy/interleaved_copy.h"
@@ -45,44 +49,67 @@ class Rows final : public GuardedMemory {
   }
 
   void read() const noexcept override {
-    switch (row_bytes_) {
-      case 1:
-        return copy_rows<1>();
-      case 2:
-        return copy_rows<2>();
-      case 4:
-        return copy_rows<4>();
-      case 8:
-        return copy_rows<8>();
-      case 16:
-        return copy_rows<16>();
-      default:
-        break;
+    if (row_bytes_ <= kSmallest * kPieces.size()) return copy_small();
+    if (row_bytes_ < side_by_side_.least_bytes || row_bytes_ > kInterleavedUpTo) {
+      return each([bytes = row_bytes_](const GatherRow& row) { std::memcpy(row.to, row.from, bytes); });
     }
-    if (row_bytes_ < side_by_side_.least_bytes || row_bytes_ > kInterleavedUpTo) return copy_rows<0>();
     side_by_side_.copy(rows_, row_bytes_);
   }
 
  private:
-  /// `kBytes`: the size of a row where the compiler shall know it, else 0.
-  template <std::size_t kBytes>
-  void copy_rows() const noexcept {
-    const std::size_t bytes = kBytes != 0 ? kBytes : row_bytes_;
-    const std::size_t window = std::min(bytes, kLinesAhead * kCacheLine);
+  static constexpr std::size_t kSmallest = 16;  ///< bytes of a piece, but in rows that are shorter
+  using Way = void (Rows::*)() const noexcept;
+
+  template <class Copy>
+  void each(Copy copy) const noexcept {
+    const std::size_t window = std::min(row_bytes_, kLinesAhead * kCacheLine);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (i + ahead_ < rows_.size()) {
         const std::byte* next = rows_[i + ahead_].from;
         for (std::size_t at = 0; at < window; at += kCacheLine) __builtin_prefetch(next + at);
       }
-      std::memcpy(rows_[i].to, rows_[i].from, bytes);
+      copy(rows_[i]);
     }
   }
+
+  /// The last of the pieces ends with the row, so that it may lie over a part of the one before.
+  template <std::size_t kBytes, std::size_t kCount>
+  void copy_pieces() const noexcept {
+    each([last = row_bytes_ - kBytes](const GatherRow& row) {
+      for (std::size_t i = 0; i + 1 < kCount; ++i) std::memcpy(row.to + i * kBytes, row.from + i * kBytes, kBytes);
+      std::memcpy(row.to + last, row.from + last, kBytes);
+    });
+  }
+
+  void copy_small() const noexcept {
+    switch (std::bit_floor(row_bytes_)) {
+      case 1:
+        return copy_pieces<1, 1>();
+      case 2:
+        return copy_pieces<2, 2>();
+      case 4:
+        return copy_pieces<4, 2>();
+      case 8:
+        return copy_pieces<8, 2>();
+      default:
+        return (this->*kPieces[(row_bytes_ - 1) / kSmallest])();
+    }
+  }
+
+  template <std::size_t... kIndex>
+  static constexpr std::array<Way, sizeof...(kIndex)> pieces(std::index_sequence<kIndex...>) {
+    return {&Rows::copy_pieces<kSmallest, kIndex + 1>...};
+  }
+  static constexpr std::size_t kMostPieces = 16;
+  static const std::array<Way, kMostPieces> kPieces;
 
   std::span<const GatherRow> rows_;
   std::size_t row_bytes_;
   std::size_t ahead_;
   const InterleavedCopy& side_by_side_ = fastest_side_by_side();
 };
+
+constexpr std::array<Rows::Way, Rows::kMostPieces> Rows::kPieces = pieces(std::make_index_sequence<kMostPieces>());
 
 }  // namespace
 

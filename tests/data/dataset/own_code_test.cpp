@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "data/dataset/map.h"
 #include "data/support.h"
 #include "penstock/ops.h"
 
@@ -307,6 +309,44 @@ TEST(Loader, StopsBetweenTwoCalls) {
     taker.join();
   }
   EXPECT_EQ(calls, 1);
+}
+
+std::atomic<int> g_runs = 0;
+
+void counted_run(const std::function<void()>& calls) {
+  ++g_runs;
+  calls();
+}
+
+Dataset plus_one(const Dataset& dataset, bool random = false) {
+  const data::UserFunction add = [](const Value& sample, const data::RandomKey& key) {
+    return Value::integer(sample.as_int() * 10 + 1 + key.stage);
+  };
+  return data::mapped(dataset, add, data::Of::kSamples, random, counted_run);
+}
+
+TEST(RunsOfMaps, AreCalledInOneForEachSample) {
+  const Dataset digits = dataset(3, [](std::int64_t i) { return i; });
+  g_runs = 0;
+  EXPECT_EQ(plus_one(plus_one(plus_one(digits)))[2].as_int(), 2111);
+  EXPECT_EQ(g_runs, 1);
+  EXPECT_EQ(plus_one(digits)[2].as_int(), 21);
+  EXPECT_EQ(g_runs, 1) << "one alone needs nothing around it";
+  EXPECT_EQ(plus_one(plus_one(subset(plus_one(plus_one(digits)), {1})))[0].as_int(), 11111);
+  EXPECT_EQ(g_runs, 3);
+  EXPECT_EQ(plus_one(plus_one(plus_one(digits, true), true))[1].as_int(), 1123) << "each with its own stage";
+}
+
+TEST(RunsOfMaps, NameTheSampleThatAnyOfThemRefuses) {
+  const Dataset digits = dataset(3, [](std::int64_t i) { return i; });
+  const data::UserFunction refuse = [](const Value&, const data::RandomKey&) -> Value {
+    throw std::runtime_error("no");
+  };
+  const Dataset run = plus_one(data::mapped(plus_one(digits), refuse, data::Of::kSamples, false, counted_run));
+  const auto error = test::error_of([&] { run[1]; });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kUserCode);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("sample 1"), HasSubstr("the function of map threw: no")));
 }
 
 TEST(DatasetIteration, ReadsEachSampleInOrder) {

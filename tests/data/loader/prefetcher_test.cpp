@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -127,6 +128,35 @@ TEST(Prefetch, TheTimeoutOptionIsAnErrorThatCanBeTriedAgain) {
   EXPECT_THAT(error->message(), HasSubstr("DataLoader timed out after 0.01 seconds"));
   gate.open();
   EXPECT_THAT(next_in_the_end(loader).indices, ElementsAre(1));
+}
+
+/// How many worker threads this process has.
+std::size_t worker_threads() {
+  std::size_t out = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    out += test::read_file(task.path() / "comm") == "penstock-load\n" ? 1 : 0;
+  }
+  return out;
+}
+
+TEST(Prefetch, AsManyThreadsAreStartedAsThereAreBatches) {
+  Gate gate;
+  gate.shut_from(0);
+  {
+    DataLoader loader(gated(gate, 3), {.num_workers = 16});
+    gate.wait_arrived(3);
+    EXPECT_EQ(worker_threads(), 3);
+    EXPECT_EQ(loader.stats().workers, 16);
+    gate.open();
+    EXPECT_EQ(test::rest_of_epoch(loader).size(), 3);
+    EXPECT_EQ(worker_threads(), 3);
+  }
+  eventually([] { return worker_threads() == 0; });
+  const test::TemporaryFolder folder;
+  test::write_tensors(folder, test::equal_tensors(4, {1 << 17}), ".npy");
+  DataLoader large(files(folder.path().string()), {.batch_size = 4, .num_workers = 5});
+  EXPECT_EQ(test::rest_of_epoch(large).size(), 1);
+  EXPECT_EQ(worker_threads(), 5) << "they may help with the files of one batch";
 }
 
 TEST(Prefetch, NoMoreIsOutstandingThanAsked) {

@@ -140,3 +140,64 @@ def test_clamp_names_what_is_no_number():
         with pytest.raises(penstock.InvalidArgumentError, match=r"clamp to .*nan.*give numbers"):
             ROWS.clamp(*bounds)
     ROWS.clamp(-INF, INF)
+
+
+class Elements:
+    """An array whose elements can be had as a whole, and not one by one."""
+
+    def __init__(self, values, dtype):
+        self.array = np.array(values, dtype)
+        self.__array_interface__ = self.array.__array_interface__
+
+    def __len__(self):
+        return len(self.array)
+
+    def __iter__(self):
+        raise AssertionError("gone through item by item")
+
+    __getitem__ = None
+
+
+TAKEN = {
+    "subset": lambda n: [int(value[0]) for value in map(penstock.Tensor.tolist, penstock.subset(ROWS, n))],
+    "SubsetSampler": lambda n: penstock.SubsetSampler(n).order(),
+    "BatchSampler": lambda n: penstock.BatchSampler(n, 2).batches(),
+    "BatchSampler of batches": lambda n: penstock.BatchSampler([[0], n]).batches(),
+    "sampler": lambda n: [batch.tolist() for batch in penstock.DataLoader(ROWS, sampler=n, num_workers=0)],
+    "batch_sampler": lambda n: [
+        batch.tolist() for batch in penstock.DataLoader(ROWS, batch_sampler=[n], num_workers=0)
+    ],
+    "length_buckets": lambda n: penstock.length_buckets(n, [5], batch_size=1).batches(),
+    "boundaries": lambda n: penstock.length_buckets([1, 2], n, batch_size=1).batches(),
+    "WeightedSampler": lambda n: penstock.WeightedSampler(n, 9).order(3),
+    "mix": lambda n: [row.tolist() for row in penstock.mix([ROWS, ROWS], n)],
+}
+
+
+@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("dtype", ["i1", "u2", "<i4", ">i8", "u8"])
+def test_arrays_of_whole_numbers_are_read_as_a_whole(name, dtype):
+    call = TAKEN[name]
+    assert call(Elements([1, 2], dtype)) == call([1, 2])
+    assert call(np.array([1, 9, 2], dtype)[::2]) == call([1, 2])
+
+
+@pytest.mark.parametrize("name", ["WeightedSampler", "mix"])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "<f8", ">f8"])
+def test_arrays_of_numbers_are_read_as_a_whole(name, dtype):
+    call = TAKEN[name]
+    assert call(Elements([0.5, 1.25], dtype)) == call([0.5, 1.25])
+
+
+@pytest.mark.parametrize("name", [name for name in TAKEN if name not in {"WeightedSampler", "mix"}])
+def test_arrays_of_other_numbers_are_refused(name):
+    wrong = [np.array([0.5, 1]), np.array([True, False]), np.array([1, 2**63], "u8"), np.zeros((2, 2), "i8")]
+    for array in wrong:
+        with pytest.raises((penstock.DTypeMismatchError, penstock.InvalidArgumentError)):
+            TAKEN[name](array)
+
+
+def test_arrays_that_are_no_numbers_are_no_weights():
+    for array in (np.array([True, False]), np.ones((2, 2)), np.array(["1", "2"])):
+        with pytest.raises((penstock.DTypeMismatchError, penstock.InvalidArgumentError)):
+            penstock.WeightedSampler(array, 2)

@@ -17,6 +17,7 @@ import pytest
 from ctrl_c import answers_ctrl_c
 
 import penstock
+from penstock._functions import generator, idle_generators
 
 COUNT = 11
 
@@ -243,6 +244,52 @@ def test_seeded_functions_draw_what_numpy_draws():
         counter = np.array([0, 0, 0, index], "u8")
         philox = np.random.Philox(key=np.array([5, 3], "u8"), counter=counter)
         assert batch[0].tolist() == np.random.Generator(philox).integers(1 << 40, size=2).tolist()
+
+
+def test_a_generator_is_used_again_for_the_next_call():
+    def draw(sample, random):
+        return (random.random(), random.integers(9, dtype="i4"), random.normal())[which]
+
+    for which in range(3):
+        dataset = penstock.dataset(5, lambda i: i).map(draw, seeded=True)
+        idle_generators.clear()
+        first = [batch.tolist() for batch in penstock.DataLoader(dataset, 1, num_workers=2, seed=3)]
+        assert 1 <= len(idle_generators) <= 2
+        assert [batch.tolist() for batch in penstock.DataLoader(dataset, 1, num_workers=0, seed=3)] == first
+        assert [[draw(None, generator(3, 0, index, 0))] for index in range(5)] == first
+
+
+@pytest.mark.parametrize(
+    ("keep", "bits_of"),
+    [
+        (lambda random: random, lambda kept: kept.bit_generator),
+        (lambda random: random.bit_generator, lambda kept: kept),
+        (lambda random: random.random, lambda kept: kept.__self__.bit_generator),
+    ],
+    ids=["itself", "its bit generator", "a method"],
+)
+def test_a_generator_that_a_function_keeps_is_its_own(keep, bits_of):
+    kept = []
+
+    def draw(sample, random):
+        kept.append(keep(random))
+        return 1
+
+    list(penstock.DataLoader(penstock.dataset(4, lambda i: i).map(draw, seeded=True), 1, num_workers=0))
+    assert [bits_of(each).state["state"]["counter"].tolist() for each in kept] == [[0, 0, 0, i] for i in range(4)]
+
+
+def test_a_seeded_function_may_read_samples_of_another():
+    inner = penstock.dataset(3, lambda i: i).map(lambda sample, random: random.random(), seeded=True)
+
+    def outer(sample, random):
+        before = random.random()
+        return before, inner[sample], random.random()
+
+    for index in range(3):
+        own = generator(0, 0, index, 0)
+        expected = own.random(), generator(0, 0, index, 0).random(), own.random()
+        assert penstock.dataset(3, lambda i: i).map(outer, seeded=True)[index] == expected
 
 
 @pytest.mark.parametrize("workers", [0, 2])

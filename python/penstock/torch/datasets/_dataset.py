@@ -426,4 +426,6 @@ def has_plain_samples(dataset: object, kind: type[Any]) -> bool:
 def counted(indices: Iterable[int], size: int) -> list[int]:
     """The indices with negative ones counted from the end. Those outside stay as they are, and
     errors name them so."""
+    if type(indices) is list and indices and {*map(type, indices)} == {int} and min(indices) >= 0:
+        return [*indices]
     return [index + size if -size <= index < 0 else index for index in map(operator.index, indices)]

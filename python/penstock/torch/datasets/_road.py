@@ -7,7 +7,7 @@ Where a part can only be read by Python, the whole goes to torch's own loader, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -152,11 +152,21 @@ def _of_subset(dataset: torch_data.Subset[Any]) -> _Plan:
     whole = _plan_of_part(dataset.dataset)
     indices = dataset.indices
     # As Subset asks for them: one by one, so that a dict of them is another list than its keys.
-    each = indices if isinstance(indices, (list, range)) else [indices[i] for i in range(len(indices))]
+    each = _items_of(indices)
     chosen = counted(each, len(whole.native))
     read = dataset if whole.dataset is dataset.dataset else torch_data.Subset(whole.dataset, chosen)
     make = None if whole.make is None else Chosen(chosen, whole.make)
     return _Plan(read, penstock.subset(whole.native, chosen), make)
+
+
+def _items_of(indices: Any) -> Sequence[int]:
+    """What `indices[i]` gives for each i."""
+    if isinstance(indices, (list, range)):
+        return indices
+    is_array = type(indices) is torch.Tensor or _is_numpys(type(indices))
+    if is_array and indices.ndim == 1 and str(indices.dtype).removeprefix("torch.").startswith(("int", "uint")):
+        return indices.tolist()  # type: ignore[no-any-return]
+    return [indices[i] for i in range(len(indices))]
 
 
 def _of_concat(dataset: torch_data.ConcatDataset[Any]) -> _Plan:

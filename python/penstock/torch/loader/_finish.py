@@ -1,12 +1,15 @@
 """What Python does with a batch between the workers and the user: its collation, and the dataset's functions.
 
-With `num_workers` and functions, `_iteration.py` calls this in threads; otherwise in the thread that takes the batch.
+With `num_workers` and functions, `_iteration.py` calls this in threads; otherwise, and where the calls are over before
+a thread would have begun, in the thread that takes the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -17,8 +20,9 @@ from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._reads import Read
+from penstock.torch.loader._thread_state import settings_now
 
-__all__ = ["Finish"]
+__all__ = ["Finish", "Timed"]
 
 
 class Finish:
@@ -62,7 +66,7 @@ class Finish:
             samples = [self._call(partial(self._make, index), [index], sample) for index, sample in pairs]
         return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
 
-    def _call(self, function: Callable[[Any], Any], indices: list[int], argument: Any) -> Any:
+    def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""
         try:
             return function(argument)
@@ -87,3 +91,41 @@ class Finish:
             counts = self._dealing.counts(read.number, len(own))
             own = [is_own and count for is_own, count in zip(own, counts, strict=True)]
         return own[0] if alone else torch.tensor(own, dtype=torch.bool)
+
+
+class Timed:
+    """A Finish that knows whether its calls are so brief that handing them to a thread takes longer.
+
+    A function that changes settings of its thread and leaves them so stays in the threads, where each call begins with
+    the settings of the thread that iterates. Any number of threads may use it.
+    """
+
+    def __init__(self, finish: Finish) -> None:
+        self._finish = finish
+        self._brief = 0  # calls in succession; what threads count at the same time may be lost
+        self._changes_settings = False
+
+    @property
+    def is_brief(self) -> bool:
+        return self._brief >= _ENOUGH and not self._changes_settings
+
+    def here(self, read: Read, alone: bool) -> Any:
+        """The call in the thread that takes the batch."""
+        return copy_context().run(self, read, alone)
+
+    def __call__(self, read: Read, alone: bool) -> Any:
+        before = settings_now() if _ENOUGH // 2 <= self._brief < _ENOUGH else None
+        begin = perf_counter()
+        try:
+            return self._finish(read, alone)
+        finally:
+            most = _LONG if self.is_brief else _BRIEF
+            self._brief = self._brief + 1 if perf_counter() - begin < most else 0
+            if before is not None and settings_now() != before:
+                self._changes_settings = True
+
+
+# In seconds: what handing a call to a thread and back takes, and what a caller should not be kept waiting for.
+_BRIEF = 100e-6
+_LONG = 1e-3
+_ENOUGH = 16

@@ -21,11 +21,11 @@ import torch
 import penstock
 from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
-from penstock.torch.loader._finish import Finish
+from penstock.torch.loader._finish import Finish, Timed
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import Reads
-from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._threads import Threads, are_done
 from penstock.torch.loader._timeout import timed_out
 
@@ -84,15 +84,15 @@ class Iteration(BaseDataLoaderIter):
         self._reads = Reads(settings, begin.sample_seed())
         masks, dealing = settings.on_error == "mask", settings.dealing
         self._masks = masks or (dealing is not None and dealing.masks)
-        self._finish = Finish(
-            settings.collate_fn, settings.functions, self._reads.describe, masks=masks, dealing=dealing
+        self._finish = Timed(
+            Finish(settings.collate_fn, settings.functions, self._reads.describe, masks=masks, dealing=dealing)
         )
         if resume is None:
-            self._sampler_iter = iter(self._index_sampler)
+            self._sampler_iter = drawn_from(settings)
             if draws_seed:
                 self._base_seed = draw_base_seed(settings.generator)
             if begin.begins > 1:  # as torch does where it has workers
-                self._sampler_iter = iter(self._index_sampler)
+                self._sampler_iter = drawn_from(settings)
         else:
             self._sampler_iter = self._resumed(resume)
         self.progress = Progress(begin, self._reads)
@@ -149,7 +149,7 @@ class Iteration(BaseDataLoaderIter):
 
     def _next(self) -> Any:
         try:
-            value = self._next_mapped() if self._settings.functions and self._num_workers > 0 else self._next_read()
+            value = self._next_mapped() if self._uses_threads() else self._next_read()
         except StopIteration:
             if self._reads.finished and not self._working:  # else a function's own
                 self.progress.finished = True
@@ -165,6 +165,16 @@ class Iteration(BaseDataLoaderIter):
         # Unpinned, the mask would have the copy wait for all that the device has to do.
         return (batch, self._placed(pin_memory(valid))) if there else (self._placed(batch), self._placed(valid))
 
+    def _uses_threads(self) -> bool:
+        """Whether the next batch comes from threads that call the functions."""
+        if not self._settings.functions or self._num_workers == 0:
+            return False
+        return bool(self._working) or not self._calls_here()
+
+    def _calls_here(self) -> bool:
+        """Whether functions are called in this thread from now on. One with a timeout cannot be left waiting here."""
+        return self._timeout == 0 and self._finish.is_brief
+
     def _placed(self, value: Any) -> Any:
         """Pinned, and on the loader's device, where it asks for that."""
         if self._pins:
@@ -177,7 +187,8 @@ class Iteration(BaseDataLoaderIter):
         if not read.apart and self._settings.functions is None:
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
-            return self._finish(read, self._reads.alone)
+            finish = self._finish.here if self._num_workers > 0 else self._finish
+            return finish(read, self._reads.alone)
 
     def _next_mapped(self) -> Any:
         """The next batch where functions are called in threads. As many calls are under way as torch has batches, and
@@ -189,7 +200,8 @@ class Iteration(BaseDataLoaderIter):
         self._threads.require_own_process()
         if not self._working:
             self._call_with_next(self._threads)
-        self._call_with_ready(self._threads)
+        if not self._calls_here():
+            self._call_with_ready(self._threads)
         with self.progress.in_functions():
             in_time = are_done([self._working[0]], self._timeout or None)
         if not in_time:
@@ -197,7 +209,8 @@ class Iteration(BaseDataLoaderIter):
         first = self._working.popleft()
         try:
             self._reads.release()
-            self._call_with_ready(self._threads)
+            if not self._calls_here():
+                self._call_with_ready(self._threads)
             return first.result()
         finally:
             del first  # whose error's traceback leads here

@@ -304,7 +304,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
         resume, self._resume = self._resume, None
         twin, functions = self._apart(), self._functions
-        vars(twin).update(collate_fn=bounded(self.collate_fn))
+        vars(twin).update(collate_fn=bounded(self.collate_fn, storages=False))
         if functions is not None and functions.batch is not None:
             vars(twin).update(dataset=functions.dataset, collate_fn=_Composed(twin.collate_fn, functions.batch))
         persistent = self.persistent_workers and self.num_workers > 0

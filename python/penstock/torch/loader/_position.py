@@ -21,7 +21,7 @@ import torch.utils.data as torch_data
 from penstock._text import abbreviated, plural
 from penstock.torch.loader._dealing import DealtOrder, DealtSampler
 from penstock.torch.loader._random_states import generator_state, text_of
-from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._worker_states import load_state, state_of
 
 __all__ = ["Generators", "Position", "draw_base_seed", "order_of"]
@@ -380,11 +380,11 @@ class Position:
         try:
             self._load_sampler(order_of(settings))
             generators.put({**begin, "torch": self.torch_random if own else self.random})
-            indices = iter(settings.index_sampler)
+            indices = drawn_from(settings)
             if self.draws_seed:
                 draw_base_seed(settings.generator)
             if self.begins > 1:
-                indices = iter(settings.index_sampler)
+                indices = drawn_from(settings)
             return self._advance(indices)
         finally:
             generators.put(later)

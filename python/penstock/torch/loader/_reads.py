@@ -16,7 +16,7 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock._core import _Feed
+from penstock._core import _Feed, _plain_indices
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
@@ -43,7 +43,7 @@ class Read(NamedTuple):
     epoch it is.
     """
 
-    indices: list[int]
+    indices: Sequence[int]
     value: Any
     apart: bool
     wanted: Sequence[int] = ()
@@ -54,8 +54,8 @@ class _Asked(NamedTuple):
     """A batch under way: the indices that the sampler asked for, and those that are read, or None where none of them
     can be. `lost` is one that the feed gave and that a signal's handler kept from arriving."""
 
-    wanted: list[int]
-    indices: list[int] | None
+    wanted: Sequence[int]
+    indices: Sequence[int] | None
     lost: bool = False
 
 
@@ -233,8 +233,13 @@ class Reads:
         self._feed.close()
         self._feed = self._new_feed(self._workers)
 
-    def _wanted(self, drawn: Any) -> list[int]:
-        """The drawn indices as a list; negative ones are counted from the end."""
+    def _wanted(self, drawn: Any) -> Sequence[int]:
+        """The drawn indices; negative ones are counted from the end."""
+        if type(drawn) is range and drawn.step > 0 and drawn.start >= 0:
+            return drawn
+        indices = _plain_indices(drawn)
+        if indices is not None:
+            return indices
         indices = self._checked(drawn)
         return counted(indices, len(self._dataset)) if indices and min(indices) < 0 else indices
 
@@ -243,15 +248,17 @@ class Reads:
             return [operator.index(drawn)]
         if isinstance(drawn, slice):
             return list(range(len(self._dataset))[drawn])
+        if isinstance(drawn, torch.Tensor) and drawn.dim() == 1 and not drawn.is_floating_point():
+            drawn = drawn.tolist()
         return [operator.index(one) for one in drawn]
 
-    def _chosen(self, indices: list[int]) -> list[int]:
+    def _chosen(self, indices: Sequence[int]) -> Sequence[int]:
         """The indices without those of samples that are known to be unreadable, or with others in their places."""
         if self._set_aside.any_of(indices):
             return self._repaired(indices)
         return indices
 
-    def _repaired(self, indices: list[int]) -> list[int]:
+    def _repaired(self, indices: Sequence[int]) -> list[int]:
         set_aside = self._set_aside
         if self._settings.on_error == "skip":
             return set_aside.without(indices)
@@ -314,7 +321,7 @@ class Reads:
             )
         return Read([], [], True)
 
-    def _again(self, indices: list[int]) -> Read | None:
+    def _again(self, indices: Sequence[int]) -> Read | None:
         if not indices:
             return None
         feed = self._new_feed(0)
@@ -327,7 +334,7 @@ class Reads:
                 raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
             return other
 
-    def _otherwise(self, indices: list[int], error: penstock.Error) -> Read | None:
+    def _otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
         samples. All later batches are then made that way. None where that fails too; the caller then raises the native
         error, which names the files."""
@@ -345,7 +352,7 @@ class Reads:
         self._go_on_apart()
         return Read(indices, samples, True)
 
-    def _tried(self, feed: _Feed | SampleFeed, indices: list[int]) -> Any:
+    def _tried(self, feed: _Feed | SampleFeed, indices: Sequence[int]) -> Any:
         """The samples, if torch can stack those that have to be stacked; otherwise None, and `_refusal` is torch's type
         of error."""
         try:

@@ -6,17 +6,19 @@ So iterators, positions and readers get this copy and do not know the loader.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.utils.data as torch_data
 
 import penstock
 from penstock.torch._samples import SetAside
 from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._dealing import Dealing
 
-__all__ = ["Settings", "settings_of"]
+__all__ = ["Settings", "drawn_from", "settings_of"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,22 @@ class Settings:
     memory_budget: int | None
     set_aside: SetAside
     dealing: Dealing | None
+
+
+def drawn_from(settings: Settings) -> Iterator[Any]:
+    """What the index sampler gives. Where C++ reads, batches in the order of the samples are ranges, which have no
+    object for each index; the program's datasets get lists."""
+    batches = settings.index_sampler
+    in_order = type(batches) is torch_data.BatchSampler and type(batches.sampler) is torch_data.SequentialSampler
+    return _ranges(batches) if in_order and settings.native is not None else iter(batches)
+
+
+def _ranges(batches: torch_data.BatchSampler) -> Iterator[range]:
+    end, each = len(batches.sampler), batches.batch_size  # type: ignore[arg-type]
+    if batches.drop_last:
+        end -= end % each
+    for begin in range(0, end, each):
+        yield range(begin, min(begin + each, end))
 
 
 def settings_of(loader: Any) -> Settings:

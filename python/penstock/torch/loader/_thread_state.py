@@ -17,7 +17,7 @@ import torch
 
 from penstock.torch import _private
 
-__all__ = ["ThreadState"]
+__all__ = ["ThreadState", "settings_now"]
 
 
 def _types_with_autocast() -> tuple[str, ...]:
@@ -104,6 +104,13 @@ def _streams() -> tuple[int, Any] | None:
         return None
     index = accelerator.current_device_index()
     return index, accelerator.current_stream(index)
+
+
+def settings_now() -> tuple[object, ...]:
+    """What a function can set of this thread without a block that takes it back."""
+    device = getattr(_private.global_device_context, "device_context", None)
+    modes = _private.function_mode_stack(), _private.dispatch_mode_stack()
+    return torch.get_num_threads(), _flags(), _keys(), _autocast(), device, modes, _streams()
 
 
 class ThreadState:
