@@ -60,6 +60,8 @@ PUBLIC = {
     "stream.h": "device",
     "buffer.h": "device",
     "tensor.h": "device",
+    "visit.h": "device",
+    "format.h": "device",
     "transfer.h": "device",
     "ops.h": "ops",
     "random.h": "ops",

@@ -203,7 +203,7 @@ Value load_all(const detail::ArchiveState& state, const LoadOptions& options, ar
 
 void require_tensor(const detail::ArchiveState& state) {
   if (!state.index.storages.empty()) return;
-  throw Error(ErrorCode::kInvalidArgument, "the LazyTensor was made without an archive; assign one of an archive to it");
+  throw Error(ErrorCode::kInvalidArgument, "the LazyTensor was made without an archive; assign one to it");
 }
 
 std::string what_there_is(std::span<const TensorEntry> entries) {

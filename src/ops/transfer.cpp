@@ -114,8 +114,8 @@ void require_copyable(const Tensor& from, const Tensor& to) {
     if (from.shape() == to.shape() && from.is_contiguous()) {
       // contiguous() of the target would be another tensor, which the copy fills and nobody sees.
       throw Error(ErrorCode::kShapeMismatch,
-                  core::format("the elements of the target, of shape {} with strides {}, do not lie one behind the other; "
-                               "use target.copy_from(source), which writes to views",
+                  core::format("the elements of the target, of shape {} with strides {}, do not lie one behind the "
+                               "other; use target.copy_from(source), which writes to views",
                                to.shape().to_string(), to.strides().to_string()));
     }
     throw Error(ErrorCode::kShapeMismatch,

@@ -56,7 +56,7 @@ Value Value::with(std::string_view key, Value item) const {
 Value Value::with_at(std::size_t index, Value item) const {
   if (!has_items(*this)) {
     throw Error(ErrorCode::kDTypeMismatch,
-                core::format("a position was given for a value that is no list, tuple, set or object: {}", to_string()));
+                core::format("a position was given for what is no list, tuple, set or object: {}", to_string()));
   }
   static_cast<void>((*this)[index]);
   std::vector<Value> items;

@@ -106,7 +106,8 @@ class Comparison {
     Dict out;
     for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) {
       const Node* key = ValueGraph::node_of(node.items[i]);
-      const auto* text = key != nullptr && key->kind == Kind::kString ? std::get_if<std::string>(&key->scalar) : nullptr;
+      const bool is_text = key != nullptr && key->kind == Kind::kString;
+      const auto* text = is_text ? std::get_if<std::string>(&key->scalar) : nullptr;
       if (text != nullptr) {
         out.texts[*text] = &node.items[i + 1];
       } else {

@@ -165,7 +165,8 @@ bool ValueGraph::is_alone(const Value& value) {
     for (const Value& item : next.node_->items) pending.push_back(&item);
     if (next.node_->state) pending.push_back(next.node_->state.get());
   }
-  return std::all_of(memories.begin(), memories.end(), [](const Memory& memory) { return memory.seen == memory.handles; });
+  const auto has_no_other = [](const Memory& memory) { return memory.seen == memory.handles; };
+  return std::all_of(memories.begin(), memories.end(), has_no_other);
 }
 
 Value without_sharing(Value value) {

@@ -357,7 +357,8 @@ TEST(ValueGet, GivesCppTypes) {
   EXPECT_EQ(value["name"].get<std::string>(), "x");
   EXPECT_TRUE(value["on"].get<bool>());
   EXPECT_EQ(value["sizes"].get<std::vector<int>>(), (std::vector<int>{1, 2, 300}));
-  EXPECT_EQ(error_of([&] { (void)value["sizes"].get<std::vector<std::uint8_t>>(); }).code(), ErrorCode::kInvalidArgument);
+  const auto bytes = [&] { (void)value["sizes"].get<std::vector<std::uint8_t>>(); };
+  EXPECT_EQ(error_of(bytes).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([&] { (void)value["lr"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
   EXPECT_EQ(error_of([&] { (void)value["on"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
   EXPECT_EQ(error_of([&] { (void)Value(-1).get<unsigned>(); }).code(), ErrorCode::kInvalidArgument);

@@ -131,8 +131,8 @@ Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool 
 Tensor detail::tensor_of(const Value& sample) {
   if (sample.is(Value::Kind::kTensor)) return sample.as_tensor();
   throw Error(ErrorCode::kDTypeMismatch,
-              core::format("the function takes a Tensor, but the sample is {}; let it take a const Value&, and its parts "
-                           "out of that",
+              core::format("the function takes a Tensor, but the sample is {}; let it take a const Value&, and its "
+                           "parts out of that",
                            sample.to_string()));
 }
 

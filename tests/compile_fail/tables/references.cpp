@@ -62,6 +62,8 @@ REFUSES((Tensor t), t.clone().buffer().data(), t.buffer().data());
 static_assert(!std::is_reference_v<decltype(ps::load("f")["name"].as_string())>);
 static_assert(!std::is_reference_v<decltype(ps::open_source("f").name())>);
 // A view of memory that nobody keeps.
-static_assert(!([]<class T>() { return requires { ps::Tensor::view(std::vector<T>{1}); }; }.template operator()<float>()));
-static_assert([]<class T>() { return requires(std::vector<T> v) { ps::Tensor::view(v); ps::Tensor::adopt(std::move(v)); }; }
-                  .template operator()<float>());
+template <class T>
+constexpr bool kViewsTemporaries = requires { ps::Tensor::view(std::vector<T>{1}); };
+template <class T>
+constexpr bool kViewsNames = requires(std::vector<T> v) { ps::Tensor::view(v); };
+static_assert(!kViewsTemporaries<float> && kViewsNames<float>);
