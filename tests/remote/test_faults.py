@@ -253,14 +253,15 @@ def test_bodies_that_end_where_the_connection_does(url, proxy):
             load(small)
 
 
-def test_chunked_bodies_without_a_length(url, proxy):
+def test_chunked_bodies_without_a_length(url, proxy, settings):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
     chunked = f"{len(SMALL):x}\r\n{SMALL.decode('latin-1')}\r\n"
     head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
     proxy.faults = [Fault(raw=head + chunked + "0\r\n\r\n")]
     small = url.replace("x.npy", "small.npy")
     same(penstock.load(small), penstock.load(SMALL))
     proxy.faults = [Fault(raw=head + chunked[:100])]  # cut
-    with refused(penstock.InputOutputError, seconds=40):
+    with refused(penstock.InputOutputError):
         penstock.load(small)
 
 
