@@ -326,14 +326,15 @@ def test_text_without_a_width_is_called_so(tmp_path, extension):
         assert (found if extension == "npy" else found["a"]).tolist() == ["a", "bcd"]
 
 
-def test_files_appear_whole_or_not_at_all(tmp_path):
+@pytest.mark.parametrize("sync", [True, False])
+def test_files_appear_whole_or_not_at_all(tmp_path, sync):
     path = tmp_path / "x.pt"
-    penstock.save({"old": 1}, path)
+    penstock.save({"old": 1}, path, sync=sync)
     path.chmod(0o640)
     with pytest.raises(TypeError):
-        penstock.save({"new": object()}, path)
+        penstock.save({"new": object()}, path, sync=sync)
     assert penstock.load(path) == {"old": 1}
-    penstock.save({"new": 2}, path)
+    penstock.save({"new": 2}, path, sync=sync)
     assert penstock.load(path) == {"new": 2}
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o640
     assert os.listdir(tmp_path) == ["x.pt"]

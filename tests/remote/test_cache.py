@@ -223,6 +223,17 @@ def test_another_users_folder_is_not_used(url, cache, tmp_path):
     assert blocks_of(cache) == []
 
 
+def test_what_it_makes_is_its_owners_alone(url, cache):
+    before = os.umask(0)
+    try:
+        penstock.load(url)
+    finally:
+        os.umask(before)
+    made = [cache, *cache.rglob("*")]
+    assert len(blocks_of(cache)) > 0
+    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
+
+
 @pytest.mark.parametrize("name", ["bytes", "writing"])
 def test_a_link_in_place_of_the_ledger_is_not_followed(url, cache, tmp_path, name):
     victim = tmp_path / "victim"

@@ -65,6 +65,28 @@ def test_a_machines_role_gives_keys(store, machine):
     assert "ACCESSKEYA" in store.origin.seen["authorization"]
 
 
+def test_keys_are_looked_for_in_order(store, machine, settings, tmp_path):
+    """What is set later here stands before what was set earlier."""
+    loads()
+    assert "ACCESSKEYA" in store.origin.seen["authorization"]
+    machine.origin.objects["/container"] = keys(3600, "C")
+    settings(AWS_CONTAINER_CREDENTIALS_FULL_URI=f"{machine.url}/container")
+    loads()
+    assert "ACCESSKEYC" in store.origin.seen["authorization"]
+    (tmp_path / "credentials").write_text(
+        f"[default]\naws_access_key_id = ACCESSKEYP\naws_secret_access_key = {SECRET_KEY}\n"
+    )
+    settings(AWS_SHARED_CREDENTIALS_FILE=tmp_path / "credentials")
+    loads()
+    assert "ACCESSKEYP" in store.origin.seen["authorization"]
+    settings(AWS_ACCESS_KEY_ID="ACCESSKEYE", AWS_SECRET_ACCESS_KEY=SECRET_KEY)
+    loads()
+    assert "ACCESSKEYE" in store.origin.seen["authorization"]
+    settings(PENSTOCK_S3_ANONYMOUS=1)
+    with refused(penstock.PermissionDeniedError, "unsigned"):
+        loads()
+
+
 @pytest.mark.parametrize("target", ["/latest/api/token", ROLE, f"{ROLE}role"])
 @pytest.mark.parametrize(
     "fault",

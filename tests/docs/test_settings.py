@@ -1,0 +1,105 @@
+"""The defaults that docs/settings.md and docs/remote.md list are those of the module and of the sources."""
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import penstock
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = (ROOT / "docs/settings.md").read_text()
+REMOTE = (ROOT / "docs/remote.md").read_text()
+
+# What the pages say, by the first words of the row, and what the call takes.
+DEFAULTS = [
+    (penstock.load, {"device": "cpu", "mmap": None, "verify": True, "direct": None, "gds": None, "threads": None}),
+    (penstock.load, {"dtype": None, "strict": False}),
+    (penstock.open, {"verify": True}),
+    (penstock.save, {"format": None, "compress": False, "metadata": None, "sync": True}),
+    (penstock.Writer, {"sync": True}),
+    (penstock.pack, {"shard_bytes": 256 << 20, "verify": True}),
+    (penstock.DataLoader, {"batch_size": 1, "shuffle": False, "drop_last": False, "seed": 0, "num_workers": "auto"}),
+    (penstock.DataLoader, {"prefetch_factor": 2, "trace": None, "on_error": "raise", "remainder": "pad"}),
+    (penstock.files, {"keys": None, "exclude": None, "raw": False, "class_folders": False, "index": False}),
+    (penstock.pad, {"dim": 0, "dims": None, "mode": "zero", "value": 0.0, "lengths": False, "mask": False}),
+    (penstock.length_buckets, {"shuffle": True, "drop_last": False, "rank": 0, "num_replicas": 1}),
+    (penstock.length_buckets, {"dim": 0, "too_long": "raise"}),
+    (penstock.pack_sequences, {"too_long": "raise", "value": 0}),
+    (penstock.mix, {"end": "first", "size": None}),
+    (penstock.stream, {"name": "<stream>", "seekable": False}),
+    (penstock.SampleStream.shuffle, {"seed": 0, "memory": None}),
+]
+
+
+@pytest.mark.parametrize(("call", "defaults"), DEFAULTS)
+def test_arguments(call, defaults):
+    parameters = inspect.signature(call).parameters
+    assert {name: parameters[name].default for name in defaults} == defaults
+    for name in defaults:
+        assert f"`{name}" in SETTINGS, f"docs/settings.md says nothing of {name}"
+
+
+def test_torchs_and_numpys_savers_do_not_flush():
+    numpy = pytest.importorskip("penstock.numpy")
+    assert inspect.signature(numpy.save).parameters["sync"].default is False
+    torch = pytest.importorskip("penstock.torch")
+    assert inspect.signature(torch.save).parameters["sync"].default is False
+    dcp = pytest.importorskip("penstock.torch.dcp")
+    assert inspect.signature(dcp.StorageWriter).parameters["sync_files"].default is True
+
+
+def row(page: str, variable: str) -> str:
+    (line,) = re.findall(rf"^\| `{variable}` \|(.*)\|$", page, re.MULTILINE)
+    return line
+
+
+@pytest.mark.parametrize(
+    ("variable", "default"),
+    [
+        ("PENSTOCK_REMOTE_REQUESTS", "64"),
+        ("PENSTOCK_REMOTE_TIMEOUT", "30"),
+        ("PENSTOCK_REMOTE_RETRY_SECONDS", "60"),
+        ("PENSTOCK_REMOTE_HEDGES", "0.05"),
+    ],
+)
+def test_variables_of_requests(variable, default):
+    source = (ROOT / "src/io/remote/settings.cpp").read_text()
+    assert re.search(rf'number\("{variable}", [^,]+, [^,]+, ([\d.]+)\)', source)[1] == default
+    assert row(REMOTE, variable).split("|")[-1].strip() == default
+
+
+def test_variables_of_the_cache():
+    header = (ROOT / "src/io/remote/cache/block_cache.h").read_text()
+    value = re.search(r"kDefaultBytes\s*=\s*([\d'_a-z]+)", header)[1]
+    assert re.sub(r"\D", "", value.split("U")[0]) == "50000000000"
+    assert "`50GB`" in row(REMOTE, "PENSTOCK_CACHE_BYTES")
+    source = (ROOT / "src/io/remote/cache/cache_settings.cpp").read_text()
+    assert 'number("PENSTOCK_CACHE_TRUST_SECONDS", 0, kYear, 0)' in source
+
+
+NAMED_LIBRARY = """
+import penstock
+penstock.save(penstock.zeros(2), "x.npy")
+penstock.load("x.npy")
+try:
+    penstock.load("http://127.0.0.1:9/x.npy")
+except penstock.Error as error:
+    print(error)
+"""
+
+
+def test_libcurl_may_have_another_name_and_files_do_not_need_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED_LIBRARY],
+        env={**os.environ, "PENSTOCK_LIBCURL": "libnone.so.7"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "libnone.so.7" in done.stdout
