@@ -103,3 +103,24 @@ def test_libcurl_may_have_another_name_and_files_do_not_need_it(tmp_path):
         check=True,
     )
     assert "libnone.so.7" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "constant", "said"),
+    [
+        ("include/penstock/loader.h", "memory_budget = std::uint64_t{1} << 30;", "| `memory_budget` | 1 GiB |"),
+        ("include/penstock/loader.h", "prefetch_factor = 2;", "| `prefetch_factor` | 2 |"),
+        ("src/device/pinned_ring.h", "kSlotBytes = std::size_t{4} << 20;", "64 by default"),
+        ("src/device/pinned_ring.h", "kDefaultSlots = 16;", "64 by default"),
+        ("src/format/zip/reader.h", "max_entries = std::uint64_t{1} << 24;", "| 16,777,216, in a directory"),
+        ("src/format/zip/reader.h", "max_directory_bytes = std::uint64_t{1} << 30;", "in a directory of 1 GiB"),
+        ("src/format/zip/reader.h", "max_inflated_bytes = std::uint64_t{1} << 44;", "inflated 16 TiB together"),
+        ("src/format/safetensors/shard_list.h", "kMaxShardListBytes = 100'000'000;", "16,384, in 100,000,000 bytes"),
+        ("src/format/flat_tensors.cpp", "kMaxJoinedText = 100'000'000;", "is written | 100,000,000 bytes"),
+        ("src/format/pt/pickle/pickle_vm.h", "kAlways = 250'000;", "| 250,000 and one for each two bytes"),
+        ("src/data/sample/value_layout.cpp", "kMaxLeaves = 100'000;", "| 64 levels, 100,000 parts"),
+    ],
+)
+def test_numbers_of_the_sources(source, constant, said):
+    assert constant in (ROOT / source).read_text()
+    assert said in SETTINGS
