@@ -174,6 +174,18 @@ def test_tar_archives_of_the_first_versions(tmp_path):
     assert_same(penstock.load(path), theirs)
 
 
+def test_a_cut_tar_archive_is_an_error_or_whole(tmp_path):
+    content = old_tar(tmp_path).read_bytes()
+    whole = []
+    for length in range(len(content)):
+        try:
+            penstock.load(memoryview(content)[:length])
+            whole.append(length)
+        except penstock.Error:
+            pass
+    assert whole == list(range(len(content) - len(whole), len(content)))
+
+
 def test_defaultdicts_are_read_as_dicts(tmp_path):
     loaded = penstock.load(save(defaultdict(list, a=[1]), tmp_path / "x.pt"))
     assert loaded["a"] == [1]
