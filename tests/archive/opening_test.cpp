@@ -31,7 +31,7 @@ TEST(Opening, HowLongItTakesGoesByTheHeaderWhereTheHeadTellsItsLength) {
   const Value dict = test::dict_of({{"x", megabyte()}});
   EXPECT_LT(Opening(written(format::kSafetensorsFormat, dict)).index_bytes(), 100U);
   const auto pt = written(format::kPtFormat, dict);
-  EXPECT_EQ(Opening(pt).index_bytes(), pt->size());
+  EXPECT_LT(Opening(pt).index_bytes(), 10'000U);
 }
 
 TEST(Opening, ReadsTheHeadOnceForTheFormatAndTheIndex) {

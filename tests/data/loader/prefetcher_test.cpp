@@ -144,6 +144,7 @@ TEST(Prefetch, AsManyThreadsAreStartedAsThereAreBatches) {
   gate.shut_from(0);
   {
     DataLoader loader(gated(gate, 3), {.num_workers = 16});
+    EXPECT_TRUE(loader.next_for(0).timed_out);  // which starts them
     gate.wait_arrived(3);
     EXPECT_EQ(worker_threads(), 3);
     EXPECT_EQ(loader.stats().workers, 16);
