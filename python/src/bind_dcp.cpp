@@ -291,7 +291,7 @@ void bind_dcp(nb::module_& module) {
       [](const nb::bytes& data, const nb::callable& named) {
         return unpickled(data, [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
                                         const nb::object& begun) {
-          return nb::object(named(name, arguments, state, begun));
+          return nb::object(named(text_from(name), arguments, state, begun));
         });
       },
       nb::arg("data"), nb::arg("named"),

@@ -51,6 +51,7 @@ class Fault:
     ranged: bool | None = None
     after: int = 0
     times: int | None = None
+    behind: Fault | None = None  # not before that one, which has `times`, has happened
 
     delay: float = 0  # seconds before the request is looked at
     drop: Sequence[str] = ()  # headers of the request that do not reach the store
@@ -73,6 +74,8 @@ class Fault:
         if self.target not in request.target or self.ranged not in (None, "range" in request.headers):
             return False
         if self.methods and request.method not in self.methods:
+            return False
+        if self.behind and (self.behind.times or 0) > 0:
             return False
         if self.after > 0:
             self.after -= 1

@@ -81,7 +81,7 @@ def ways(command, tmp_path):
         penstock.save(content(seed), "s3://bucket/ckpt/")
 
     def pack(seed: int) -> None:
-        penstock.pack(penstock.rows(content(seed)), "s3://bucket/ckpt", shard_bytes=200)
+        penstock.pack(penstock.rows(numbers(50, 3, seed=seed)), "s3://bucket/ckpt", shard_bytes=200)
 
     return {
         "save": Way(save, lambda: penstock.load("s3://bucket/ckpt/")),
@@ -113,7 +113,7 @@ def test_the_old_or_the_new_is_there(faulty, memory, settings, ways, name, mode,
         old = comparable(way.load())
         assert old != new
         one = Fault(methods=WRITING, after=number, times=1, **MODES[mode])
-        faulty.faults = [one, *([Fault(reset=True, methods=[*WRITING, "HEAD"], after=number)] if later else [])]
+        faulty.faults = [one, *([Fault(reset=True, methods=[*WRITING, "HEAD"], behind=one)] if later else [])]
         try:
             way.save(2)
             failed = None
