@@ -152,8 +152,8 @@ struct LoaderPosition {
   /// What the samples are, by the names of some: a loader refuses the position of another dataset of equal size. Folders
   /// above the last one are left out, so that a dataset may be moved. Empty where nobody told, which fits any.
   std::string dataset = {};
-  /// A checksum of the indices of the batches that were taken, and the rank that took them, where a sampler of the
-  /// program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody told.
+  /// A checksum of the indices that all ranks of the loader took, or with the rank of what this one did, where a sampler
+  /// of the program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody told.
   std::string indices = {};
 
   std::string to_json() const;

@@ -3,6 +3,7 @@
 // needs to know; the mark is put on a batch when it is handed out.
 #include "data/loader/dealing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/counted.h"
@@ -37,6 +38,42 @@ void check(const LoaderOptions& options) {
         "or \"mask\" with several ranks");
   }
 }
+
+/// A sampler that keeps what it gave last. `batch_size`: of a step of all ranks.
+class Watched final : public SamplerInterface {
+ public:
+  Watched(Sampler below, std::int64_t batch_size, std::shared_ptr<SharedOrder> last)
+      : below_(std::move(below)), batch_size_(batch_size), last_(std::move(last)) {}
+  std::int64_t size() const noexcept override { return below_.size(); }
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
+    Order out = below_.order(seed, epoch);
+    last_->order = std::make_shared<const BatchOrder>(BatchOrder::equal(out, batch_size_));
+    return out;
+  }
+
+ private:
+  Sampler below_;
+  std::int64_t batch_size_;
+  std::shared_ptr<SharedOrder> last_;
+};
+
+class WatchedBatches final : public BatchSamplerInterface {
+ public:
+  WatchedBatches(BatchSampler below, std::shared_ptr<SharedOrder> last)
+      : below_(std::move(below)), last_(std::move(last)) {}
+  std::int64_t size() const noexcept override { return below_.size(); }
+  BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
+    BatchOrder out = below_.batches(seed, epoch);
+    last_->order = std::make_shared<const BatchOrder>(out);
+    return out;
+  }
+
+ private:
+  BatchSampler below_;
+  std::shared_ptr<SharedOrder> last_;
+};
+
+constexpr std::string_view kOwn = "own";  // SamplerInterface::kind
 
 DistributedOptions distributed_options(const Ranks& ranks, Remainder remainder) {
   return {.rank = ranks.rank,
@@ -77,15 +114,26 @@ Dealing::Dealing(const Dataset& dataset, const LoaderOptions& options)
       sampler::batches(is_dealt_ ? dealt(std::move(order)) : std::move(order), options.batch_size, options.drop_last);
 }
 
-BatchSampler Dealing::dealt(const BatchSampler& all) {
+BatchSampler Dealing::dealt(BatchSampler all) {
   total_ = all.size();
   require_some(total_, ranks_, remainder_, "batch", "batches");
-  return sampler::distributed(all, distributed_options(ranks_, remainder_));
+  if (all.kind() == kOwn) {
+    auto shared = std::make_shared<SharedOrder>(SharedOrder{.steps_each = ranks_.size, .has_batches = true});
+    all = WatchedBatches(std::move(all), shared);
+    shared_ = std::move(shared);
+  }
+  return sampler::distributed(std::move(all), distributed_options(ranks_, remainder_));
 }
 
 Sampler Dealing::dealt(Sampler order) {
   total_ = order.size();
   require_some(total_, ranks_, remainder_, "sample", "samples");
+  if (order.kind() == kOwn && batch_size_ > 0) {
+    auto shared = std::make_shared<SharedOrder>();
+    const std::int64_t all = batch_size_ > total_ / ranks_.size ? total_ : batch_size_ * ranks_.size;
+    order = Watched(std::move(order), std::max<std::int64_t>(all, 1), shared);
+    shared_ = std::move(shared);
+  }
   return sampler::distributed(std::move(order), distributed_options(ranks_, remainder_));
 }
 

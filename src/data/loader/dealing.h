@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "penstock/dataset.h"
@@ -9,18 +10,28 @@
 
 namespace penstock::data {
 
-/// The batches that a loader's options ask for: of one rank where they name ranks. Immutable; thread-safe.
+/// What a sampler of the program's own gave last for all ranks together: asked again, it might give another order.
+struct SharedOrder {
+  std::int64_t steps_each = 1;  ///< steps of `order` in a batch of each rank
+  bool has_batches = false;     ///< the program decides on batches, not on samples alone
+  std::shared_ptr<const BatchOrder> order = {};
+};
+
+/// The batches that a loader's options ask for: of one rank where they name ranks.
 class Dealing {
  public:
   /// kInvalidArgument for ranks that do not go with the other options, or that would get nothing.
   Dealing(const Dataset& dataset, const LoaderOptions& options);
 
   const BatchSampler& batches() const noexcept { return *batches_; }
+  /// Null but for an order of the program's own that is dealt out to ranks. `batches()` keeps it up to date, so that both
+  /// are for one thread at a time.
+  const std::shared_ptr<const SharedOrder>& shared() const noexcept { return shared_; }
   /// With Remainder::kExact: adds to Batch::valid which samples of batch `number` of the epoch are not repeated.
   void mark(Batch& batch, std::int64_t number) const;
 
  private:
-  BatchSampler dealt(const BatchSampler& all);
+  BatchSampler dealt(BatchSampler all);
   Sampler dealt(Sampler order);
 
   Ranks ranks_;
@@ -28,6 +39,7 @@ class Dealing {
   bool is_dealt_;
   std::int64_t batch_size_;  ///< 0: whole batches are dealt out
   std::int64_t total_ = 0;   ///< samples, or batches, of all ranks
+  std::shared_ptr<const SharedOrder> shared_;
   std::optional<BatchSampler> batches_;
 };
 

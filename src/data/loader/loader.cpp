@@ -71,7 +71,7 @@ class LoaderState {
         batch_sampler_(dealing_.batches()),
         seed_(options_.seed),
         dataset_(dataset),
-        taken_(batch_sampler_, options_.ranks),
+        taken_(dealing_),
         maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())),
@@ -181,7 +181,7 @@ class LoaderState {
     seed_ = position.seed;
     go_to(position.epoch, batch);
     place_ = {.read = position.read, .held = position.held};
-    expected_ = batch == position.batch && position.num_replicas == replicas() ? position.indices : "";
+    expected_ = position.indices;
     just_loaded_ = true;
   }
 

@@ -159,6 +159,83 @@ TEST(LoaderPosition, OfASamplerThatGivesOtherIndicesIsRefused) {
   EXPECT_TRUE(other.next());
 }
 
+DataLoader restless(std::int64_t batch_size, const Ranks& ranks, const std::shared_ptr<std::int64_t>& shift,
+                    Remainder remainder = Remainder::kPad) {
+  return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_size = batch_size,
+                                                       .sampler = Restless(shift),
+                                                       .num_workers = 1,
+                                                       .ranks = ranks,
+                                                       .remainder = remainder});
+}
+
+TEST(LoaderPosition, OfEachRankServesAllAndOtherNumbersOfThem) {
+  const auto shift = std::make_shared<std::int64_t>(0);
+  std::vector<std::string> states;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    DataLoader loader = restless(2, {.rank = rank, .size = 3}, shift);
+    loader.next();
+    states.push_back(loader.position().to_json());
+    loader.next();  // its last one
+    EXPECT_NE(loader.position().to_json(), states.back());
+  }
+  EXPECT_EQ(states[1], states[0]);
+  EXPECT_EQ(states[2], states[0]);
+  const LoaderPosition position = LoaderPosition::from_json(states[2]);
+  const auto taken = [&](std::int64_t ranks) {
+    DataLoader loader = restless(6 / ranks, {.rank = ranks - 1, .size = ranks}, shift);
+    loader.seek(position);
+    return loader.next()->indices;
+  };
+  EXPECT_EQ(taken(1), (std::vector<std::int64_t>{6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(taken(2), (std::vector<std::int64_t>{7, 9, 11}));
+  EXPECT_EQ(taken(3), (std::vector<std::int64_t>{8, 11}));
+  *shift = 5;
+  for (const std::int64_t ranks : {1, 2, 3, 6}) {
+    EXPECT_EQ(test::code_of([&] { taken(ranks); }), ErrorCode::kChanged) << ranks;
+  }
+}
+
+TEST(LoaderPosition, OfRanksThatRepeatSamplesIsOneToo) {
+  const auto shift = std::make_shared<std::int64_t>(0);
+  std::vector<std::string> states;
+  for (std::int64_t rank = 0; rank < 5; ++rank) {
+    DataLoader loader = restless(2, {.rank = rank, .size = 5}, shift, Remainder::kExact);
+    while (loader.position().batch < 2) loader.next();
+    states.push_back(loader.position().to_json());
+    EXPECT_EQ(states.back(), states.front());
+  }
+}
+
+TEST(LoaderPosition, OfBatchesThatAreDealtOutIsOneToo) {
+  struct Pairs final : BatchSamplerInterface {
+    explicit Pairs(std::shared_ptr<std::int64_t> by) : shift(std::move(by)) {}
+    std::int64_t size() const noexcept override { return 6; }
+    BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
+      return BatchOrder::equal(Restless(shift).order(seed, epoch), 2);
+    }
+    std::shared_ptr<std::int64_t> shift;
+  };
+  const auto shift = std::make_shared<std::int64_t>(0);
+  const auto make = [&](std::int64_t rank, std::int64_t size) {
+    return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_sampler = Pairs(shift),
+                                                         .num_workers = 1,
+                                                         .ranks = Ranks{.rank = rank, .size = size}});
+  };
+  DataLoader first = make(0, 2);
+  DataLoader second = make(1, 2);
+  first.next();
+  second.next();
+  const LoaderPosition position = first.position();
+  EXPECT_EQ(position.to_json(), second.position().to_json());
+  DataLoader one = make(0, 1);
+  one.seek(position);
+  EXPECT_EQ(one.next()->indices, (std::vector<std::int64_t>{4, 5}));
+  *shift = 5;
+  DataLoader other = make(0, 1);
+  other.seek(position);
+  EXPECT_EQ(test::code_of([&] { other.next(); }), ErrorCode::kChanged);
+}
+
 TEST(LoaderPosition, WhatASamplerThrowsIsAnError) {
   struct Broken final : SamplerInterface {
     std::int64_t size() const noexcept override { return 12; }
