@@ -4,6 +4,8 @@
 
 #include "loader.h"
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -73,7 +75,7 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
                 "its threads "
                 "stayed in the parent; make a new one in the child");
   }
-  if (left_behind_.valid() && left_behind_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+  if (left_behind_.hangs()) {
     throw Error(
         ErrorCode::kCancelled,
         "a read of the DataLoader that was interrupted still hangs; make a new loader, or wait for the storage");
@@ -113,6 +115,7 @@ void PyLoader::set_epoch(std::uint64_t epoch) {
 }
 
 LoaderPosition PyLoader::position() {
+  settle();
   LoaderPosition position = locked([](DataLoader& loader) { return loader.position(); });
   if (!keeps(turns_->iteration)) return position;
   if (is_stream_) return before_;
@@ -182,10 +185,29 @@ void PyLoader::abandon(std::uint64_t iteration) noexcept {
 }
 
 std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
-  if (keeps(iteration)) return std::move(std::exchange(kept_, std::nullopt)->batch);
+  settle();
   raised_->stopped = false;
-  if (options_.num_workers > 0) return next_prepared(iteration);
-  return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
+  std::optional<Batch> batch;
+  nb::object states;
+  if (keeps(iteration)) {
+    Kept kept = *std::exchange(kept_, std::nullopt);
+    if (kept.error) std::rethrow_exception(kept.error);
+    batch = std::move(kept.batch);
+  } else if (options_.num_workers > 0) {
+    states = states_before_first();
+    batch = next_prepared(iteration);
+  } else {
+    batch = is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
+  }
+  // What raises now, or as soon as Python runs, would lose a batch that is handed over.
+  try {
+    check_signals();
+    if (batch && states.is_valid()) warn_of_shared_generators(states);
+  } catch (...) {
+    keep(iteration, std::move(batch));
+    throw;
+  }
+  return batch;
 }
 
 template <class Take>
@@ -202,6 +224,7 @@ std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take 
 }
 
 nb::object PyLoader::states_before_first() {
+  if (!parts_.is_valid()) return {};  // it is closed, which the next step says
   const bool may_draw_here = !parts_[0].is_none() || !parts_[1].is_none();  // the program's own sampler
   if (std::exchange(watched_, true) || may_draw_here || is_stream_) return {};
   return nb::module_::import_("penstock._functions").attr("random_states")();
@@ -216,7 +239,6 @@ void PyLoader::warn_of_shared_generators(const nb::object& states) {
 }
 
 std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
-  const nb::object states = states_before_first();
   using Seconds = std::chrono::duration<double>;
   const double limit = options_.timeout > 0 ? options_.timeout : std::numeric_limits<double>::infinity();
   const Clock::time_point start = Clock::now();
@@ -231,14 +253,8 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
         return std::move(next.batch);
       });
     });
-    try {
-      check_signals();
-      if (batch && states.is_valid()) warn_of_shared_generators(states);
-    } catch (...) {
-      keep(iteration, std::move(batch));
-      throw;
-    }
     if (!timed_out) return batch;
+    check_signals();
     if (seconds_since(start) >= limit) {
       throw Error(ErrorCode::kTimeout,
                   core::format("DataLoader timed out after {} seconds waiting for a batch; raise timeout or use more "
@@ -250,8 +266,10 @@ std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {
 
 std::optional<Batch> PyLoader::next_here(std::uint64_t iteration) {
   const Clock::time_point start = Clock::now();
-  std::optional<Batch> batch =
-      locked([&](DataLoader& loader) { return take(*turns_, iteration, [&](bool&) { return loader.next(); }); });
+  std::optional<Batch> batch = locked([&](DataLoader& loader) {
+    if (is_stream_) before_ = loader.position();
+    return take(*turns_, iteration, [&](bool&) { return loader.next(); });
+  });
   is_quick_ = Clock::now() - start < kQuick;
   return batch;
 }
@@ -282,36 +300,45 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
     const ReleasedGil released;
     return result.wait_for(patience) == std::future_status::ready;
   };
-  std::exception_ptr signal;
-  while (!signal && !wait(kSignalPeriod)) {
+  while (!wait(kSignalPeriod)) {
     try {
       check_signals();
     } catch (...) {
-      signal = std::current_exception();
       stop();
-      if (!wait(kStopPatience)) {
-        left_behind_ = std::move(result);
-        std::rethrow_exception(signal);
-      }
+      wait(kStopPatience);
+      left_behind_ = {std::move(result), iteration, before};
+      throw;
     }
   }
   is_quick_ = Clock::now() - start < kQuick;
   try {
     std::optional<Batch> batch = result.get();
-    if (!signal) return batch;
     if (before) before_ = *before;
-    keep(iteration, std::move(batch));
+    return batch;
   } catch (const Error&) {
-    if (!signal) {
-      raised_->rethrow();
-      throw;
-    }
+    raised_->rethrow();
+    throw;
   }
-  std::rethrow_exception(signal);
+}
+
+bool PyLoader::LeftBehind::hangs() const {
+  return result.valid() && result.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void PyLoader::settle() {
+  if (!left_behind_.result.valid() || left_behind_.hangs()) return;
+  LeftBehind left = std::exchange(left_behind_, {});
+  try {
+    keep(left.iteration, left.result.get());
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) return;  // the batch is still to come
+    kept_ = Kept{{}, std::current_exception(), left.iteration};
+  }
+  if (left.before) before_ = *left.before;
 }
 
 void PyLoader::keep(std::uint64_t iteration, std::optional<Batch> batch) {
-  if (batch) kept_ = Kept{*std::move(batch), iteration};
+  if (batch) kept_ = Kept{std::move(batch), {}, iteration};
 }
 
 }  // namespace penstock::python

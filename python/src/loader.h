@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -103,6 +104,8 @@ class PyLoader {
   static void warn_of_shared_generators(const nb::object& states);
   std::optional<Batch> next_here(std::uint64_t iteration);
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
+  /// Keeps what a read that was left behind has given by now.
+  void settle();
   /// For the next call: it was ready when a signal handler raised.
   void keep(std::uint64_t iteration, std::optional<Batch> batch);
   bool keeps(std::uint64_t iteration) const noexcept {
@@ -117,8 +120,9 @@ class PyLoader {
   const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::uint64_t forks_;  ///< core::forks() where its threads are
   struct Kept {
-    Batch batch;
-    std::uint64_t iteration;  ///< it is of no other
+    std::optional<Batch> batch;
+    std::exception_ptr error;  ///< in its place
+    std::uint64_t iteration;   ///< it is of no other
   };
   std::optional<Kept> kept_;
   bool is_stream_ = false;
@@ -127,8 +131,14 @@ class PyLoader {
   /// Whether a batch made in the caller's thread is expected to be there before
   /// anybody misses Ctrl-C.
   bool is_quick_ = false;
-  /// A read that hung on when it was interrupted: its thread has the turn until it ends.
-  std::future<std::optional<Batch>> left_behind_;
+  /// A read that was interrupted: its thread has the turn until it ends.
+  struct LeftBehind {
+    std::future<std::optional<Batch>> result;
+    std::uint64_t iteration = 0;
+    std::shared_ptr<LoaderPosition> before;  ///< of a stream: before_, once the result is there
+    bool hangs() const;
+  };
+  LeftBehind left_behind_;
 };
 
 }  // namespace penstock::python

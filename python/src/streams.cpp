@@ -19,6 +19,7 @@
 #include "data/stream/node.h"
 #include "functions.h"
 #include "gil.h"
+#include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/sample_stream.h"
 #include "value.h"
@@ -98,15 +99,24 @@ class PyWalk {
     {
       const ReleasedGil released;
       const std::scoped_lock lock(mutex_);
-      sample = walk_.next();
+      sample = kept_ ? std::exchange(kept_, std::nullopt) : walk_.next();
     }
     if (!sample) throw nb::stop_iteration();
+    try {
+      check_signals();
+    } catch (...) {
+      const ReleasedGil released;
+      const std::scoped_lock lock(mutex_);
+      kept_ = std::move(sample);
+      throw;
+    }
     return to_python(*sample);
   }
 
  private:
   std::mutex mutex_;
   data::StreamWalk walk_;
+  std::optional<Value> kept_;  ///< was there when a signal handler raised
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 import _thread
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -89,6 +90,68 @@ def test_an_interruption_loses_nothing(at, kind):
     loader = penstock.DataLoader(stream, batch_size=3, num_workers=0)
     found = outcomes(loader)
     assert [one for one in found if one != "KeyboardInterrupt"] == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("bad", [None, 1])
+def test_what_goes_on_behind_an_interruption_is_not_lost(bad):
+    """A call that ends only when the interruption was raised: its batch, or its error, comes next."""
+    goes_on = threading.Event()
+
+    def sample(index):
+        if not goes_on.is_set():
+            _thread.interrupt_main()
+            goes_on.wait()
+        if index == bad:
+            raise ValueError("no sample")
+        return index
+
+    loader = penstock.DataLoader(penstock.dataset(6, sample), batch_size=2, num_workers=0)
+    batches = iter(loader)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    goes_on.set()
+    found = []
+    while len(found) < 3:
+        try:
+            found.append(next(batches).numpy().tolist())
+        except ValueError:
+            found.append("ValueError")
+        except penstock.CancelledError:  # it has not ended yet
+            continue
+        batch = loader.state_dict()["batch"]
+        assert batch == len(found)
+    assert found == [[0, 1] if bad is None else "ValueError", [2, 3], [4, 5]]
+    assert list(batches) == []
+
+
+@pytest.mark.parametrize("at", range(8))
+def test_the_state_behind_an_interruption_goes_on_with_what_was_not_given(at):
+    done = []
+
+    def interrupted(number):
+        if number == at and not done:
+            done.append(number)
+            _thread.interrupt_main()
+        return number
+
+    stream = penstock.stream(lambda start: Counting(8, start=start), seekable=True).map(interrupted)
+    for data in (stream, penstock.dataset(8, interrupted)):
+        done.clear()
+        loader = penstock.DataLoader(data, batch_size=3, num_workers=0)
+        given, interruptions = [], 0
+        try:
+            batches = iter(loader)
+            while True:
+                given.append(next(batches).numpy().tolist())
+        except StopIteration:
+            pass
+        except KeyboardInterrupt:
+            interruptions += 1
+            again = penstock.DataLoader(data, batch_size=3, num_workers=0)
+            again.load_state_dict(loader.state_dict())
+            given += outcomes(again)
+        assert interruptions == 1
+        assert given == [[0, 1, 2], [3, 4, 5], [6, 7]]
 
 
 def test_a_generator_that_was_interrupted_does_not_end_silently():
