@@ -174,9 +174,9 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
         batched
             Whether it is called with batches, after their collation.
         seeded
-            Whether it is called with a torch.Generator as well, which follows from the loader's generator, the
-            epoch and the sample's index: the same batches for any number of threads, and in a resumed run. Other
-            loaders, and `mapped[i]`, seed it from torch's global generator.
+            Whether it is called with a torch.Generator as well, which follows from the loader's
+            generator, the epoch and the sample's index: the same batches for any number of threads, and
+            in a resumed run. Other loaders, and `mapped[i]`, seed it from torch's global generator.
         processes
             Call it in `num_workers` processes of torch's own loader: for pure Python, and for functions
             that draw random numbers, as all threads of a process share the global generators of torch,
@@ -269,8 +269,8 @@ class Files(ClassFolders, Dataset[_Sample]):
         A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or glob
         is by name.
     keys
-        Take only these keys of each file's dict, as a dict. A key is a name, several names with dots between
-        them ("model.w", where a name that has dots itself is found first), or an integer.
+        Take only these keys of each file's dict, as a dict. A key is a name, several names with dots
+        between them ("model.w", where a name that has dots itself is found first), or an integer.
     index
         Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
         time list only folders that changed.

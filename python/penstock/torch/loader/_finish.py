@@ -29,8 +29,9 @@ __all__ = ["Finish", "Timed"]
 class Finish:
     """Collates what was read, where that was not done natively, and calls the dataset's function, if it has one.
 
-    Any number of threads may use it. `seed`: the epoch's, for functions that draw (`_seeded.py`). `describe`: what the sample of an index is, for errors; `masks`: beside each batch
-    goes which of its samples are those that were asked for, and with a `dealing` that masks, which are not repeated.
+    Any number of threads may use it. `seed`: the epoch's, for functions that draw (`_seeded.py`). `describe`: what the
+    sample of an index is, for errors; `masks`: beside each batch goes which of its samples are those that were asked
+    for, and with a `dealing` that masks, which are not repeated.
     """
 
     def __init__(

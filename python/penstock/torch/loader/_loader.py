@@ -115,9 +115,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is a
         bool. A batch of which no sample can be read is given too; where the whole dataset has none,
         that is an error. Which ones were left out, and why, is in `set_aside`: each is tried once in
-        the life of a loader, and a loader that resumes takes them over from the state. What comes from a
-        store (expired keys, no answer) is raised, and so is a run of more than 100 such samples, which is
-        taken for an outage.
+        the life of a loader, and a loader that resumes takes them over from the state. What comes from
+        a store (expired keys, no answer) is raised, and so is a run of more than 100 such samples,
+        which is taken for an outage.
     memory_budget
         Bytes of batches prepared ahead, at most; None is 1 GiB.
     ranks

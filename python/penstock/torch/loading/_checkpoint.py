@@ -121,8 +121,8 @@ def load(
     dtype
         The type that floating-point and complex tensors get while they are read, as by
         Module.to(dtype): a torch.dtype or its name. Others keep theirs, and so do quantized tensors,
-        storages, NumPy's arrays and the parts of wrapper tensors. Tensors that are one view of the same memory stay one, other views
-        of it part. Not together with `mmap`.
+        storages, NumPy's arrays and the parts of wrapper tensors. Tensors that are one view of the same
+        memory stay one, other views of it part. Not together with `mmap`.
     strict
         Raise for a value that the type has no number for, such as 1e300 as float32; the error names
         the tensor.
