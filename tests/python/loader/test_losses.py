@@ -1,7 +1,9 @@
 """Samples that are kept: what a source gave before it threw, what was interrupted, and what stands beside bad ones."""
 
 import _thread
+import functools
 import random
+import signal
 import threading
 
 import numpy as np
@@ -152,6 +154,21 @@ def test_the_state_behind_an_interruption_goes_on_with_what_was_not_given(at):
             given += outcomes(again)
         assert interruptions == 1
         assert given == [[0, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_a_sample_that_is_there_when_a_signal_arrives_comes_next():
+    """No code of Python runs between this function and the one who asked, so that the signal is still to be told."""
+    interrupting = functools.partial(max, key=_thread.interrupt_main)  # of one number: the number
+    samples = iter(penstock.stream([(int(signal.SIGINT),)] * 3).map(interrupting))
+    found, interruptions = [], 0
+    while len(found) < 3:
+        try:
+            found.append(int(next(samples)))
+        except KeyboardInterrupt:
+            interruptions += 1
+    assert interruptions == 3
+    assert found == [signal.SIGINT] * 3
+    assert list(samples) == []
 
 
 def test_a_generator_that_was_interrupted_does_not_end_silently():
