@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "gil.h"
@@ -235,7 +236,7 @@ void PyLoader::warn_of_shared_generators(const nb::object& states) {
   const nb::object drawn = functions.attr("drawn_since")(states);
   if (nb::len(drawn) == 0) return;
   const nb::object text = functions.attr("shared_generators")(drawn);
-  if (PyErr_WarnEx(PyExc_UserWarning, nb::cast<std::string>(text).c_str(), 1) != 0) nb::raise_python_error();
+  if (PyErr_WarnEx(PyExc_UserWarning, name_from(text).c_str(), 1) != 0) nb::raise_python_error();
 }
 
 std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {

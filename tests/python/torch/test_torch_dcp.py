@@ -280,7 +280,7 @@ def test_a_flipped_bit_of_an_object_is_noticed(tmp_path, kind):
 
     def loaded(**options):
         state = {"epoch": 0, "text": "", "storage": None}
-        planner = DefaultLoadPlanner(flatten_state_dict=False)
+        planner = DefaultLoadPlanner(flatten_state_dict=False, flatten_sharded_tensors=False)
         reader = StorageReader(tmp_path / "c", **options)
         dcp.load(state, storage_reader=reader, planner=planner, no_dist=True)
         return state
