@@ -50,7 +50,7 @@ class WorkedExampleTest(unittest.TestCase):
                 "seed.idx": "\0\0\b\1\0\0\0\1a",
             }.items():
                 (work / name).write_text(text)
-            flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-DFMT_HEADER_ONLY"]
+            flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-DFMT_HEADER_ONLY", "-Dfmt=penstock_fmt"]
             flags += [f"-I{work}", "-Isrc", "-Iinclude", "-Itests", "-Ifuzz"]
             ours = [str(work / "idx.cpp"), str(work / "formats.cpp")]
             # The library comes last: of its own formats.cpp nothing is wanted any more.
