@@ -41,8 +41,9 @@ def random_states() -> dict[str, Any]:
     modules = sys.modules
     if "random" in modules:
         out["random"] = modules["random"].getstate()
-    if "numpy.random" in modules:
-        state = modules["numpy.random"].get_state()
+    drawing = getattr(modules.get("numpy"), "random", None)  # NumPy imports it now, else it would at the first draw
+    if hasattr(drawing, "get_state"):
+        state = drawing.get_state()
         out["numpy.random"] = state[1].tobytes(), *state[2:]
     if hasattr(modules.get("torch"), "get_rng_state"):  # else it is being imported
         out["torch"] = modules["torch"].get_rng_state().numpy().tobytes()
