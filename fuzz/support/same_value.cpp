@@ -63,11 +63,20 @@ class Comparison {
     return a.is(Kind::kString) && b.is(Kind::kBytes) && b.type_name() == "str" && a.as_string() == b.as_string();
   }
 
+  /// One of the two is the plain tensor or list that an array of NumPy's becomes.
+  bool is_array_as_plain(const Value& a, const Value& b) const {
+    if (options_.arrays || a.kind() != b.kind() || a.type_name().empty() == b.type_name().empty()) return false;
+    const std::string& name = a.type_name().empty() ? b.type_name() : a.type_name();
+    return a.is(Kind::kTensor) ? name.starts_with("numpy.") : a.is(Kind::kList) && name == "numpy.objects";
+  }
+
   std::string at(const Value& a, const Value& b) {
     if (is_text_as_bytes(a, b)) return {};
-    const bool same_type = a.type_name() == b.type_name() || (a.is(Kind::kTensor) && !options_.marks);
+    const bool as_plain = is_array_as_plain(a, b);
+    const bool states = options_.states && !(as_plain && a.is(Kind::kList));  // which is the array's shape
+    const bool same_type = as_plain || a.type_name() == b.type_name() || (a.is(Kind::kTensor) && !options_.marks);
     const bool alike = a.kind() == b.kind() && same_type && a.size() == b.size() && same_scalar(a, b) &&
-                       (!options_.states || a.state().has_value() == b.state().has_value());
+                       (!states || a.state().has_value() == b.state().has_value());
     if (!alike) {
       return core::format("{} '{}' of kind {} and {} '{}' of kind {}", a.to_string(), a.type_name(),
                           static_cast<int>(a.kind()), b.to_string(), b.type_name(), static_cast<int>(b.kind()));
@@ -75,7 +84,7 @@ class Comparison {
     if (a.is(Kind::kTensor)) {
       if (std::string found = difference_of(a.as_tensor(), b.as_tensor(), options_); !found.empty()) return found;
     }
-    if (options_.states && a.state()) open_.emplace_back(*a.state(), *b.state());
+    if (states && a.state()) open_.emplace_back(*a.state(), *b.state());
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (a.is(Kind::kDict)) {
         Value::Item left = a.item(i);

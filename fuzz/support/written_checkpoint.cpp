@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using Kind = Value::Kind;
 
 /// Tensors that are leaves lose their marks; objects keep the states of what is in them.
-constexpr SameOptions kAsWritten{.states = true, .marks = false};
+constexpr SameOptions kAsWritten{.states = true, .marks = false, .arrays = false};
 
 bool is_taken_apart(const Value& value) {
   if (!value.is(Kind::kList)) return value.is(Kind::kTensor) || value.is(Kind::kDict);
