@@ -113,7 +113,8 @@ def saves(folder, rank, size):
         dcp.save(state(mesh), storage_writer=StorageWriter(folder / "twice", thread_count=step))
     assert len({name[:4] for name in os.listdir(folder / "twice")}) == size + 1
     dcp.async_save(state(mesh), storage_writer=StorageWriter(folder / "async")).result()
-    dcp.save({"bias": PLAIN["bias"], "odd": Odd()}, storage_writer=StorageWriter(folder / "unsafe"))
+    unsafe = StorageWriter(folder / "unsafe", weights_only=False)
+    dcp.save({"bias": PLAIN["bias"], "odd": Odd()}, storage_writer=unsafe)
     yield "saved"
     grid = init_device_mesh("cpu", (2, size // 2))
     full = TENSORS["cube"]
@@ -124,9 +125,13 @@ def saves(folder, rank, size):
     if rank == 0:
         file.write_text("a file")
     dist.barrier()
-    assert "could not be written" in message_of(lambda: dcp.save(state(mesh), storage_writer=StorageWriter(file / "x")))
+    told = message_of(lambda: dcp.save(state(mesh), storage_writer=StorageWriter(file / "x")))
+    assert all(word in told for word in ("cannot/x", "the folder cannot be made")), told
     again = StorageWriter(folder / "ours", overwrite=False)
     assert "has a checkpoint already" in message_of(lambda: dcp.save(state(mesh), storage_writer=again))
+    safe = StorageWriter(folder / "safe")  # what a reader would refuse: every rank is told
+    assert "Odd" in message_of(lambda: dcp.save({"odd": Odd()}, storage_writer=safe))
+    assert not (folder / "safe" / ".metadata").exists()
     yield "refused"
 
     class Fails(StorageWriter):
