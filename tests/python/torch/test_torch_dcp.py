@@ -295,6 +295,20 @@ def test_a_flipped_bit_of_an_object_is_noticed(tmp_path, kind):
         penstock.load(tmp_path / "c")
 
 
+@pytest.mark.parametrize("safe", [True, False])
+@pytest.mark.parametrize("at", [3, -22, -19])  # of the mark that begins the archive, and of that which ends it
+def test_a_flipped_bit_of_an_objects_archive_is_noticed(tmp_path, at, safe):
+    dcp.save({"text": "adam"}, checkpoint_id=tmp_path / "c", no_dist=True)
+    file = tmp_path / "c" / "__0_0.distcp"
+    data = bytearray(file.read_bytes())
+    data[at] ^= 8
+    file.write_bytes(data)
+    reader = StorageReader(tmp_path / "c", weights_only=safe)
+    error = failure(lambda: dcp.load({"text": ""}, storage_reader=reader, no_dist=True))
+    assert isinstance(error, penstock.CorruptError)
+    assert (error.tensor, error.path) == ("text", str(file))
+
+
 @pytest.mark.parametrize("weights_only", [True, False])
 @pytest.mark.parametrize("damage", ["beside", "outside", "over", "smaller", "gone", "none", "wider"])
 @pytest.mark.parametrize("name", ["rows", "grid", "line"])

@@ -16,7 +16,7 @@ from penstock.torch.dcp._metadata import failed
 
 __all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "read_object", "saved_dtype"]
 
-_ZIP_BEGIN = b"PK\x03\x04"
+_ZIP_BEGIN = b"PK"
 _ZIP_END = 22  # bytes of the record that ends what torch.save writes
 _ADVICE = "the file and .metadata are not of one save: copy both again"
 
