@@ -1,8 +1,8 @@
 """Objects of a checkpoint that are no tensors: by one rule for what is written and what is read, that of
 penstock.torch.load, and of torch.load(weights_only=True) where that knows more.
 
-torch's planner unpickles them with Python's own unpickler, which a few bytes can make take all memory or import modules.
-So it never sees bytes of a file: it gets a stream that is written here, of the object that was read safely.
+torch's planner unpickles them with Python's own unpickler, which a few bytes can make take all memory or import
+modules. So it never sees bytes of a file: it gets a stream that is written here, of the object that was read safely.
 """
 
 from __future__ import annotations
