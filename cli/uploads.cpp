@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -24,7 +25,7 @@ using io::remote::Location;
 
 struct Options {
   std::string url;
-  double hours = 24;
+  std::int64_t hours = 24;
   bool end = false;
   bool json = false;
 };
@@ -57,10 +58,10 @@ std::vector<Listed> uploads_of(const Location& place) {
 }
 
 /// Whether all that are old enough were ended.
-bool end_old_ones(const Location& place, double hours, std::vector<Listed>& uploads) {
+bool end_old_ones(const Location& place, std::int64_t hours, std::vector<Listed>& uploads) {
   bool all = true;
   for (Listed& one : uploads) {
-    if (hours > 0 && one.hours.value_or(0) < hours) continue;
+    if (hours > 0 && one.hours.value_or(0) < static_cast<double>(hours)) continue;
     Location object = place;
     object.key = one.upload.key;
     one.ended = io::remote::abort_parts(object, one.upload.id);
@@ -100,11 +101,11 @@ std::function<int()> attach(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("url", options->url, "A bucket, or the beginning of keys in it")->required()->type_name("URL");
   app.add_flag("--end", options->end, "End them: their parts are deleted, and nobody can complete them");
-  app.add_option("--older-than", options->hours,
-                 "With --end, only those begun so many hours ago; 0 for all, also those that somebody is writing")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("HOURS");
+  take_number(
+      *app.add_option("--older-than", options->hours,
+                      "With --end, only those begun so many hours ago; 0 for all, also those that somebody is writing")
+           ->capture_default_str(),
+      0);
   app.add_flag("--json", options->json, "Print JSON");
   return [options] { return run(*options); };
 }
@@ -115,7 +116,8 @@ const Command kUploads{"uploads",
                        "List uploads that were begun and not completed, or end them",
                        "A program that is killed while it writes a large object to s3:// or gs:// leaves the parts "
                        "that it has sent. No object shows them, and the store charges for them.",
-                       {"penstock uploads s3://bucket", "penstock uploads s3://bucket/run-7/ --end --older-than 48"},
+                       {"penstock uploads s3://bucket", "penstock uploads s3://bucket/run-7/ --end --older-than 48",
+                        "penstock uploads s3://bucket --json"},
                        attach};
 
 }  // namespace penstock::cli

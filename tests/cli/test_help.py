@@ -58,8 +58,9 @@ def folder(tmp_path_factory) -> Path:
     return path
 
 
+# Those of uploads need a store: tests/remote/test_versions.py has one.
 @pytest.mark.parametrize(
-    "command", [name for name in COMMANDS if name not in ("completion", "man", "doctor", "sample")]
+    "command", [name for name in COMMANDS if name not in ("completion", "man", "doctor", "sample", "uploads")]
 )
 def test_examples_run(folder, command, tmp_path):
     path = {"PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}"}

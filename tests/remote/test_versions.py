@@ -4,6 +4,7 @@ the other."""
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import urllib.parse
 
@@ -202,3 +203,14 @@ def test_uploads_that_were_left_are_listed_and_ended(uploads, command):
     assert len(uploads.ended) == 8
     for wrong in ("/tmp", "https://h/x"):
         assert run(wrong).returncode == 1
+    for wrong in ("-1", "nan", "1.5", "x"):
+        uploads.ended.clear()
+        assert "a whole number from 0" in run("s3://bucket/run/", "--end", "--older-than", wrong).stderr
+        assert not uploads.ended
+
+
+def test_examples_of_uploads_run(uploads, command):
+    told = json.loads(subprocess.run([command, "help", "uploads", "--json"], capture_output=True, check=True).stdout)
+    for example in told["examples"]:
+        done = subprocess.run([command, *shlex.split(example)[1:]], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), example
