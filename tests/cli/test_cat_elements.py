@@ -24,6 +24,18 @@ def values(path, *words):
     return json.loads(run("cat", path, *words, "--json"))["values"]
 
 
+ERA = 146_097 * 86_400
+"""Seconds of 400 years, after which the calendar repeats."""
+
+
+def date_of(seconds, fraction=""):
+    """As NumPy writes it, also of a number of seconds that its 64 bits do not hold."""
+    era, rest = divmod(seconds, ERA)
+    year, behind = str(np.datetime64(rest, "s")).split("-", 1)
+    year = int(year) + 400 * era
+    return f"{'-' if year < 0 else ''}{abs(year):0{3 if year < 0 else 4}}-{behind}{fraction}"
+
+
 EDGES = [0, 1, -1, 59, 60, 86399, 86400, -86401, 951782400, 951868800, 4102444800, -62135596800, 253402300799]
 
 
@@ -34,11 +46,28 @@ def test_dates_are_those_of_numpy(tmp_path, unit):
     numbers = np.array([*EDGES, *(10**k for k in range(19)), *(-(7**k) for k in range(20))], "i8")
     if unit in {"Y", "M", "W", "D", "7D", "3M", "h", "m"}:
         numbers = numbers[np.abs(numbers) < 10**6]
+    if unit in {"25s", "10us"}:
+        numbers = numbers[np.abs(numbers) < 10**17]
     dates = np.append(numbers.view(f"M8[{unit}]"), np.datetime64("NaT"))
     np.save(tmp_path / "d.npy", dates)
     expected = [str(date) for date in dates]
     assert run("cat", tmp_path / "d.npy").split() == expected
     assert values(tmp_path / "d.npy") == expected
+
+
+@pytest.mark.parametrize(("step", "unit", "digits"), [(25, "s", 0), (86399, "s", 0), (10, "us", 6), (999, "ns", 9)])
+def test_steps_that_are_more_than_64_bits(tmp_path, step, unit, digits):
+    """NumPy's own text of them is of the low 64 bits: it shows another date."""
+    numbers = [*EDGES, *(sign * 10**k for k in range(19) for sign in (1, -1)), 2**63 - 1, 1 - 2**63]
+    assert any(abs(number * step) >= 2**63 for number in numbers)
+    np.save(tmp_path / "d.npy", np.array(numbers, "i8").view(f"M8[{step}{unit}]"))
+    expected = []
+    for number in numbers:
+        seconds, fraction = divmod(number * step, 10**digits)
+        expected.append(date_of(seconds, f".{fraction:0{digits}}" if digits else ""))
+        if abs(number * step) < 2**63:
+            assert expected[-1] == str(np.datetime64(number, f"{step}{unit}"))
+    assert run("cat", tmp_path / "d.npy").split() == expected
 
 
 @pytest.mark.parametrize("order", "<>")

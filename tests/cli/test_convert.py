@@ -218,11 +218,26 @@ def test_objects_of_unknown_classes_are_refused_and_not_run(tmp_path):
     assert not mark.exists()
 
 
-def test_arrays_of_objects_are_refused(tmp_path):
-    np.savez(tmp_path / "o.npz", o=np.array([None], dtype=object), x=np.ones(1))
-    told = convert(tmp_path / "o.npz", tmp_path / "o.pt", code=1).stderr
-    assert "'o'" in told
-    assert not (tmp_path / "o.pt").exists()
+def test_arrays_of_objects_are_lists_where_the_format_has_them(tmp_path):
+    objects = np.array([[1, "two"], [np.arange(3), None]], dtype=object)
+    np.savez(tmp_path / "o.npz", o=objects, x=np.ones(1))
+    convert(tmp_path / "o.npz", tmp_path / "o.pt")
+    found = pytest.importorskip("torch").load(tmp_path / "o.pt")
+    assert found["x"].tolist() == [1]
+    found["o"][1][0] = found["o"][1][0].tolist()
+    assert found["o"] == [[1, "two"], [[0, 1, 2], None]]
+    for name in ("p.npz", "p.npy", "p.safetensors"):
+        told = convert(tmp_path / "o.npz", tmp_path / name, code=1).stderr
+        assert "'o'" in told or name == "p.npy"
+        assert not (tmp_path / name).exists()
+
+
+def test_objects_in_records_are_refused(tmp_path):
+    np.savez(tmp_path / "o.npz", o=np.array([(1, "x")], [("a", "i4"), ("b", "O")]), x=np.ones(1))
+    for name in ("p.pt", "p.npz", "p.npy", "p.safetensors"):
+        told = convert(tmp_path / "o.npz", tmp_path / name, code=1).stderr
+        assert "'o'" in told or name == "p.npy"
+        assert not (tmp_path / name).exists()
 
 
 @pytest.mark.parametrize("kind", ["stored", "deflated"])

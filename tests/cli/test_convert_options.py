@@ -270,21 +270,23 @@ def test_files_are_put_together(model, tmp_path):
     assert "would both be called 'encoder.0.weight'" in refused
     assert not (tmp_path / "p.safetensors").exists()
     np.save(tmp_path / "bare.npy", np.arange(3))
-    assert "not a dict" in convert(model, tmp_path / "p.pt", "--merge", tmp_path / "bare.npy", code=1).stderr
+    convert(model, tmp_path / "named.pt", "--merge", tmp_path / "bare.npy")
+    found = torch.load(tmp_path / "named.pt")
+    assert found.pop("bare").tolist() == [0, 1, 2]
+    assert len(found) > 0
+    assert "not a dict" in convert(tmp_path / "bare.npy", tmp_path / "p.pt", "--only", "x", code=1).stderr
+    assert not (tmp_path / "p.pt").exists()
     head = tmp_path / "head.safetensors"
     assert "to be converted" in convert(model, head, "--merge", head, "--force", code=1).stderr
 
 
 @pytest.mark.parametrize("size", ["1", "48", "49", "100B", "0.2kB", "1 KiB", "1GB"])
 def test_shards_are_those_of_a_model(model, tmp_path, size):
-    if size == "0.2kB":
-        assert "--shard-size" in convert(model, tmp_path / "m.safetensors", "--shard-size", size, code=2).stderr
-        return
     convert(model, tmp_path / "m.safetensors", "--shard-size", size)
     index = json.loads((tmp_path / "m.safetensors.index.json").read_text())
     assert index["metadata"]["total_size"] == sum(t.nbytes for t in layers().values())
     files = sorted(set(index["weight_map"].values()))
-    most = {"1": 48, "48": 48, "49": 48, "100B": 96}.get(size, 10**9)
+    most = {"1": 48, "48": 48, "49": 48, "100B": 96, "0.2kB": 200}.get(size, 10**9)
     assert files == [f"m-{i:05}-of-{len(files):05}.safetensors" for i in range(1, len(files) + 1)]
     found = {}
     for file in files:
@@ -295,6 +297,14 @@ def test_shards_are_those_of_a_model(model, tmp_path, size):
     assert same(found, layers())
     convert(tmp_path / "m.safetensors.index.json", tmp_path / "back.safetensors")
     assert same(safe.load_file(tmp_path / "back.safetensors"), layers())
+
+
+@pytest.mark.parametrize("size", ["", "0", "0.2", "0.2 B", ".2kB", "1.kB", "1..2kB", "-1kB", "1e3", "nan", "1kX"])
+def test_what_is_no_size_is_refused(model, tmp_path, size):
+    before = sorted(os.listdir(tmp_path))
+    told = convert(model, tmp_path / "m.safetensors", f"--shard-size={size}", code=2).stderr
+    assert "--shard-size" in told
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 def test_shards_leave_nothing_when_one_fails(model, tmp_path):

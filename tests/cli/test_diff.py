@@ -212,8 +212,10 @@ def test_text_dates_records_and_objects(tmp_path):
         "raw": [0],
         "day": [1],
         "records": [2],
-        "objects": None,
+        "objects.0": None,
     }
+    assert found["objects.0"]["difference"] == "value"
+    assert (found["objects.0"]["a"], found["objects.0"]["b"]) == ({"value": "1"}, {"value": "3"})
     assert (found["text"]["first_a"], found["text"]["first_b"]) == ("cd", "cx")
 
 

@@ -84,8 +84,19 @@ def png(*args: object) -> np.ndarray:
     words = list(args)
     if "--width" not in words:
         told = json.loads(show(*words, "--png", "-", "--json").stdout)
-        words += ["--width", told["across"] * (told["width"] + 1) - 1]
+        if isinstance(told, list):
+            across = files_across(*words)
+            width = max(each["width"] for each in told if each["layout"] != "strip")
+        else:
+            across, width = told["across"], told["width"]
+        words += ["--width", across * (width + 1) - 1]
     return png_pixels(show(*words, "--png", "-").stdout)
+
+
+def files_across(*args: object) -> int:
+    """How many files the caption names in the first row of a sheet."""
+    caption = show(*args, "--png", "-").stderr.decode()
+    return caption.split("row 1:")[1].split("row 2:")[0].count(",") + 1
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (8, 8), (3, 200), (1, 7), (100, 3), (5, 6, 7)])
@@ -420,7 +431,7 @@ def test_memory_is_bounded(tmp_path, name) -> None:
 def test_standard_input(saved, random) -> None:
     image = random.integers(0, 256, (5, 4), dtype=np.uint8)
     content = saved(image).read_bytes()
-    assert np.array_equal(png_pixels(show("-", "--png", "-", input=content).stdout), grey(image))
+    assert np.array_equal(png_pixels(show("-", "--png", "-", "--width", 4, input=content).stdout), grey(image))
 
 
 def test_a_png_in_a_file(saved, tmp_path) -> None:
@@ -433,7 +444,7 @@ def test_a_png_in_a_file(saved, tmp_path) -> None:
     assert "--force" in show(path, "--png", tmp_path / "out.png", code=1).stderr.decode()
     assert (tmp_path / "out.png").read_bytes() == drawn
     text(path, "--png", tmp_path / "out.png", "--force")
-    assert png_pixels((tmp_path / "out.png").read_bytes()).shape == (5, 5, 3)
+    assert png_pixels((tmp_path / "out.png").read_bytes()).shape == (255, 255, 3)
     content = path.read_bytes()
     assert "that is to be drawn" in show(path, "--png", path, "--force", code=1).stderr.decode()
     assert path.read_bytes() == content

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_show import NAN, PROGRAM, environment, facts, grey, on_terminal, png, png_pixels, show, text
+from test_show import NAN, PROGRAM, environment, facts, files_across, grey, on_terminal, png, png_pixels, show, text
 
 
 def save(folder: Path, arrays: dict[str, np.ndarray]) -> Path:
@@ -34,6 +34,12 @@ def test_equal_files_are_a_sheet(tmp_path, random, word) -> None:
         y, x = i // across * 5, i % across * 7
         assert np.array_equal(pixels[y : y + 4, x : x + 6], grey(image))
     assert np.array_equal(png(*(tmp_path / f"{i}.npy" for i in range(7))), pixels)
+    large = png_pixels(show(word.format(tmp_path), "--png", "-").stdout)
+    zoom = (large.shape[1] + 1 - across) // (6 * across)
+    assert 128 < large.shape[1] <= 256
+    for i, image in enumerate(images):
+        y, x = i // across * (4 * zoom + 1), i % across * (6 * zoom + 1)
+        assert np.array_equal(large[y : y + 4 * zoom, x : x + 6 * zoom], grey(image).repeat(zoom, 0).repeat(zoom, 1))
 
 
 def test_files_of_other_sizes_have_room(tmp_path, random) -> None:
@@ -44,15 +50,23 @@ def test_files_of_other_sizes_have_room(tmp_path, random) -> None:
         "d.npy": np.arange(5000),
         "e.npy": random.integers(0, 256, (3, 8, 8, 3), dtype=np.uint8),
     }
-    pixels = png(save(tmp_path, arrays))
-    across = (pixels.shape[1] + 1) // 11
-    cells = [pixels[i // across * 21 :, i % across * 11 :][:20, :10] for i in range(5)]
-    assert pixels.shape == ((5 + across - 1) // across * 21 - 1, across * 11 - 1, 3)
-    assert np.array_equal(cells[0], grey(arrays["a.npy"]))
-    assert np.array_equal(cells[1][:6], grey(arrays["b.npy"].repeat(2, 0).repeat(2, 1)))
-    assert (cells[2].reshape(-1, 3) == NAN).all(-1).sum() >= 8
+    pixels = png_pixels(show(save(tmp_path, arrays), "--png", "-").stdout)
+    across = files_across(tmp_path)
+    wide = (pixels.shape[1] + 1) // across - 1
+    zoom, high = wide // 10, 2 * wide
+    assert wide == 10 * zoom
+    assert pixels.shape == ((5 + across - 1) // across * (high + 1) - 1, across * (wide + 1) - 1, 3)
+    cells = [pixels[i // across * (high + 1) :, i % across * (wide + 1) :][:high, :wide] for i in range(5)]
+
+    def enlarged(image, by):
+        return image.repeat(by, 0).repeat(by, 1)
+
+    assert np.array_equal(cells[0], enlarged(grey(arrays["a.npy"]), zoom))
+    assert np.array_equal(cells[1][: 6 * zoom], enlarged(grey(arrays["b.npy"]), 2 * zoom))
+    assert (cells[2].reshape(-1, 3) == NAN).all(-1).sum() >= 8 * zoom**2
     assert (np.diff(cells[3][0, :, 0].astype(int)) > 0).all()
-    assert np.array_equal(cells[4][:8, :8], arrays["e.npy"][0])
+    of_e = wide // 8
+    assert np.array_equal(cells[4][: 8 * of_e, : 8 * of_e], enlarged(arrays["e.npy"][0], of_e))
     told = text(tmp_path, "--width", 100)
     assert "5 pictures of 5 files, the first picture of a tensor, as means of blocks" in told
     assert "--range=0,4999 makes them alike" in told
