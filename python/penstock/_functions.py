@@ -36,9 +36,12 @@ def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
 
 
 def random_states() -> dict[str, Any]:
-    """The states of the generators that all threads share, of the modules that the program has imported."""
+    """The states of the generators that all threads share, of the modules that the program has imported. None where
+    the program has threads of its own: nobody can tell whether these draw, or a function of the dataset."""
     out: dict[str, Any] = {}
     modules = sys.modules
+    if _has_other_threads():
+        return out
     if "random" in modules:
         out["random"] = modules["random"].getstate()
     drawing = getattr(modules.get("numpy"), "random", None)  # NumPy imports it now, else it would at the first draw
@@ -50,10 +53,22 @@ def random_states() -> dict[str, Any]:
     return out
 
 
+def _has_other_threads() -> bool:
+    """Whether there are more of Python's threads than the main one and those of loaders, which may be "Dummy" ones."""
+    threading = sys.modules.get("threading")
+    if threading is None:
+        return False
+    here = threading.current_thread()
+    others = (thread for thread in threading.enumerate() if thread is not here)
+    return here is not threading.main_thread() or any(
+        not thread.name.startswith(("penstock", "Dummy-")) for thread in others
+    )
+
+
 def drawn_since(states: dict[str, Any]) -> list[str]:
     """Whose generators have drawn since `random_states` gave that."""
     now = random_states()
-    return [name for name, state in states.items() if now[name] != state]
+    return [name for name, state in states.items() if now.get(name, state) != state]
 
 
 def shared_generators(drawn: list[str], other: str = "") -> str:

@@ -39,11 +39,12 @@ def shares_elements(tensor: torch.Tensor) -> bool:
     return has_span(tensor) and debug_has_internal_overlap(tensor) == 1
 
 
-def require_memory(tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
+def require_memory(tensors: Iterable[tuple[str, torch.Tensor]], *, wrappers: bool = True) -> None:
     """UnsupportedError names the first tensor whose elements cannot be touched. Meta tensors pass:
-    callers decide about those. So do wrappers, whose parts are tensors that their class knows, and
-    lazy parameters, which have no shape yet."""
+    callers decide about those. So do lazy parameters, which have no shape yet, and `wrappers`, whose
+    parts are tensors that their class knows."""
     for name, tensor in tensors:
-        fault = None if is_lazy(tensor) or tensor.is_meta or is_wrapper(tensor) else _memory_fault(tensor)
+        passes = is_lazy(tensor) or tensor.is_meta or (wrappers and is_wrapper(tensor))
+        fault = None if passes else _memory_fault(tensor)
         if fault is not None:
             raise penstock.UnsupportedError(f"{name}: {fault}", fault, tensor=name)

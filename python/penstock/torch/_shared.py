@@ -6,6 +6,8 @@ from collections.abc import Collection
 
 import torch
 
+from penstock.torch._memory import is_wrapper
+
 __all__ = ["duplicate_names", "shared_names"]
 
 
@@ -26,7 +28,7 @@ def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
     group."""
     storages: dict[tuple[str, int], list[str]] = {}
     for name, tensor in tensors.items():
-        if tensor.is_meta or tensor.untyped_storage().nbytes() == 0:
+        if tensor.is_meta or is_wrapper(tensor) or tensor.untyped_storage().nbytes() == 0:
             continue
         storages.setdefault((str(tensor.device), tensor.untyped_storage().data_ptr()), []).append(name)
     groups: list[list[str]] = []

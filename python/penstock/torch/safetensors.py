@@ -162,7 +162,7 @@ def save_model(
         memory is not there.
     """
     state: dict[str, torch.Tensor] = model.state_dict()
-    require_memory(state.items())
+    require_memory(state.items(), wrappers=False)
     notes = dict(metadata or {})
     for kept, dropped in duplicate_names(state).items():
         for name in dropped:
@@ -241,7 +241,7 @@ def _checked(tensors: Any) -> dict[str, torch.Tensor]:
             f"You are trying to save a sparse tensors: `{sparse}` which the format does not hold; `.to_dense()` makes "
             "dense ones of them, which may take much more room"
         )
-    require_memory(tensors.items())
+    require_memory(tensors.items(), wrappers=False)
     shared = [sorted(names) for names in shared_names(tensors) if len(names) > 1]
     if shared:
         raise RuntimeError(

@@ -273,7 +273,8 @@ def test_a_state_of_another_dataset_is_refused(tmp_path):
         other.load_state_dict(loader.state_dict())
 
 
-def test_functions_that_draw_from_shared_generators_are_told_of_once():
+def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch):
+    monkeypatch.setattr(threading, "enumerate", list)  # other tests may have left threads
     rows = penstock.rows(np.arange(64.0))
 
     def draws(sample):

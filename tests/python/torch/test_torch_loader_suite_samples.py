@@ -199,10 +199,13 @@ def test_samplers_without_batches_give_slices_and_lists(tmp_path):
             same(list(pt.DataLoader(datasets[1], batch_size=None, sampler=sampler, num_workers=workers)), theirs)
 
 
-def test_keys_that_are_no_names_say_what_to_do(tmp_path):
+def test_keys_that_are_integers_and_others(tmp_path):
     _, ours = files(tmp_path, [{0: torch.tensor(i), 1: i} for i in range(3)])
-    with pytest.raises(TypeError, match=r"found 0: .*map\(lambda sample: sample\[0\]\)"):
-        pt.Files(tmp_path, keys=[0])
+    (batch,) = pt.DataLoader(pt.Files(tmp_path, keys=[0]), 3)
+    assert {key: part.tolist() for key, part in batch.items()} == {0: [0, 1, 2]}
+    for key in (0.5, None, (0,)):
+        with pytest.raises(TypeError, match=f"found {type(key).__name__}"):
+            pt.Files(tmp_path, keys=[key])
     (batch,) = pt.DataLoader(ours.map(lambda sample: sample[0]), 3)
     assert batch.tolist() == [0, 1, 2]
 

@@ -1,6 +1,8 @@
 """Samples that penstock.torch keeps, and errors that it does not take for an end."""
 
 import random
+import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -220,13 +222,35 @@ def test_seeded_functions_behind_each_other_draw_apart():
     assert chain[0].shape == (1,)
 
 
-def test_functions_that_draw_from_shared_generators_are_told_of_once():
+def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch):
+    monkeypatch.setattr(threading, "enumerate", list)  # other tests may have left threads
     dataset = pt.Rows(torch.zeros(32, 1)).map(lambda sample: sample + torch.rand(1) + np.random.rand())
     with pytest.warns(UserWarning, match=r"numpy.random and torch.*seeded=True.*processes=True") as told:
         loader = pt.DataLoader(dataset, batch_size=4, num_workers=2)
         for _ in range(2):
             list(loader)
     assert len(told) == 1
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_threads_of_the_program_may_draw_too(here):
+    """Then nobody knows who has drawn, and functions are not blamed."""
+    done, told = threading.Event(), []
+
+    def read():
+        dataset = pt.Rows(torch.zeros(32, 1)).map(lambda sample: sample + torch.rand(1))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            list(pt.DataLoader(dataset, batch_size=4, num_workers=2))
+        told.extend(caught)
+
+    other = threading.Thread(target=done.wait if here else read)
+    other.start()
+    if here:
+        read()
+        done.set()
+    other.join()
+    assert not told
 
 
 def test_a_stream_is_explained():

@@ -207,7 +207,6 @@ class Own(torch.Tensor):
         (torch.ones(2).as_subclass(Own), "Own"),
         (object, r"builtins\.object"),
         (range(3), "list"),
-        (with_attribute(torch.nn.UninitializedParameter()), "UninitializedParameter"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -111,6 +111,15 @@ def test_dicts_and_lists_of_classes_of_their_own(path):
     assert found["row"][0] == 1
 
 
+def test_a_dict_that_its_own_attribute_leads_to(path):
+    bag = Bag({(1, "a"): torch.ones(1), "b": 2})
+    bag.note = [bag]
+    torch.save(bag, path)
+    found = pt.load(path, unknown="data")
+    assert set(found) == {(1, "a"), "b"}
+    assert found.note[0] is found
+
+
 def test_objects_that_lead_back_to_themselves(path):
     config = Config()
     config.inner = [config]

@@ -260,6 +260,9 @@ class Packed(Dataset[_Sample]):
 class Files(ClassFolders, Dataset[_Sample]):
     """Each file is a sample: what `load` gives for it, with plain numbers and torch tensors.
 
+    Dense tensors are plain ones, without a class and attributes of their own, and NumPy's arrays of
+    objects are lists. Other tensors (quantized, meta, wrappers) are what `load` makes of them.
+
     `paths` are the files in the order of the samples. Where the folders are classes ("train/cat/1.pt"),
     `classes`, `class_to_idx` and `targets` are what torchvision's ImageFolder has under these names.
 

@@ -371,12 +371,21 @@ class Reads:
         if found is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
             if (self._native and not stacked) or self.bulk:
                 return None
-            found = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
+            found = self._made_one_by_one(indices)
             self._one_by_one = found is not None
         if found is None:
             return None
         self._go_on_apart()
         return found
+
+    def _made_one_by_one(self, indices: Sequence[int]) -> Read | None:
+        """The batch of samples that the dataset makes, without those that it cannot make, or with others for them."""
+        found = self._tried(SampleFeed(self._samples, 0, 1, 0), indices)
+        if found is not None or self._settings.on_error == "raise":
+            return found
+        self._set_aside.try_each(self._samples, indices)
+        left = self._repaired(indices)
+        return self._tried(SampleFeed(self._samples, 0, 1, 0), left) if left and left != list(indices) else None
 
     def _tried(self, feed: _Feed | SampleFeed, indices: Sequence[int]) -> Read | None:
         """The samples, if torch can stack those that have to be stacked; otherwise None, and `_refusal` is torch's type

@@ -77,6 +77,7 @@ def data_of(name: str, args: Any, state: Any, begun: Any = None) -> Any:
     fields = Fields() if begun is None else begun
     if not isinstance(fields, Fields):
         return NOT_DATA
+    fields.clear()  # of attributes alone, which it got while its items were not there yet
     fields.update(items or attributes)
     if items and attributes and attributes.keys() != items.keys():
         fields._apart = attributes

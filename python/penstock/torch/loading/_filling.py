@@ -11,36 +11,51 @@ import penstock
 from penstock._core import _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
-from penstock.torch._memory import has_span
+from penstock.torch._memory import has_span, is_wrapper
 from penstock.torch._private import debug_has_internal_overlap
 from penstock.torch.loading._content import EntryAt
 
 __all__ = ["fill"]
 
 
-def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt | torch.Tensor]]) -> None:
+def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt | torch.Tensor, str]]) -> None:
     """Reads tensors straight into the target's memory where that memory has the right form and
     belongs to one place alone. All others are read one by one and copied into their places in
-    order, so that the last of several tied places counts."""
-    last = {_memory_of(place): (place, leaf) for place, leaf in places}
+    order, so that the last of several tied places counts. Each has its path, for errors."""
+    last = {_memory_of(place): (place, leaf, path) for place, leaf, path in places}
     direct: list[tuple[int, torch.Tensor]] = []
-    copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor]] = []  # not detached: a sparse tensor's parts are its own
-    own = _with_memory_of_their_own([place for place, _ in last.values()])
+    copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor, str]] = []  # not detached: a sparse one's parts are its own
+    own = _with_memory_of_their_own([place for place, _, _ in last.values()])
     with torch.no_grad():
-        for (tensor, leaf), is_alone in zip(last.values(), own, strict=True):
+        for (tensor, leaf, path), is_alone in zip(last.values(), own, strict=True):
             place = tensor.detach()
             is_direct = isinstance(leaf, EntryAt) and is_alone and _can_be_read_into(place)
             if not isinstance(leaf, EntryAt) or not is_direct or _loses_parts(archive, leaf.number, place):
-                copied.append((leaf, tensor))
+                copied.append((leaf, tensor, path))
             elif place.numel():
                 direct.append((leaf.number, place.reshape(leaf.shape)))
         _load_into(archive, [number for number, _ in direct], [place for _, place in direct])
-        for leaf, place in copied:
-            place.copy_(_one(archive, leaf.number) if isinstance(leaf, EntryAt) else leaf)
+        for leaf, place, path in copied:
+            _copy(_one(archive, leaf.number) if isinstance(leaf, EntryAt) else leaf, place, path)
     # As torch's copies would: a backward pass through what was there before must not go on.
     for _, place in direct:
         if not place.is_inference():
             torch.autograd.graph.increment_version(place)
+
+
+def _copy(source: torch.Tensor, place: torch.Tensor, path: str) -> None:
+    """UnsupportedError for wrappers whose class does not know how to be filled."""
+    try:
+        place.copy_(source)
+    except (NotImplementedError, TypeError, RuntimeError) as error:
+        if not is_wrapper(place):
+            raise
+        kind = f"{type(place).__module__}.{type(place).__qualname__}"
+        message = (
+            f"{path}: the target is a tensor of class {kind}, which cannot be filled: {type(error).__name__}: {error}; "
+            "use assign=True"
+        )
+        raise penstock.UnsupportedError(message, message, tensor=path) from error
 
 
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -59,7 +59,7 @@ class Rebuilder:
         self._conversion = conversion
         self._map_location = map_location
         self._as_data = as_data
-        self._fields: list[tuple[Fields, Any, Any]] = []
+        self._fields: dict[int, tuple[Fields, Any, Any]] = {}
         self.unknown: dict[str, Use] = {}
         self.unfit: list[str] = []
         self.refused: dict[str, str] = {}
@@ -123,7 +123,7 @@ class Rebuilder:
         """Sets the attributes of tensors, when everything is there that they refer to."""
         for tensor, state in self._states:
             set_attributes(tensor, state)
-        for fields, args, state in self._fields:
+        for fields, args, state in self._fields.values():
             data_of("", args, state, fields)
 
     def _begin(self, name: str, args: Any) -> Any:
@@ -141,7 +141,7 @@ class Rebuilder:
                 return self._refused(name, args, None, error)
         if self._as_data and (begun := begun_data(name, args)) is not NOT_DATA:
             if args and isinstance(begun, Fields):
-                self._fields.append((begun, args, None))
+                self._fields[id(begun)] = begun, args, None
             return begun
         return self._keep(name, args, None)
 
@@ -155,7 +155,8 @@ class Rebuilder:
         if isinstance(begun, penstock.Opaque):
             begun.state = state
         elif isinstance(begun, (Fields, list)):
-            return self._data(name, (), state, begun)
+            _, args, _ = self._fields.get(id(begun), (begun, (), None))
+            return self._data(name, args, state, begun)
         elif isinstance(begun, torch.Tensor) and name in (_WRAPPER, _SUBCLASS):
             try:
                 require_plain_class(type(begun), state)
@@ -207,7 +208,7 @@ class Rebuilder:
         if found is NOT_DATA:
             return _opaque(name, args, state)
         if isinstance(found, Fields) and args:
-            self._fields.append((found, args, state))  # whose items may not be there yet
+            self._fields[id(found)] = found, args, state  # whose items may not be there yet
         return found
 
 

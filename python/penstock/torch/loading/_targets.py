@@ -60,7 +60,7 @@ class Plan:
 
     content: Content
     assign: bool
-    places: list[tuple[torch.Tensor, EntryAt | torch.Tensor]] = field(default_factory=list)
+    places: list[tuple[torch.Tensor, EntryAt | torch.Tensor, str]] = field(default_factory=list)
     calls: list[_Node] = field(default_factory=list)
     """Modules with ways of their own, optimizers and the like: what `load_state_dict` is called of."""
     missing: list[str] = field(default_factory=list)
@@ -174,7 +174,7 @@ class Plan:
                 "cannot be filled; use a clone() of it, or assign=True."
             )
             return
-        self.places.append((place, leaf))
+        self.places.append((place, leaf, _named(path)))
 
     def _container(self, node: _Node) -> None:
         target, content = node.target, node.content
