@@ -36,7 +36,7 @@ def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
 
 
 def random_states() -> dict[str, Any]:
-    """The states of the generators that all threads share, of the modules that the program has imported. None where
+    """The states of the generators that all threads share, of the modules that the program has imported. Empty where
     the program has threads of its own: nobody can tell whether these draw, or a function of the dataset."""
     out: dict[str, Any] = {}
     modules = sys.modules

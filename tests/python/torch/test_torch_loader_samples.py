@@ -123,6 +123,21 @@ def test_files_that_cannot_be_read_are_left_out(files, workers, broken):
     assert [index for index, _, _ in loader.set_aside] == [broken]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("broken", [0, 4])
+@pytest.mark.parametrize("on_error", ["replace", "mask"])
+def test_others_stand_for_files_that_cannot_be_read(files, workers, broken, on_error):
+    paths = files(VALUES["sparse"])
+    paths[broken].write_bytes(b"nothing")
+    loader = pt.DataLoader(pt.Files(paths), 2, num_workers=workers, on_error=on_error, collate_fn=as_they_are)
+    batches = [batch if on_error == "mask" else (batch, None) for batch in loader]
+    numbers = [sample["number"] for batch, _ in batches for sample in batch]
+    assert numbers == [broken + 1 if number == broken else number for number in range(7)]
+    if on_error == "mask":
+        valid = torch.cat([valid for _, valid in batches])
+        assert (~valid).nonzero().flatten().tolist() == [broken]
+
+
 def test_plain_files_before_them_and_a_resume_among_them(files, tmp_path):
     paths = files(torch.ones(2))
     torch.save({"value": {1}, "number": 4, "plain": torch.full((2,), 4)}, paths[4])

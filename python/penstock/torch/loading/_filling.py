@@ -24,7 +24,8 @@ def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt
     order, so that the last of several tied places counts. Each has its path, for errors."""
     last = {_memory_of(place): (place, leaf, path) for place, leaf, path in places}
     direct: list[tuple[int, torch.Tensor]] = []
-    copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor, str]] = []  # not detached: a sparse one's parts are its own
+    # Not detached: the parts of a sparse tensor are its own.
+    copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor, str]] = []
     own = _with_memory_of_their_own([place for place, _, _ in last.values()])
     with torch.no_grad():
         for (tensor, leaf, path), is_alone in zip(last.values(), own, strict=True):
