@@ -88,12 +88,18 @@ def test_texts_have_quotes(tmp_path):
 
 
 RECORDS = {
-    "plain": ([("a", "<i4"), ("b", "<f8"), ("s", "S3"), ("u", "<U2")], [(1, 2.5, b"ab", "é"), (-3, np.nan, b"", "x y")]),
+    "plain": (
+        [("a", "<i4"), ("b", "<f8"), ("s", "S3"), ("u", "<U2")],
+        [(1, 2.5, b"ab", "é"), (-3, np.nan, b"", "x y")],
+    ),
     "big": ([("a", ">i4"), ("b", ">f8"), ("u", ">U2"), ("c", ">c8")], [(1, 2.5, "é", 1 + 2j), (-3, 0.1, "x", 0)]),
     "nested": ([("v", ">i2", (2, 2)), ("n", [("x", "u1"), ("in]ner", "?", (2,))]), ("d", "M8[D]")],
                [([[1, 2], [3, 4]], (5, [True, False]), "2024-02-29"), ([[0, 0], [0, 7]], (255, [True, True]), "NaT")]),
     "one": ([("only", "i8")], [(7,), (8,)]),
-    "padded": (np.dtype({"names": ["a", "b"], "formats": ["u1", "<i4"], "offsets": [0, 4], "itemsize": 12}), [(1, 2), (3, 4)]),
+    "padded": (
+        np.dtype({"names": ["a", "b"], "formats": ["u1", "<i4"], "offsets": [0, 4], "itemsize": 12}),
+        [(1, 2), (3, 4)],
+    ),
     "titled": ([(("Title", "a"), "<i4"), ("b", "<f2")], [(1, 0.5), (2, 1.5)]),
 }  # fmt: skip
 
@@ -127,7 +133,8 @@ def test_records_have_their_fields(tmp_path, kind):
 
 
 def test_records_as_text(tmp_path):
-    np.save(tmp_path / "r.npy", np.array([(1, 2.5, b"ab", [3, 4])], [("a", "i4"), ("b", "f8"), ("s", "S3"), ("v", "i2", 2)]))
+    fields = [("a", "i4"), ("b", "f8"), ("s", "S3"), ("v", "i2", 2)]
+    np.save(tmp_path / "r.npy", np.array([(1, 2.5, b"ab", [3, 4])], fields))
     assert run("cat", tmp_path / "r.npy") == "(1, 2.5, b'ab', [3, 4])\n"
 
 
