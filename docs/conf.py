@@ -30,7 +30,7 @@ html_theme = "furo"
 html_title = "Penstock"
 html_show_sphinx = False
 html_copy_source = False
-html_search_scorer = "_ext/scorer.js"
+html_search_scorer = str(HERE / "_ext" / "scorer.js")
 html_static_path = ["_ext/static"]
 html_css_files = ["wide_code.css"]
 # Quotes in these texts are code as often as not.
