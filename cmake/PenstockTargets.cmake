@@ -139,6 +139,8 @@ function(penstock_unity target)
     endforeach()
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC takes what a joined source defines for that of a header, which others would see.
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endfunction()
 
 # penstock_programs(GROUP PREFIX LIBRARY...): each *.cpp of this folder becomes the program PREFIX<stem>, linked with the

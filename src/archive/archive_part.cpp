@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/archive_state.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -24,7 +25,6 @@ namespace {
 using Kind = Value::Kind;
 using Node = ValueGraph::Node;
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 constexpr std::size_t kMostShown = 8;
 
 /// Says what keys the content has, for the error of a wrong one.
@@ -60,7 +60,7 @@ std::string contents(const Value& value) {
 class Narrowing {
  public:
   Narrowing(const detail::ArchiveState& state, std::string_view stem)
-      : from_(state.index), stem_(stem), positions_(state.index.entries.size(), kNone) {}
+      : from_(state.index), stem_(stem), positions_(state.index.entries.size(), archive::kNowhere) {}
 
   format::Index run(const Value& part) {
     out_.sources = from_.sources;
@@ -107,7 +107,7 @@ class Narrowing {
       const auto same = [&](std::size_t other) { return is_same(from_.entries[other], entry); };
       if (std::none_of(found->second.begin(), found->second.end(), same)) continue;
       for (const std::size_t other : found->second) {
-        if (same(other) && (positions_[other] == kNone || other == i)) positions_[other] = out_.entries.size();
+        if (same(other) && (positions_[other] == archive::kNowhere || other == i)) positions_[other] = out_.entries.size();
       }
       out_.entries.push_back(entry);
       out_.entries.back().name.erase(0, stem_.size());
@@ -116,17 +116,17 @@ class Narrowing {
 
   void take_others() {
     for (const std::size_t entry : wanted_) {
-      if (positions_[entry] != kNone) continue;
+      if (positions_[entry] != archive::kNowhere) continue;
       positions_[entry] = out_.entries.size();
       out_.entries.push_back(from_.entries[entry]);
     }
   }
 
   void number_storages() {
-    std::vector<std::size_t> numbers(from_.storages.size(), kNone);
+    std::vector<std::size_t> numbers(from_.storages.size(), archive::kNowhere);
     for (TensorEntry& entry : out_.entries) {
       std::size_t& number = numbers[entry.storage];
-      if (number == kNone) {
+      if (number == archive::kNowhere) {
         number = out_.storages.size();
         out_.storages.push_back(from_.storages[entry.storage]);
       }

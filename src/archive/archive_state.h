@@ -16,6 +16,13 @@
 #include "penstock/load.h"
 #include "penstock/report.h"
 
+namespace penstock::archive {
+
+/// The position of what is not there.
+inline constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+}  // namespace penstock::archive
+
 namespace penstock::detail {
 
 /// What the handles on an opened file share: its index, the table row of its format, and caches of what is computed on

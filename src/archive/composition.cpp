@@ -12,8 +12,6 @@
 namespace penstock::archive {
 namespace {
 
-constexpr auto kNone = static_cast<std::size_t>(-1);
-
 /// The entries that a value leads to, each once, in order.
 std::vector<std::size_t> entries_in(const Value& part) {
   using Node = ValueGraph::Node;
@@ -46,7 +44,7 @@ Composition::File& Composition::file_of(const Archive& from) {
     out_->verify_checksums = state.verify_checksums;
   }
   files_.push_back({&state, static_cast<std::uint32_t>(index.sources.size()),
-                    std::vector<std::size_t>(state.index.storages.size(), kNone)});
+                    std::vector<std::size_t>(state.index.storages.size(), kNowhere)});
   index.sources.insert(index.sources.end(), state.index.sources.begin(), state.index.sources.end());
   out_->open_seconds += state.open_seconds;
   out_->open_traffic += state.open_traffic;
@@ -60,7 +58,7 @@ Composition::File& Composition::file_of(const Archive& from) {
 
 std::size_t Composition::storage_of(File& file, std::size_t storage) {
   std::size_t& number = file.storages[storage];
-  if (number == kNone) {
+  if (number == kNowhere) {
     number = out_->index.storages.size();
     out_->index.storages.push_back(file.state->index.storages[storage]);
     out_->index.storages.back().source += file.first_source;
@@ -78,7 +76,7 @@ Value Composition::add(const Archive& from, std::size_t entry, std::string name)
 }
 
 Value Composition::add(const Archive& from, const Value& part) {
-  std::vector<std::size_t> positions(from.entries().size(), kNone);
+  std::vector<std::size_t> positions(from.entries().size(), kNowhere);
   for (const std::size_t entry : entries_in(part)) {
     positions[entry] = *add(from, entry, from.entries()[entry].name).entry_index();
   }

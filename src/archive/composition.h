@@ -28,7 +28,7 @@ class Composition {
   struct File {
     const detail::ArchiveState* state = nullptr;
     std::uint32_t first_source = 0;
-    std::vector<std::size_t> storages;  ///< where each of its storages is in the new index; kNone: not yet
+    std::vector<std::size_t> storages;  ///< where each of its storages is in the new index; kNowhere: not yet
   };
   File& file_of(const Archive& from);
   std::size_t storage_of(File& file, std::size_t storage);

@@ -157,11 +157,11 @@ class WholeLoad {
 
   void place_in_blocks(std::span<const std::size_t> grouped, Device device) {
     const BlockLayout layout = lay_out(state_.index.storages, grouped);
-    constexpr std::uint32_t kNone = UINT32_MAX;
-    std::vector<std::uint32_t> blocks(layout.blocks.size(), kNone);
+    constexpr std::uint32_t kUnplaced = UINT32_MAX;
+    std::vector<std::uint32_t> blocks(layout.blocks.size(), kUnplaced);
     for (std::size_t i = 0; i < grouped.size(); ++i) {
       std::uint32_t& block = blocks[layout.places[i].block];
-      if (block == kNone) block = add_block(layout.blocks[layout.places[i].block], device, grouped[i]);
+      if (block == kUnplaced) block = add_block(layout.blocks[layout.places[i].block], device, grouped[i]);
       place(grouped[i], block, layout.places[i].offset);
     }
   }

@@ -5,13 +5,12 @@
 
 #include <cstdint>
 
+#include "archive/archive_state.h"
 #include "penstock/error.h"
 
 namespace penstock::archive {
 
 namespace {
-
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 [[noreturn]] void throw_different(const TensorEntry& entry) {
   throw Error(ErrorCode::kUnsupported,
@@ -50,12 +49,12 @@ void widen(TensorEntry& whole, const TensorEntry& other, const format::Index& in
 }  // namespace
 
 std::vector<TensorEntry> whole_storages(const format::Index& index) {
-  std::vector<std::size_t> position(index.storages.size(), kNone);
+  std::vector<std::size_t> position(index.storages.size(), kNowhere);
   std::vector<TensorEntry> out;
   for (const TensorEntry& entry : index.entries) {
     if (entry.nbytes() == 0) continue;
     std::size_t& at = position[entry.storage];
-    if (at == kNone) {
+    if (at == kNowhere) {
       at = out.size();
       out.push_back(whole_of(index, entry));
     } else {

@@ -72,13 +72,13 @@ constexpr std::array kTypes = std::to_array<Row>({
     {kOpaque, "opaque", "", Kind::kDescribed, 1, 0},
 });
 
-constexpr bool is_complete() {
+constexpr bool has_each_type() {
   for (std::size_t i = 0; i < kTypes.size(); ++i) {
     if (kTypes[i].code != static_cast<DType::Code>(i)) return false;
   }
   return kTypes.back().code == kOpaque;
 }
-static_assert(is_complete(), "one row for each DType::Code, in its order");
+static_assert(has_each_type(), "one row for each DType::Code, in its order");
 
 struct Alias {
   std::string_view name;

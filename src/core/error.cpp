@@ -41,13 +41,13 @@ constexpr std::array kCodes = std::to_array<ErrorCodeInfo>({
     {kCancelled, "cancelled", "RuntimeError"},
 });
 
-constexpr bool is_complete() {
+constexpr bool has_each_code() {
   for (std::size_t i = 0; i < kCodes.size(); ++i) {
     if (kCodes[i].code != static_cast<ErrorCode>(i)) return false;
   }
   return kCodes.back().code == kCancelled;
 }
-static_assert(is_complete(), "one row for each ErrorCode, in its order");
+static_assert(has_each_code(), "one row for each ErrorCode, in its order");
 
 std::string describe(const std::string& message, const ErrorContext& context) {
   std::string out;

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <stop_token>
 
 namespace penstock::core {
+
+/// How often a wait looks whether it was asked to stop.
+inline constexpr std::chrono::milliseconds kStopLook{50};
 
 /// While it lives, what the calling thread waits for ends when a stop is requested. For waits far below whoever knows
 /// of the stop, such as that for an answer of a server. Scopes nest and the innermost counts; one of nothing (a token

@@ -239,6 +239,13 @@ std::string format_bytes(std::uint64_t bytes) {
   return core::format("{} {}", number, kUnits[unit]);
 }
 
+std::string_view trimmed(std::string_view text) noexcept {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
 std::string did_you_mean(const std::vector<std::string>& names) {
   if (names.empty()) return {};
   std::string out = "did you mean ";

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ranges>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,12 @@ std::string json_quoted(std::string_view text);
 std::string quoted(std::string_view text);
 /// "1 byte", "512 bytes", "1.5 GiB".
 std::string format_bytes(std::uint64_t bytes);
+/// Without spaces, tabs and ends of line at both ends.
+std::string_view trimmed(std::string_view text) noexcept;
+/// Bytes as characters, where they lie.
+inline std::string_view text_of(std::span<const std::byte> bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 /// "did you mean 'a' or 'b'?", or nothing without names.
 std::string did_you_mean(const std::vector<std::string>& names);
 

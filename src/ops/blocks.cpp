@@ -10,7 +10,7 @@ namespace penstock::ops {
 namespace {
 
 /// Below this a second thread costs more than it brings.
-constexpr double kElementsPerThread = 256 * 1024;
+constexpr double kBlockElementsPerThread = 256 * 1024;
 /// Ranges for each thread, so that a thread that is held up does not hold up the others.
 constexpr std::int64_t kRangesPerThread = 4;
 
@@ -102,7 +102,7 @@ const std::byte* BlockReader::read(std::int64_t first, std::size_t count) {
 
 void for_each_range(std::int64_t count, std::int64_t elements, std::int64_t step,
                     const std::function<void(std::int64_t, std::int64_t)>& work) {
-  const double wanted = static_cast<double>(count) * static_cast<double>(elements) / kElementsPerThread;
+  const double wanted = static_cast<double>(count) * static_cast<double>(elements) / kBlockElementsPerThread;
   const std::size_t threads = wanted < 2 ? 1 : std::min(static_cast<std::size_t>(wanted), core::usable_cpus());
   if (threads == 1) return work(0, count);
   const std::int64_t ranges = static_cast<std::int64_t>(threads) * kRangesPerThread;

@@ -18,7 +18,7 @@ namespace {
 
 /// Elements that are gathered, converted and spread at a time where the memory is not contiguous.
 constexpr std::int64_t kBlock = 16 * 1024;
-constexpr std::int64_t kElementsPerThread = 1024 * 1024;
+constexpr std::int64_t kCastElementsPerThread = 1024 * 1024;
 
 void require_numeric(const DType& dtype) {
   if (dtype.is_numeric()) return;
@@ -89,7 +89,7 @@ void cast(const Tensor& from, const Tensor& to, bool strict) {
   if (from.dtype() == to.dtype()) return copy(from, to);
   if (to.numel() == 0) return;
   if (!on_host(to)) return cast_on_device(*launcher_for(to.device()), from, to);
-  const auto wanted = static_cast<std::size_t>(to.numel() / kElementsPerThread);
+  const auto wanted = static_cast<std::size_t>(to.numel() / kCastElementsPerThread);
   const std::size_t threads = wanted < 2 ? 1 : std::min(wanted, core::usable_cpus());
   // As one dimension, halves of contiguous tensors are contiguous.
   const bool flat = from.is_contiguous() && to.is_contiguous();

@@ -114,15 +114,15 @@ Loop machine_loop_for(DType::Code from, DType::Code to) noexcept {
 }
 
 /// Elements that pass through a buffer at a time: small enough to stay in the first cache.
-constexpr std::size_t kChunk = 512;
-using Chunk = std::array<std::byte, kChunk * 16>;
+constexpr std::size_t kElementsAtOnce = 512;
+using Chunk = std::array<std::byte, kElementsAtOnce * 16>;
 
 std::size_t width_of(DType::Code code) noexcept { return DType(code).itemsize(); }
 
 /// Calls body(first, count) for consecutive chunks.
 template <class Body>
 void for_each_chunk(std::size_t count, Body body) {
-  for (std::size_t first = 0; first < count; first += kChunk) body(first, std::min(kChunk, count - first));
+  for (std::size_t first = 0; first < count; first += kElementsAtOnce) body(first, std::min(kElementsAtOnce, count - first));
 }
 
 /// The loops that lead from one real type to another, one behind the other; none from a type to itself.

@@ -18,8 +18,6 @@
 namespace penstock::ops {
 namespace {
 
-constexpr std::int64_t kColumns = 64;
-
 /// Whether `value`, which comes later, takes the place of `best`. NaN beats everything and itself does not.
 template <Extreme kExtreme, class T>
 [[gnu::always_inline]] inline bool beats(T value, T best) {

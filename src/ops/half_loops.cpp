@@ -37,13 +37,13 @@ void encode_portable(const std::byte* from, std::byte* to, std::size_t count) {
 // vectors, and return how many those are.
 #if PENSTOCK_HAS_AVX2_LOOPS
 
-constexpr std::size_t kLanes = 8;
+constexpr std::size_t kHalfLanes = 8;
 
 bool has_vectors() noexcept { return core::has_avx2(); }
 
 PENSTOCK_TARGET_AVX2 std::size_t decode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kHalfLanes <= count; i += kHalfLanes) {
     const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 2));
     _mm256_storeu_ps(reinterpret_cast<float*>(to + i * 4), _mm256_cvtph_ps(halves));
   }
@@ -52,7 +52,7 @@ PENSTOCK_TARGET_AVX2 std::size_t decode_vectors(const std::byte* from, std::byte
 
 PENSTOCK_TARGET_AVX2 std::size_t encode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kHalfLanes <= count; i += kHalfLanes) {
     const __m256 values = _mm256_loadu_ps(reinterpret_cast<const float*>(from + i * 4));
     const __m128i halves = _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * 2), halves);
@@ -62,13 +62,13 @@ PENSTOCK_TARGET_AVX2 std::size_t encode_vectors(const std::byte* from, std::byte
 
 #elif defined(__aarch64__)
 
-constexpr std::size_t kLanes = 4;
+constexpr std::size_t kHalfLanes = 4;
 
 constexpr bool has_vectors() noexcept { return true; }
 
 std::size_t decode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kHalfLanes <= count; i += kHalfLanes) {
     const uint8x8_t halves = vld1_u8(reinterpret_cast<const std::uint8_t*>(from + i * 2));
     const float32x4_t values = vcvt_f32_f16(vreinterpret_f16_u8(halves));
     vst1q_u8(reinterpret_cast<std::uint8_t*>(to + i * 4), vreinterpretq_u8_f32(values));
@@ -78,7 +78,7 @@ std::size_t decode_vectors(const std::byte* from, std::byte* to, std::size_t cou
 
 std::size_t encode_vectors(const std::byte* from, std::byte* to, std::size_t count) {
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
+  for (; i + kHalfLanes <= count; i += kHalfLanes) {
     const uint8x16_t values = vld1q_u8(reinterpret_cast<const std::uint8_t*>(from + i * 4));
     const float16x4_t halves = vcvt_f16_f32(vreinterpretq_f32_u8(values));
     vst1_u8(reinterpret_cast<std::uint8_t*>(to + i * 2), vreinterpret_u8_f16(halves));

@@ -68,7 +68,7 @@ bool lost(double before, double after, double greatest) noexcept {
   return !std::isfinite(after) || std::abs(before) > greatest || (before < 0 && after > 0);
 }
 
-constexpr std::size_t kChunk = 256;
+constexpr std::size_t kCheckedAtOnce = 256;
 
 /// The elements as doubles. A complex element becomes a pair: its real part, then its imaginary part.
 void as_doubles(DType::Code type, const std::byte* elements, double* to, std::size_t count) {
@@ -88,10 +88,10 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
                              [&](auto integer) { return find_outside<decltype(integer)>(elements, range, count); });
   }
   const std::size_t parts = source.is_complex() ? 2 : 1;
-  for (std::size_t first = 0; first < count; first += kChunk) {
-    const std::size_t here = std::min(kChunk, count - first);
+  for (std::size_t first = 0; first < count; first += kCheckedAtOnce) {
+    const std::size_t here = std::min(kCheckedAtOnce, count - first);
     const std::byte* const chunk = elements + first * source.itemsize();
-    double before[2 * kChunk];
+    double before[2 * kCheckedAtOnce];
     as_doubles(from, chunk, before, here);
     if (range.integer) {
       for (std::size_t i = 0; i < here; ++i) {
@@ -99,8 +99,8 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
       }
       continue;
     }
-    std::byte converted[16 * kChunk];
-    double after[2 * kChunk];
+    std::byte converted[16 * kCheckedAtOnce];
+    double after[2 * kCheckedAtOnce];
     convert(from, chunk, to, converted, here);
     as_doubles(to, converted, after, here);
     const std::size_t kept = target.is_complex() ? 2 : 1;

@@ -9,6 +9,9 @@
 
 namespace penstock::ops {
 
+/// Results that are reduced side by side; their lanes stay in the first cache.
+inline constexpr std::int64_t kColumns = 64;
+
 /// A tensor whose dimensions are arranged for reducing some of them: its elements in C order are `outer` times `count`
 /// times `inner`, and those of one result are the `count` ones between.
 struct Reduction {

@@ -19,9 +19,6 @@
 namespace penstock::ops {
 namespace {
 
-/// Results that are summed side by side; their lanes stay in the first cache.
-constexpr std::int64_t kColumns = 64;
-
 /// to[i] += from[i]; `from` may be unaligned.
 template <class T>
 [[gnu::always_inline]] inline void add_elements(T* to, const std::byte* from, std::int64_t count) {

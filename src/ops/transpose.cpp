@@ -41,19 +41,19 @@ struct Word<8> {
 template <class Vector, int... kIndex>
 [[gnu::always_inline]] inline void interleave(Vector a, Vector b, Vector& low, Vector& high,
                                               std::integer_sequence<int, kIndex...>) {
-  constexpr int kLanes = sizeof...(kIndex);
-  low = __builtin_shufflevector(a, b, (kIndex / 2 + kIndex % 2 * kLanes)...);
-  high = __builtin_shufflevector(a, b, (kLanes / 2 + kIndex / 2 + kIndex % 2 * kLanes)...);
+  constexpr int kVectorLanes = sizeof...(kIndex);
+  low = __builtin_shufflevector(a, b, (kIndex / 2 + kIndex % 2 * kVectorLanes)...);
+  high = __builtin_shufflevector(a, b, (kVectorLanes / 2 + kIndex / 2 + kIndex % 2 * kVectorLanes)...);
 }
 
 /// Transposes as many vectors as each has lanes: interleaving the halves of the list log2(lanes) times.
-template <class Vector, std::size_t kLanes>
-[[gnu::always_inline]] inline void transpose_vectors(std::array<Vector, kLanes>& rows) {
-  for (std::size_t step = 1; step < kLanes; step *= 2) {
-    std::array<Vector, kLanes> next;
-    for (std::size_t i = 0; i < kLanes / 2; ++i) {
-      interleave(rows[i], rows[i + kLanes / 2], next[2 * i], next[2 * i + 1],
-                 std::make_integer_sequence<int, static_cast<int>(kLanes)>());
+template <class Vector, std::size_t kVectorLanes>
+[[gnu::always_inline]] inline void transpose_vectors(std::array<Vector, kVectorLanes>& rows) {
+  for (std::size_t step = 1; step < kVectorLanes; step *= 2) {
+    std::array<Vector, kVectorLanes> next;
+    for (std::size_t i = 0; i < kVectorLanes / 2; ++i) {
+      interleave(rows[i], rows[i + kVectorLanes / 2], next[2 * i], next[2 * i + 1],
+                 std::make_integer_sequence<int, static_cast<int>(kVectorLanes)>());
     }
     rows = next;
   }
@@ -64,20 +64,20 @@ template <class Vector, std::size_t kLanes>
 template <std::size_t kWidth>
 void transpose_tile(const std::byte* from, std::int64_t from_step, std::byte* to, std::int64_t to_step) {
   using Vector = typename Word<kWidth>::Vector;
-  constexpr std::size_t kLanes = kVector / kWidth;
+  constexpr std::size_t kVectorLanes = kVector / kWidth;
   constexpr std::size_t kSide = kLine / kWidth;
   alignas(kLine) std::array<std::byte, kSide * kLine> tile;
   for (std::size_t r = 0; r < kSide; ++r) {
     std::memcpy(&tile[r * kLine], from + static_cast<std::int64_t>(r) * from_step, kLine);
   }
-  for (std::size_t column = 0; column < kSide; column += kLanes) {
-    for (std::size_t row = 0; row < kSide; row += kLanes) {
-      std::array<Vector, kLanes> block;
-      for (std::size_t i = 0; i < kLanes; ++i) {
+  for (std::size_t column = 0; column < kSide; column += kVectorLanes) {
+    for (std::size_t row = 0; row < kSide; row += kVectorLanes) {
+      std::array<Vector, kVectorLanes> block;
+      for (std::size_t i = 0; i < kVectorLanes; ++i) {
         std::memcpy(&block[i], &tile[(row + i) * kLine + column * kWidth], kVector);
       }
       transpose_vectors(block);
-      for (std::size_t i = 0; i < kLanes; ++i) {
+      for (std::size_t i = 0; i < kVectorLanes; ++i) {
         std::memcpy(to + static_cast<std::int64_t>(column + i) * to_step + static_cast<std::int64_t>(row * kWidth),
                     &block[i], kVector);
       }

@@ -24,24 +24,24 @@ PENSTOCK_TARGET_AVX2 void avx2_loop(const std::byte* from, std::byte* to, std::s
 }
 
 template <class Op, class T>
-void loop(const std::byte* from, std::byte* to, std::size_t count) {
+void unary_elements(const std::byte* from, std::byte* to, std::size_t count) {
   if (core::has_avx2()) return avx2_loop<Op, T>(from, to, count);
   for_each_element<Op, T>(from, to, count);
 }
 
 /// Functions with branches, which do not vectorise.
 template <class Op>
-UnaryLoop for_complex(DType::Code type) noexcept {
+UnaryLoop unary_for_complex(DType::Code type) noexcept {
   using enum DType::Code;
   if (type == kComplex64) return for_each_element<Op, Complex<float>>;
   return type == kComplex128 ? for_each_element<Op, Complex<double>> : nullptr;
 }
 
 template <class Op>
-UnaryLoop for_floats(DType::Code type) noexcept {
+UnaryLoop unary_for_floats(DType::Code type) noexcept {
   using enum DType::Code;
-  if (type == kFloat32) return loop<Op, float>;
-  return type == kFloat64 ? loop<Op, double> : for_complex<Op>(type);
+  if (type == kFloat32) return unary_elements<Op, float>;
+  return type == kFloat64 ? unary_elements<Op, double> : unary_for_complex<Op>(type);
 }
 
 /// bool, which is computed as uint8, has no meaning under any operation that comes here.
@@ -50,38 +50,38 @@ UnaryLoop for_numbers(DType::Code type) noexcept {
   using enum DType::Code;
   switch (type) {
     case kUInt8:
-      return loop<Op, std::uint8_t>;
+      return unary_elements<Op, std::uint8_t>;
     case kUInt16:
-      return loop<Op, std::uint16_t>;
+      return unary_elements<Op, std::uint16_t>;
     case kUInt32:
-      return loop<Op, std::uint32_t>;
+      return unary_elements<Op, std::uint32_t>;
     case kUInt64:
-      return loop<Op, std::uint64_t>;
+      return unary_elements<Op, std::uint64_t>;
     case kInt8:
-      return loop<Op, std::int8_t>;
+      return unary_elements<Op, std::int8_t>;
     case kInt16:
-      return loop<Op, std::int16_t>;
+      return unary_elements<Op, std::int16_t>;
     case kInt32:
-      return loop<Op, std::int32_t>;
+      return unary_elements<Op, std::int32_t>;
     case kInt64:
-      return loop<Op, std::int64_t>;
+      return unary_elements<Op, std::int64_t>;
     case kFloat32:
-      return loop<Op, float>;
+      return unary_elements<Op, float>;
     case kFloat64:
-      return loop<Op, double>;
+      return unary_elements<Op, double>;
     default:
       return nullptr;
   }
 }
 
 UnaryLoop negation(DType::Code type) noexcept {
-  if (type == DType::Code::kComplex64) return loop<Negate, Complex<float>>;
-  return type == DType::Code::kComplex128 ? loop<Negate, Complex<double>> : for_numbers<Negate>(type);
+  if (type == DType::Code::kComplex64) return unary_elements<Negate, Complex<float>>;
+  return type == DType::Code::kComplex128 ? unary_elements<Negate, Complex<double>> : for_numbers<Negate>(type);
 }
 
 UnaryLoop size(DType::Code type) noexcept {
-  if (type == DType::Code::kComplex64) return loop<Absolute, Complex<float>>;
-  return type == DType::Code::kComplex128 ? loop<Absolute, Complex<double>> : for_numbers<Absolute>(type);
+  if (type == DType::Code::kComplex64) return unary_elements<Absolute, Complex<float>>;
+  return type == DType::Code::kComplex128 ? unary_elements<Absolute, Complex<double>> : for_numbers<Absolute>(type);
 }
 
 }  // namespace
@@ -95,13 +95,13 @@ UnaryLoop unary_loop(UnaryOp op, DType::Code type) noexcept {
     case UnaryOp::kRelu:
       return for_numbers<Relu>(type);
     case UnaryOp::kExp:
-      return for_floats<Exp>(type);
+      return unary_for_floats<Exp>(type);
     case UnaryOp::kLog:
-      return for_floats<Log>(type);
+      return unary_for_floats<Log>(type);
     case UnaryOp::kSqrt:
-      return for_floats<Sqrt>(type);
+      return unary_for_floats<Sqrt>(type);
     case UnaryOp::kTanh:
-      return for_floats<Tanh>(type);
+      return unary_for_floats<Tanh>(type);
   }
   return nullptr;
 }

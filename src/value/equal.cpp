@@ -19,7 +19,7 @@ using Kind = Value::Kind;
 using Node = ValueGraph::Node;
 
 /// Sets, and keys that are no texts, are looked up by comparing all: one inside the other, which no file needs deep.
-constexpr int kMaxDepth = 16;
+constexpr int kMaxUnorderedDepth = 16;
 
 bool same_scalar(const Node& a, const Node& b) {
   if (const auto* tensor = std::get_if<Node::TensorPtr>(&a.scalar)) {
@@ -46,9 +46,9 @@ bool same_scalar(const Node& a, const Node& b) {
 class Comparison {
  public:
   explicit Comparison(int depth) : depth_(depth) {
-    if (depth > kMaxDepth) {
+    if (depth > kMaxUnorderedDepth) {
       throw Error(ErrorCode::kLimit,
-                  core::format("the values to compare have more than {} sets or keys one inside the other", kMaxDepth));
+                  core::format("the values to compare have more than {} sets or keys one inside the other", kMaxUnorderedDepth));
     }
   }
 

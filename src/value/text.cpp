@@ -16,7 +16,7 @@ using Kind = Value::Kind;
 using Node = ValueGraph::Node;
 
 constexpr std::size_t kMaxText = 400;
-constexpr std::size_t kMaxDepth = 16;
+constexpr std::size_t kMaxTextDepth = 16;
 constexpr std::size_t kMaxBytesShown = 32;
 
 std::string format_real(double value) {
@@ -39,7 +39,7 @@ std::string format_bytes_literal(std::string_view raw) {
   return out + (raw.size() > kMaxBytesShown ? "...'" : "'");
 }
 
-/// Writes a value as Python would, no further than kMaxText characters, kMaxDepth levels or a cycle.
+/// Writes a value as Python would, no further than kMaxText characters, kMaxTextDepth levels or a cycle.
 class Writer {
  public:
   std::string take() {
@@ -56,7 +56,7 @@ class Writer {
       return;
     }
     const bool is_cycle = std::find(path_.begin(), path_.end(), node) != path_.end();
-    if (is_cycle || path_.size() == kMaxDepth) {
+    if (is_cycle || path_.size() == kMaxTextDepth) {
       out_ += "...";
       return;
     }

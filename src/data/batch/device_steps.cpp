@@ -15,7 +15,7 @@ namespace penstock::data {
 
 namespace {
 
-constexpr std::size_t kRemembered = 64;
+constexpr std::size_t kKeptSteps = 64;
 
 /// The values of a normalize step as a tensor that is broadcast over the batch.
 Tensor broadcast_along(const std::vector<double>& values, std::int64_t dim, const Tensor& batch, const DType& dtype) {
@@ -95,7 +95,7 @@ DeviceSteps::CutPtr DeviceSteps::cut_of(const Sample& sample) {
   if (!of_batch_.empty() && of_batch_.back()->is_of(sample)) return of_batch_.back();
   const auto known = std::find_if(cuts_.begin(), cuts_.end(), [&](const CutPtr& one) { return one->is_of(sample); });
   if (known != cuts_.end()) return *known;
-  if (cuts_.size() == kRemembered) cuts_.erase(cuts_.begin());
+  if (cuts_.size() == kKeptSteps) cuts_.erase(cuts_.begin());
   return cuts_.emplace_back(std::make_shared<Cut>(sample));
 }
 
@@ -169,7 +169,7 @@ const DeviceSteps::Parameters& DeviceSteps::parameters(const std::vector<Op>& st
     made.values.push_back(broadcast_along(normalize->mean, normalize->dim, batch, dtype));
     made.values.push_back(broadcast_along(normalize->std, normalize->dim, batch, dtype));
   }
-  if (parameters_.size() == kRemembered) parameters_.erase(parameters_.begin());
+  if (parameters_.size() == kKeptSteps) parameters_.erase(parameters_.begin());
   return parameters_.emplace_back(std::move(made));
 }
 

@@ -9,6 +9,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/dataset/mixture.h"
 #include "data/dataset/reindexed.h"
 #include "data/dataset/turns.h"
@@ -19,7 +20,7 @@ namespace penstock {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 void require_count(std::int64_t count, const char* what) {
   if (count < 0) refuse(core::format("the number of {} is {}; it must be 0 or more", what, count));

@@ -13,6 +13,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/dataset/lengths.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
@@ -33,7 +34,7 @@ struct Piece {
   std::int64_t whole = 0;  ///< elements of the sequence
 };
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 /// Rows of the pieces, each of which is at most `length` long: numbers of pieces, in order, row behind row.
 std::vector<std::vector<std::size_t>> best_fit(std::span<const Piece> pieces, std::int64_t length) {

@@ -8,6 +8,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -17,7 +18,7 @@ namespace {
 /// Products are rounded: a share that is just reached must not be taken for one that is missed.
 constexpr double kRounding = 1e-6;
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 }  // namespace
 

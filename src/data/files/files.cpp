@@ -40,7 +40,6 @@ namespace {
 
 using data::Sample;
 using data::Scratch;
-using data::Source;
 
 /// Files up to this size are read whole, in one call.
 constexpr std::size_t kSmallFile = std::size_t{256} << 10;
@@ -230,7 +229,7 @@ class Files final : public detail::DatasetImpl {
     if (!state.limit) state.limit.emplace();
     auto file = std::make_shared<const data::LargeFile>(source, std::move(found), scratch.verify, *state.limit);
     const data::FileSample& sample = file->sample();
-    const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
+    const std::span<data::Source> sources = scratch.arena.array<data::Source>(sample.entries.size());
     for (std::size_t i = 0; i < sources.size(); ++i) {
       sources[i] = {.file = file.get(), .entry = sample.entries[i]};
     }
@@ -265,8 +264,8 @@ class Files final : public detail::DatasetImpl {
     const Archive archive = open(source, {.verify = scratch.verify});
     const data::FileSample sample =
         data::file_sample(archive.structure(), archive.entries(), keys_, scratch.structures);
-    const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
-    std::fill(sources.begin(), sources.end(), Source{});
+    const std::span<data::Source> sources = scratch.arena.array<data::Source>(sample.entries.size());
+    std::fill(sources.begin(), sources.end(), data::Source{});
     scratch.objects.push_back(sample.layout);
     return {sample.layout.get(), sources.data()};
   }

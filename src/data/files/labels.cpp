@@ -12,6 +12,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/files/class_folders.h"
@@ -24,7 +25,7 @@ namespace {
 
 using Table = std::vector<std::pair<std::string, std::string>>;
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 /// The lines of a CSV file, as fields.
 class CsvReader {

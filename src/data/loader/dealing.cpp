@@ -8,6 +8,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/sampler/rank_sources.h"
 #include "penstock/error.h"
 
@@ -15,7 +16,7 @@ namespace penstock::data {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 void check(const LoaderOptions& options) {
   const Ranks& ranks = *options.ranks;

@@ -16,6 +16,7 @@
 #include "core/counted.h"
 #include "core/forks.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
 #include "data/dataset_impl.h"
@@ -35,7 +36,7 @@ namespace {
 
 using data::Prefetcher;
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 void check(const LoaderOptions& options) {
   if (options.batch_sampler && (options.batch_size != 1 || options.shuffle || options.sampler || options.drop_last)) {

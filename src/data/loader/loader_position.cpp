@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "core/json_reader.h"
+#include "core/refuse.h"
 #include "data/loader/position_fields.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
@@ -17,7 +18,7 @@
 namespace penstock {
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 /// What the text says of each field; names that no version knows are stepped over.
 class FieldsReader final : public core::JsonReader {

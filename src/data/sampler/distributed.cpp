@@ -7,6 +7,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -14,7 +15,7 @@ namespace penstock {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 /// How many of `total` each rank gets.
 std::int64_t share_of(std::int64_t total, const DistributedOptions& options) {

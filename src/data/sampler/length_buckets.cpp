@@ -19,6 +19,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "data/sampler/torch_random.h"
 #include "penstock/error.h"
@@ -29,7 +30,7 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 /// Which batches make a step depends on the number of ranks, so that another number cannot go on from a position: the
 /// order is of another kind. The text stays valid for ever, as a kind has to.

@@ -10,6 +10,7 @@
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "data/sampler/rank_sources.h"
 #include "penstock/error.h"
@@ -18,7 +19,7 @@ namespace penstock {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 struct Launcher {
   const char* rank;

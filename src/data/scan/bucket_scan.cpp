@@ -83,7 +83,7 @@ bool is_left_out(const Exclusion& exclude, const std::string& root, Names names)
   return false;
 }
 
-[[noreturn]] void throw_nothing(const std::string& url, bool folder) {
+[[noreturn]] void throw_no_object(const std::string& url, bool folder) {
   throw Error(ErrorCode::kNotFound,
               folder
                   ? core::format("there are no tensor files ({}) in it; check the name, or give a pattern such as {}",
@@ -144,7 +144,7 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
     if (!fits(parts, names) || is_left_out(exclude, root + slash, names)) continue;
     out.add(root + slash + object.key, object.size);
   }
-  if (out.size() == 0) throw_nothing(url, !magic);
+  if (out.size() == 0) throw_no_object(url, !magic);
   out.seal();
   return out;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "data/dataset/turns.h"
 #include "data/dataset_impl.h"
@@ -17,7 +18,7 @@ namespace penstock::data {
 
 namespace {
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 class MixedReader final : public StreamReader {
  public:

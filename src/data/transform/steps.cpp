@@ -9,6 +9,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/transform/transformed.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -19,7 +20,7 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
-[[noreturn]] void refuse(std::string message) { throw Error(ErrorCode::kInvalidArgument, std::move(message)); }
+using core::refuse;
 
 void require_finite(double value, std::string_view what) {
   if (!std::isfinite(value)) refuse(core::format("{} is {}; it must be a finite number", what, value));

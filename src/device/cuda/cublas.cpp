@@ -60,7 +60,7 @@ void* open_library(std::string& why_not) {
   return library;
 }
 
-struct Found {
+struct FoundCublas {
   Cublas cublas;
   std::string why_not;
 };
@@ -70,8 +70,8 @@ std::string path_of(const void* function) {
   return ::dladdr(function, &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "libcublas";
 }
 
-Found open_cublas() {
-  Found found;
+FoundCublas open_cublas() {
+  FoundCublas found;
   void* const library = open_library(found.why_not);
   if (library == nullptr) return found;
   Cublas& c = found.cublas;
@@ -91,9 +91,9 @@ Found open_cublas() {
   return found;
 }
 
-const Found& found_cublas() {
+const FoundCublas& found_cublas() {
   // Never destroyed: products may be asked for by what outlives all statics.
-  static const Found& found = *new Found(open_cublas());
+  static const FoundCublas& found = *new FoundCublas(open_cublas());
   return found;
 }
 
@@ -114,7 +114,7 @@ std::string Cublas::describe(cublasStatus_t status) const {
 }
 
 const Cublas* find_cublas() noexcept {
-  const Found& found = found_cublas();
+  const FoundCublas& found = found_cublas();
   return found.why_not.empty() ? &found.cublas : nullptr;
 }
 

@@ -82,7 +82,7 @@ void find_work(Symbols& symbols, Driver& d) {
   symbols.required("cuLaunchKernel", d.launch);
 }
 
-struct Found {
+struct FoundDriver {
   Driver driver;
   std::string why_not;
 };
@@ -117,8 +117,8 @@ std::string start(Driver& d) {
   return {};
 }
 
-Found open_driver() {
-  Found found;
+FoundDriver open_driver() {
+  FoundDriver found;
   void* const library = ::dlopen(library_name(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = ::dlerror();
@@ -138,9 +138,9 @@ Found open_driver() {
   return found;
 }
 
-const Found& found_driver() {
+const FoundDriver& found_driver() {
   // Never destroyed: buffers may be released after all statics.
-  static const Found& found = *new Found(open_driver());
+  static const FoundDriver& found = *new FoundDriver(open_driver());
   return found;
 }
 
@@ -152,14 +152,14 @@ bool Driver::has_pools() const noexcept {
 }
 
 const Driver* find_driver() noexcept {
-  const Found& found = found_driver();
+  const FoundDriver& found = found_driver();
   return found.why_not.empty() ? &found.driver : nullptr;
 }
 
 std::string why_no_driver() { return found_driver().why_not; }
 
 const Driver& driver() {
-  const Found& found = found_driver();
+  const FoundDriver& found = found_driver();
   if (!found.why_not.empty()) throw Error(ErrorCode::kNoDevice, found.why_not);
   return found.driver;
 }

@@ -18,7 +18,7 @@
 namespace penstock::device::cuda {
 namespace {
 
-constexpr std::byte kNothing{};
+constexpr std::byte kNoDeviceBytes{};
 constexpr std::size_t kGranule = 512;  ///< of blocks without a pool; the driver's own allocations are aligned to it
 
 CUmemoryPool make_pool(const Context& context) {
@@ -109,7 +109,7 @@ Buffer Memory::allocate(std::size_t bytes, const QueuePtr& queue) {
   const auto cuda_queue = std::dynamic_pointer_cast<CudaQueue>(queue);
   const auto home = queue->is_foreign() ? default_queue_ : cuda_queue;
   if (bytes == 0) {
-    return BufferAccess::make(std::shared_ptr<const void>(queue, &kNothing), nullptr, 0, context_->device());
+    return BufferAccess::make(std::shared_ptr<const void>(queue, &kNoDeviceBytes), nullptr, 0, context_->device());
   }
   if (!reserve(bytes)) throw_out_of_memory(bytes);
   const std::optional<CUdeviceptr> address = take_reserved(bytes, *cuda_queue);

@@ -25,8 +25,8 @@
 namespace penstock::device::cuda {
 namespace {
 
-constexpr std::byte kNothing{};
-constexpr std::size_t kGranule = 4096;
+constexpr std::byte kNoPinnedBytes{};
+constexpr std::size_t kPage = 4096;
 
 /// Where nobody is there to hear of an error: a device that failed does nothing more.
 void wait_quietly(const Mark& mark) noexcept {
@@ -96,8 +96,8 @@ PinnedMemory::~PinnedMemory() { free_quietly(*context_, idle_); }
 
 Buffer PinnedMemory::allocate(std::size_t bytes) {
   const auto self = shared_from_this();
-  if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNothing), nullptr, 0, Device{});
-  const std::size_t rounded = rounded_to_eighth(bytes, kGranule);
+  if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNoPinnedBytes), nullptr, 0, Device{});
+  const std::size_t rounded = rounded_to_eighth(bytes, kPage);
   const auto block = std::make_shared<Block>(self, rounded);
   return BufferAccess::make(block, block->data(), bytes, Device{}, false, &block->uses());
 }

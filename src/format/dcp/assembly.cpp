@@ -9,7 +9,7 @@
 namespace penstock::format::dcp {
 namespace {
 
-[[noreturn]] void fail(const StoredChunk& chunk, ErrorCode code, const std::string& message, const std::string& name) {
+[[noreturn]] void fail_chunk(const StoredChunk& chunk, ErrorCode code, const std::string& message, const std::string& name) {
   throw Error(code, message, {chunk.file.name(), chunk.storage.offset, name});
 }
 
@@ -17,12 +17,12 @@ void require_as_said(const StoredChunk& chunk, const DType& dtype, const std::st
   constexpr std::string_view kAdvice = "the file and .metadata are not of one save: copy both again";
   const TensorEntry& entry = chunk.entry;
   if (entry.dtype != dtype) {
-    fail(chunk, ErrorCode::kCorrupt,
+    fail_chunk(chunk, ErrorCode::kCorrupt,
          core::format("a chunk is of {}, where .metadata says {}; {}", entry.dtype.name(), dtype.name(), kAdvice),
          name);
   }
   if (entry.shape == chunk.box.shape) return;
-  fail(chunk, ErrorCode::kCorrupt,
+  fail_chunk(chunk, ErrorCode::kCorrupt,
        core::format("the chunk at {} has shape {}, where .metadata says {}; {}", chunk.box.at.to_string(),
                     entry.shape.to_string(), chunk.box.shape.to_string(), kAdvice),
        name);
@@ -32,7 +32,7 @@ void require_as_said(const StoredChunk& chunk, const DType& dtype, const std::st
 void require_readable_in_parts(const StoredChunk& chunk, const StoredChunk& first, const std::string& name) {
   const bool plain = chunk.storage.lies_in_file() && !chunk.entry.encoding.has_math_bits();
   if (plain && chunk.entry.encoding.swapped == first.entry.encoding.swapped) return;
-  fail(chunk, ErrorCode::kUnsupported,
+  fail_chunk(chunk, ErrorCode::kUnsupported,
        "it is cut into chunks, and this one is compressed, has torch's conj or neg bit, or the other byte order than "
        "the others; load the checkpoint with torch and save it again",
        name);

@@ -11,16 +11,13 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "format/dcp/item_error.h"
 #include "penstock/error.h"
 
 namespace penstock::format::dcp {
 namespace {
 
 constexpr std::uint64_t kMaxComparisons = 2'000'000'000;
-
-[[noreturn]] void fail(const std::string& message, const std::string& item, ErrorCode code = ErrorCode::kCorrupt) {
-  throw Error(code, message, {.tensor = item});
-}
 
 std::string text_of(const Box& box) {
   return core::format("the chunk of shape {} at {}", box.shape.to_string(), box.at.to_string());

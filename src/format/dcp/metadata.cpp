@@ -13,6 +13,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "format/dcp/item_error.h"
 #include "format/pt/pickle/read_pickle.h"
 #include "penstock/error.h"
 
@@ -23,10 +24,6 @@ using Kind = Value::Kind;
 
 constexpr std::string_view kModules[] = {"torch.distributed.checkpoint.metadata",
                                          "torch.distributed._shard.checkpoint.metadata"};
-
-[[noreturn]] void fail(const std::string& message, std::string_view item = {}, ErrorCode code = ErrorCode::kCorrupt) {
-  throw Error(code, message, {.tensor = std::string(item)});
-}
 
 bool is_class(const Value& value, std::string_view name) {
   const std::string& type = value.type_name();

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/format.h"
+#include "format/dcp/item_error.h"
 #include "penstock/error.h"
 
 namespace penstock::format::dcp {
@@ -16,13 +17,9 @@ namespace {
 
 using Kind = Value::Kind;
 
-constexpr std::size_t kMaxDepth = 500;
+constexpr std::size_t kMaxPathDepth = 500;
 /// Of all lists together: one item can name any position.
 constexpr std::uint64_t kMaxListItems = std::uint64_t{1} << 22;
-
-[[noreturn]] void fail(const std::string& message, const std::string& item, ErrorCode code = ErrorCode::kCorrupt) {
-  throw Error(code, message, {.tensor = item});
-}
 
 struct Node {
   enum class Kind : std::uint8_t { kLeaf, kDict, kList };
@@ -40,8 +37,8 @@ class Tree {
   void set(const std::string& item, const Value& path, const Value& value) {
     if (!path.is(Kind::kTuple) && !path.is(Kind::kList)) fail("its path in planner_data is not a tuple", item);
     if (path.size() == 0) fail("its path in planner_data is empty", item);
-    if (path.size() > kMaxDepth) {
-      fail(core::format("it is nested {} levels deep; up to {} are read", path.size(), kMaxDepth), item,
+    if (path.size() > kMaxPathDepth) {
+      fail(core::format("it is nested {} levels deep; up to {} are read", path.size(), kMaxPathDepth), item,
            ErrorCode::kLimit);
     }
     Node* at = root_;

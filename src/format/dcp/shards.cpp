@@ -60,7 +60,7 @@ bool has_chunks(const std::string& path) {
   }
 }
 
-[[noreturn]] void fail(const Source& shard, const std::string& tensor, const std::string& message) {
+[[noreturn]] void fail_shard(const Source& shard, const std::string& tensor, const std::string& message) {
   throw Error(ErrorCode::kCorrupt, core::format("{}; save the checkpoint again", message), {shard.name(), {}, tensor});
 }
 
@@ -107,7 +107,7 @@ class ShardsReader {
   static Shape ordered(Tensor& tensor) {
     Shape shape = tensor.chunks.front().box.shape;
     for (const StoredChunk& chunk : tensor.chunks) {
-      if (chunk.box.shape.rank() != shape.rank()) fail(chunk.file, tensor.name, "its chunks differ in dimensions");
+      if (chunk.box.shape.rank() != shape.rank()) fail_shard(chunk.file, tensor.name, "its chunks differ in dimensions");
       for (std::size_t d = 0; d < shape.rank(); ++d) {
         shape[d] = std::max(shape[d], core::checked_add(chunk.box.at[d], chunk.box.shape[d], "the end of a chunk"));
       }

@@ -16,7 +16,7 @@ namespace penstock::format::dcp {
 namespace {
 
 constexpr std::uint64_t kEnd = std::uint64_t{4} << 10;
-constexpr std::size_t kAtOnce = 512;  // streams: 4 MiB
+constexpr std::size_t kStreamsAtOnce = 512;  // streams: 4 MiB
 
 bool is_far(const StreamEnds::Stream& stream) {
   return io::remote::url_usable(*stream.file) &&
@@ -41,7 +41,7 @@ io::OpenedFile::Ends StreamEnds::take(const Place& place) {
 void StreamEnds::read_ahead() {
   std::vector<io::remote::SourceRuns> reads;
   std::unordered_map<const ByteSource*, std::size_t> numbers;
-  for (const std::size_t last = std::min(streams_.size(), next_ + kAtOnce); next_ < last; ++next_) {
+  for (const std::size_t last = std::min(streams_.size(), next_ + kStreamsAtOnce); next_ < last; ++next_) {
     const Stream& stream = streams_[next_];
     const auto [number, added] = numbers.try_emplace(&*stream.file, reads.size());
     if (added) reads.push_back({stream.file});

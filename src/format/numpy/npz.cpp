@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 
-bool sniff(std::span<const std::byte> head, const ByteSource& source) {
+bool sniff_npz(std::span<const std::byte> head, const ByteSource& source) {
   return sniff_zip(head, source) == ZipKind::kPlain;
 }
 
@@ -220,7 +220,7 @@ Contents read_contents(const Source& source, std::span<const ZipEntry> members, 
   return out;
 }
 
-Index read_index(const Source& source, const OpenOptions& options) {
+Index read_npz(const Source& source, const OpenOptions& options) {
   const ZipDirectory directory = read_zip_directory(*source);
   return read_contents(source, directory.entries, options).index;
 }
@@ -265,7 +265,7 @@ void refuse_nested(const Value& value) {
   }
 }
 
-void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+void write_npz(const Value& value, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
   try {
     refuse_nested(value);
     ZipWriter zip(sink, ZipStyle::kNumpy);
@@ -285,7 +285,7 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions& options, s
   }
 }
 
-void write_unloaded(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+void write_unloaded_npz(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
   try {
     refuse_nested(content.structure);
     ZipWriter zip(sink, ZipStyle::kNumpy);
@@ -308,21 +308,21 @@ void write_unloaded(const Unloaded& content, io::ByteSink& sink, const SaveOptio
   }
 }
 
-constexpr auto kExtensions = std::to_array<std::string_view>({".npz"});
+constexpr auto kNpzExtensions = std::to_array<std::string_view>({".npz"});
 
 }  // namespace
 
 const Format kNpzFormat{.name = "npz",
-                        .extensions = kExtensions,
-                        .sniff = sniff,
-                        .read_index = read_index,
-                        .write = write,
+                        .extensions = kNpzExtensions,
+                        .sniff = sniff_npz,
+                        .read_index = read_npz,
+                        .write = write_npz,
                         .stream = stream_npz,
                         .index_bytes = [](const ByteSource& source) { return zip_index_bytes(source, {}); },
                         .directory_cache = [] { return std::unique_ptr<DirectoryCache>(new ZipLayouts(kRules)); },
                         .name_suffix = kSuffix,
                         .can_compress = true,
-                        .write_unloaded = write_unloaded,
+                        .write_unloaded = write_unloaded_npz,
                         .keeps_order = true};
 
 }  // namespace penstock::format

@@ -14,6 +14,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/read_pickle.h"
 #include "format/pt/pickle_window.h"
@@ -32,9 +33,7 @@ constexpr std::string_view kMagicText = "L119547037146038801333356L\n.";
 constexpr std::string_view kMagicDecimal = "119547037146038801333356";
 constexpr std::int64_t kProtocolVersion = 1001;
 
-[[noreturn]] void corrupt(std::string message, std::uint64_t offset) {
-  throw Error(ErrorCode::kCorrupt, std::move(message), {.offset = offset});
-}
+using core::corrupt;
 
 /// Storages that the pickle declares; where they lie follows behind it.
 class DeclaredStorages final : public pickle::Outside {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "core/text.h"
 #include "format/file_bytes.h"
 #include "format/pt/legacy.h"
 #include "format/pt/stream.h"
@@ -28,9 +29,7 @@ constexpr std::size_t kTarBlock = 512;
 /// What caffe2 wrote for a few months before the zip container.
 constexpr std::string_view kOldContainer = "PYTORCH1";
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using core::text_of;
 
 /// The first member's name, from its local header; empty when this is no zip archive or too short.
 std::string first_name(std::span<const std::byte> head, const ByteSource& source) {

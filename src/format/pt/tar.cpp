@@ -12,6 +12,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/legacy.h"
 #include "format/pt/pickle/calls.h"
@@ -28,13 +29,11 @@ using pickle::Cell;
 
 constexpr std::size_t kBlock = 512;
 /// What is read for a pickle stays in memory as long as its cells: enough for the head of a storage or tensor.
-constexpr std::uint64_t kFirstWindow = 256;
+constexpr std::uint64_t kPickleWindow = 256;
 constexpr std::uint64_t kMaxExtended = std::uint64_t{64} << 10;
 constexpr std::string_view kMembers[] = {"storages", "tensors", "pickle", "sys_info"};
 
-[[noreturn]] void corrupt(std::string message, std::uint64_t offset) {
-  throw Error(ErrorCode::kCorrupt, std::move(message), {.offset = offset});
-}
+using core::corrupt;
 
 struct Member {
   std::uint64_t offset = 0;
@@ -200,7 +199,7 @@ Cell* TarReader::object(const Cell& id) {
 
 Cell* TarReader::next(std::uint64_t& at, std::uint64_t end) {
   // The bytes are copied first: a window that proved too small has left no cell behind that matters.
-  return with_window(file_, at, end, kFirstWindow, [&](std::span<const std::byte> bytes) {
+  return with_window(file_, at, end, kPickleWindow, [&](std::span<const std::byte> bytes) {
     std::vector<std::byte> copy(bytes.begin(), bytes.end());
     pickle::Machine machine(copy, at, arena_, world_, limits_);
     Cell* value = machine.run();

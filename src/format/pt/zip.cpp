@@ -30,9 +30,7 @@ constexpr std::uint64_t kMaxFactBytes = 4096;
 constexpr std::int64_t kOldestVersion = 1;
 constexpr std::int64_t kNewestVersion = 10;
 
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+using core::text_of;
 
 [[noreturn]] void fail(ErrorCode code, std::string message, std::string_view path, std::uint64_t offset,
                        std::string_view record) {

@@ -23,7 +23,7 @@ namespace {
 /// How much of the file sniffing reads: `metadata` is short and `weight_map` comes behind it.
 constexpr std::uint64_t kSniffedBytes = 64 * 1024;
 
-bool sniff(std::span<const std::byte> head, const ByteSource& source) {
+bool sniff_shard_index(std::span<const std::byte> head, const ByteSource& source) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{' || source.size() > kMaxShardListBytes) return false;
@@ -113,7 +113,7 @@ void keep_common(std::map<std::string, std::string>& common, const std::map<std:
   });
 }
 
-Index read_index(const Source& source, const OpenOptions& options) {
+Index read_shard_index(const Source& source, const OpenOptions& options) {
   const std::string& path = source.name();
   ShardList list = read_shard_list(*source);
   if (!io::opened_by_name(*source)) {
@@ -136,14 +136,14 @@ Index read_index(const Source& source, const OpenOptions& options) {
   return index;
 }
 
-constexpr auto kExtensions = std::to_array<std::string_view>({".safetensors.index.json", ".bin.index.json"});
+constexpr auto kShardIndexExtensions = std::to_array<std::string_view>({".safetensors.index.json", ".bin.index.json"});
 
 }  // namespace
 
 constinit const Format kShardIndexFormat{.name = "shard-index",
-                                         .extensions = kExtensions,
-                                         .sniff = sniff,
-                                         .read_index = read_index,
+                                         .extensions = kShardIndexExtensions,
+                                         .sniff = sniff_shard_index,
+                                         .read_index = read_shard_index,
                                          .write = nullptr,
                                          .is_index = true};
 

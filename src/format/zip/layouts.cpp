@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kKeptLayouts = 4096;
 constexpr std::size_t kKeptBytes = std::size_t{16} << 20;
 
-bool looks_like_zip(std::span<const std::byte> file) noexcept {
+bool begins_like_zip(std::span<const std::byte> file) noexcept {
   return file.size() >= 4 && std::memcmp(file.data(), "PK", 2) == 0;
 }
 
@@ -116,7 +116,7 @@ void ZipLayout::locate(std::span<const ZipEntry> entries, std::vector<StorageLoc
 
 bool ZipLayout::matches(std::span<const std::byte> file, std::string_view path, bool verify,
                         std::vector<StorageLocation>& locations) const {
-  if (!looks_like_zip(file)) return false;
+  if (!begins_like_zip(file)) return false;
   std::vector<ZipEntry> entries;
   read_zip_directory(file, path, entries);
   if (!same(entries, file, verify)) return false;
@@ -167,7 +167,7 @@ ZipLayouts::~ZipLayouts() = default;
 
 DirectoryLayoutPtr ZipLayouts::find(std::span<const std::byte> file, std::string_view path, bool verify,
                                     std::vector<StorageLocation>& locations) {
-  if (!looks_like_zip(file)) return nullptr;
+  if (!begins_like_zip(file)) return nullptr;
   read_zip_directory(file, path, state_->entries);
   auto layout = state_->find(file, verify);
   if (layout) layout->locate(state_->entries, locations);
@@ -176,7 +176,7 @@ DirectoryLayoutPtr ZipLayouts::find(std::span<const std::byte> file, std::string
 
 DirectoryLayoutPtr ZipLayouts::locate(std::span<const std::byte> file, std::string_view path,
                                       const OpenOptions& options, std::vector<StorageLocation>& locations) {
-  if (!looks_like_zip(file)) return nullptr;
+  if (!begins_like_zip(file)) return nullptr;
   if (auto known = find(file, path, options.verify, locations)) return known;
   auto& entries = state_->entries;
   ZipParsed parsed = state_->rules.parse(file, path, entries, options);

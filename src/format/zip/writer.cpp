@@ -31,7 +31,7 @@ constexpr std::uint16_t kDate = 0x0021;
 /// rw------- in the upper half, where Unix modes live.
 constexpr std::uint32_t kUnixMode = 0600u << 16;
 /// Checksum and write while the bytes are in cache.
-constexpr std::size_t kPieceBytes = 512 * 1024;
+constexpr std::size_t kWrittenAtOnce = 512 * 1024;
 
 template <class T>
 void put(std::string& record, std::type_identity_t<T> value) {
@@ -138,7 +138,7 @@ void ZipWriter::begin(std::string_view name, std::uint64_t size, bool deflated) 
 void ZipWriter::write(std::span<const std::byte> bytes) {
   Member& member = members_.back();
   while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+    const auto piece = bytes.first(std::min(bytes.size(), kWrittenAtOnce));
     member.crc32 = io::crc32(member.crc32, piece);
     deflate_ ? deflate_->add(piece) : sink_.write(piece);
     bytes = bytes.subspan(piece.size());

@@ -27,7 +27,6 @@ void cached_copy(std::byte* to, std::span<const std::byte> from) noexcept {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
 }
 
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kLeastPage = 4096;
 constexpr std::size_t kMostPage = 65536;
 

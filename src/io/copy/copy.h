@@ -5,6 +5,9 @@
 
 namespace penstock::io {
 
+/// Bytes that a processor loads into its caches at once.
+inline constexpr std::size_t kLine = 64;
+
 /// How copied bytes are stored.
 enum class Stores {
   /// Through the caches: for targets that the caches hold.

@@ -3,6 +3,7 @@
 // own. Then a lane's register is moved forward over the lanes behind it, which tables do: the CRC is linear. The bytes
 // can be stored to another place in the same pass.
 
+#include "io/copy/copy.h"
 #include "io/copy/crc32_wide.h"
 
 #if defined(__aarch64__)
@@ -20,7 +21,6 @@
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t kLine = 64;
 // Whole lines, and no multiple of 4096 bytes, at which lines share sets of the first-level cache.
 constexpr std::size_t kLane = 31 * kLine;
 constexpr std::size_t kLanes = 3;

@@ -3,6 +3,7 @@
 // for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009). Registers have 512 or 256 bits here, and the
 // bytes can be stored to another place in the same pass.
 
+#include "io/copy/copy.h"
 #include "io/copy/crc32_wide.h"
 
 #if defined(__x86_64__)
@@ -170,7 +171,6 @@ std::uint32_t of(std::uint32_t crc, std::span<const std::byte> data) {
 template <std::uint32_t (*kCached)(std::uint32_t, const Run&), std::uint32_t (*kStreamed)(std::uint32_t, const Run&)>
 std::uint32_t copy_by(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) {
   if (stores == Stores::kCached) return kCached(crc, {from.data(), to, from.size()});
-  constexpr std::size_t kLine = 64;
   const std::size_t lead = std::min(from.size(), (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);
   std::memcpy(to, from.data(), lead);
   crc = libdeflate_crc32(crc, from.data(), lead);

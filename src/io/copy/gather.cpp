@@ -12,13 +12,13 @@
 #include <cstring>
 #include <utility>
 
+#include "io/copy/copy.h"
 #include "io/copy/guarded.h"
 #include "io/copy/interleaved_copy.h"
 
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 
 // How much is prefetched: the processor's own prefetchers follow from there. More lines, or rows much further ahead,
 // measured slower, and so did stores past the cache.
@@ -62,11 +62,11 @@ class Rows final : public GuardedMemory {
 
   template <class Copy>
   void each(Copy copy) const noexcept {
-    const std::size_t window = std::min(row_bytes_, kLinesAhead * kCacheLine);
+    const std::size_t window = std::min(row_bytes_, kLinesAhead * kLine);
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (i + ahead_ < rows_.size()) {
         const std::byte* next = rows_[i + ahead_].from;
-        for (std::size_t at = 0; at < window; at += kCacheLine) __builtin_prefetch(next + at);
+        for (std::size_t at = 0; at < window; at += kLine) __builtin_prefetch(next + at);
       }
       copy(rows_[i]);
     }

@@ -163,9 +163,9 @@ void require_handler() {
 }
 
 /// One run of memory, copied to several places.
-class Run final : public GuardedMemory {
+class GuardedRun final : public GuardedMemory {
  public:
-  Run(const std::byte* from, std::span<const Scatter> parts) : from_(from), parts_(parts) {
+  GuardedRun(const std::byte* from, std::span<const Scatter> parts) : from_(from), parts_(parts) {
     for (const Scatter& part : parts) bytes_ += part.bytes;
   }
   std::size_t bytes() const noexcept { return bytes_; }
@@ -217,7 +217,7 @@ void throw_vanished(std::string_view path) {
 }
 
 void guarded_scatter(const std::byte* from, std::span<const Scatter> parts, std::string_view path) {
-  const Run run(from, parts);
+  const GuardedRun run(from, parts);
   if (run.bytes() > 0 && !read_guarded(run)) throw_vanished(path);
 }
 

@@ -9,22 +9,22 @@
 #include <cstring>
 
 #include "core/processor.h"
+#include "io/copy/copy.h"
 #include "io/copy/gather.h"
 
 namespace penstock::io {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
 // Lines at this distance share a set of a first-level cache of 32 KiB in 8 ways, the usual one.
 constexpr std::size_t kSetDistance = 4096;
 
 // How far ahead of the copy lines are prefetched.
-constexpr std::size_t kAhead = 4 * kCacheLine;
+constexpr std::size_t kAhead = 4 * kLine;
 
 /// All words are loaded before the first is stored. The compiler then uses the widest registers that the function
 /// around this one may use.
 [[gnu::always_inline]] inline void copy_line(std::byte* to, const std::byte* from) noexcept {
-  std::array<std::uint64_t, kCacheLine / sizeof(std::uint64_t)> words;
+  std::array<std::uint64_t, kLine / sizeof(std::uint64_t)> words;
   for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(&words[i], from + i * sizeof(words[i]), sizeof(words[i]));
   for (std::size_t i = 0; i < words.size(); ++i) std::memcpy(to + i * sizeof(words[i]), &words[i], sizeof(words[i]));
 }
@@ -37,7 +37,7 @@ template <std::size_t kRows, bool kFetch>
                                               std::size_t bytes) noexcept {
   std::array<GatherRow, kRows> rows;
   std::copy_n(group, kRows, rows.begin());
-  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
+  for (std::size_t at = 0; at < bytes; at += kLine) {
     for (std::size_t i = 0; i < kRows; ++i) {
       const std::size_t ahead = at + kAhead;
       if (kFetch) __builtin_prefetch(ahead < bytes ? rows[i].from + ahead : next[i].from + (ahead - bytes));
@@ -74,7 +74,7 @@ void copy_groups(std::span<const GatherRow> rows, std::size_t bytes) noexcept {
 
 template <class By>
 void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
-  const std::size_t lines = row_bytes / kCacheLine * kCacheLine;
+  const std::size_t lines = row_bytes / kLine * kLine;
   // Rows at such a distance share sets of the first-level cache. Prefetched lines would push the others out there, so
   // fewer rows are copied at once and nothing is prefetched.
   if (row_bytes % kSetDistance == 0) {
@@ -84,7 +84,7 @@ void copy(std::span<const GatherRow> rows, std::size_t row_bytes) {
   }
   if (lines == row_bytes) return;
   // The last line lies over a part of the one before, which costs less than a call for the rest alone.
-  const std::size_t last = row_bytes - kCacheLine;
+  const std::size_t last = row_bytes - kLine;
   for (const GatherRow& row : rows) copy_line(row.to + last, row.from + last);
 }
 

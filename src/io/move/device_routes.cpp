@@ -17,7 +17,7 @@ namespace {
 // A request takes some tens of microseconds before its first byte moves, whereas the ring copies many small pieces at
 // once.
 constexpr std::uint64_t kMinPiece = 256 * 1024;
-constexpr std::uint64_t kMinRange = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMinDeviceRange = std::uint64_t{1} << 20;
 
 std::span<const Target> targets_of(const Move& move, const Range& range) {
   return std::span(move.plan.targets).subspan(range.first_target, range.target_count);
@@ -53,7 +53,7 @@ DeviceRoutes::DeviceRoutes(const Move& move, const DeviceWrites& writes, const C
     if (considers(move, range)) ways_[i] = file_of(move, range, readers, asked);
   }
   if (asked && why_not_.empty() && reader_ == nullptr) {
-    why_not_ = core::format("no range has {} in pieces of {} or more", core::format_bytes(kMinRange),
+    why_not_ = core::format("no range has {} in pieces of {} or more", core::format_bytes(kMinDeviceRange),
                             core::format_bytes(kMinPiece));
   }
   if (reader_ != nullptr) writes.wait_for_earlier();
@@ -71,10 +71,10 @@ bool DeviceRoutes::considers(const Move& move, const Range& range) {
     if (is_large(target)) large += target.length;
     if (takes(target)) taken += target.length;
   }
-  if (large >= kMinRange && taken < kMinRange && why_not_.empty()) {
+  if (large >= kMinDeviceRange && taken < kMinDeviceRange && why_not_.empty()) {
     why_not_ = "checksums are computed in host memory";
   }
-  return taken >= kMinRange;
+  return taken >= kMinDeviceRange;
 }
 
 bool DeviceRoutes::is_large(const Target& target) const { return target.length >= kMinPiece && writes_.has(target); }

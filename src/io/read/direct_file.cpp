@@ -32,7 +32,7 @@ namespace penstock::io {
 namespace {
 
 // One system call reads at most this and one block, because that bounds the scratch buffer.
-constexpr std::uint64_t kWindowBytes = std::uint64_t{4} << 20;
+constexpr std::uint64_t kDirectWindowBytes = std::uint64_t{4} << 20;
 // Runs of blocks shorter than this go through the scratch buffer, because a vector of its own costs the kernel as much
 // as the copy. It also bounds the number of vectors.
 constexpr std::uint64_t kMinInPlace = 64 * 1024;
@@ -138,7 +138,7 @@ void DirectFile::read(std::uint64_t offset, std::span<const Scatter> parts, Dire
   Window window;
   window.offset = offset;
   const auto room = [&] {
-    return core::round_down(window.offset, alignment_.block) + kWindowBytes - window.offset - window.bytes;
+    return core::round_down(window.offset, alignment_.block) + kDirectWindowBytes - window.offset - window.bytes;
   };
   const auto flush = [&] {
     if (window.bytes > 0) read_window(window, scratch);

@@ -35,11 +35,7 @@ constexpr std::chrono::minutes kNone{1};
 /// A service that failed while keys are still good is asked again after this, or a tenth of the time that is left.
 constexpr std::chrono::seconds kAgain{10};
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == std::string_view::npos ? std::string_view{}
-                                         : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
+using core::trimmed;
 
 std::string either(std::string value, std::string otherwise) { return value.empty() ? otherwise : value; }
 

@@ -31,11 +31,9 @@
 namespace penstock::io::remote {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// How often a wait looks whether it was asked to stop.
-constexpr milliseconds kLook{50};
 constexpr milliseconds kFirstPause{100};
 constexpr milliseconds kMostPause{5000};
 constexpr unsigned kMostRedirects = 5;
@@ -80,8 +78,8 @@ struct Running {
   std::unique_ptr<Hedge> hedge = {};
   bool hedged = false;                ///< one second request is enough
   std::optional<Answer> failed = {};  ///< that of the first request, while the second is on its way
-  Clock::time_point begun{};
-  Clock::time_point due{};
+  SteadyClock::time_point begun{};
+  SteadyClock::time_point due{};
   unsigned redirects = 0;
   bool in_flight = false;
   bool ended = false;
@@ -91,7 +89,7 @@ class Retrying {
  public:
   Retrying(std::span<Exchange> exchanges, bool goes_on)
       : reactor_(Reactor::get()), settings_(settings()), goes_on_(goes_on), running_(exchanges.size()) {
-    const Clock::time_point now = Clock::now();
+    const SteadyClock::time_point now = SteadyClock::now();
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
       running_[i].exchange = &exchanges[i];
       running_[i].begun = running_[i].due = now;
@@ -105,7 +103,7 @@ class Retrying {
   void to_end() {
     for (std::size_t i = 0; i < running_.size(); ++i) begin(i);
     while (left_ > 0) {
-      Clock::time_point until = Clock::now() + kLook;
+      SteadyClock::time_point until = SteadyClock::now() + core::kStopLook;
       for (const std::size_t i : paused_) until = std::min(until, running_[i].due);
       if (hedges()) until = std::min(until, ask_late_ones_again());
       for (const std::size_t tag : waiter_.wait_until(until)) ended(tag);
@@ -114,7 +112,7 @@ class Retrying {
         throw Error(ErrorCode::kCancelled,
                     core::format("the {} was cancelled before it was complete", writes ? "upload" : "read"));
       }
-      const Clock::time_point now = Clock::now();
+      const SteadyClock::time_point now = SteadyClock::now();
       for (const std::size_t i : std::exchange(paused_, {})) {
         if (running_[i].due <= now) {
           begin(i);
@@ -161,8 +159,8 @@ class Retrying {
   }
 
   /// Makes second requests for those that have waited for longer than they should. When to look again.
-  Clock::time_point ask_late_ones_again() {
-    Clock::time_point next = Clock::time_point::max();
+  SteadyClock::time_point ask_late_ones_again() {
+    SteadyClock::time_point next = SteadyClock::time_point::max();
     for (std::size_t i = 0; i < running_.size(); ++i) {
       Running& one = running_[i];
       const bool may = one.in_flight && !one.hedged && one.exchange->patient && !one.exchange->into.empty() &&
@@ -171,9 +169,9 @@ class Retrying {
       if (sent == Transfer::kHeard || sent == Transfer::kQueued) continue;
       const auto patience = reactor_.hedging().patience(authority_of(one.transfer.request.url));
       if (!patience) continue;
-      const auto due = Clock::time_point(std::chrono::nanoseconds(sent)) +
+      const auto due = SteadyClock::time_point(std::chrono::nanoseconds(sent)) +
                        std::chrono::duration_cast<std::chrono::nanoseconds>(*patience);
-      if (due > Clock::now()) {
+      if (due > SteadyClock::now()) {
         next = std::min(next, due);
       } else if (reactor_.hedging().spend()) {
         hedge(i);
@@ -336,7 +334,7 @@ class Retrying {
   void try_again(std::size_t i, const Verdict& verdict) {
     Running& one = running_[i];
     Exchange& exchange = *one.exchange;
-    const Clock::time_point now = Clock::now();
+    const SteadyClock::time_point now = SteadyClock::now();
     const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
     if (!exchange.patient || now + pause - one.begun > settings_.retry_time) {
       const bool waited = exchange.answer.code == curl::kTimedOut;

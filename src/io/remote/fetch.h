@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/remote/reactor.h"
@@ -22,6 +23,11 @@ struct Verdict {
   std::string why = {};  ///< of kAgain, as part of a sentence
   std::optional<Error> error = {};
 };
+
+inline Verdict again(std::string why) { return {.kind = Verdict::Kind::kAgain, .why = std::move(why)}; }
+inline Verdict fail(ErrorCode code, std::string message) {
+  return {.kind = Verdict::Kind::kFail, .error = Error(code, std::move(message))};
+}
 
 /// A request that is tried until it succeeds or fails for good: what is asked, and where the answer goes.
 struct Exchange {

@@ -35,9 +35,7 @@ bool has(std::span<const std::string_view> codes, std::string_view code) {
   return std::find(codes.begin(), codes.end(), code) != codes.end();
 }
 
-Verdict again(std::string why) { return {.kind = Verdict::Kind::kAgain, .why = std::move(why)}; }
-
-Verdict fail(const Exchange& exchange, ErrorCode code, std::string message) {
+Verdict failed(const Exchange& exchange, ErrorCode code, std::string message) {
   return {.kind = Verdict::Kind::kFail,
           .error = Error(code, std::move(message), {.path = exchange.name, .offset = exchange.offset})};
 }
@@ -56,7 +54,7 @@ std::string through(const HttpRequest& request) {
 
 /// A proxy that answers, and lets nothing through.
 Verdict refused_by_proxy(const Exchange& exchange, const HttpRequest& request, const std::string& said) {
-  return fail(exchange, ErrorCode::kPermission,
+  return failed(exchange, ErrorCode::kPermission,
               core::format("{}{}; check its user name and password, and whether it allows this host", said,
                            through(request)));
 }
@@ -64,12 +62,12 @@ Verdict refused_by_proxy(const Exchange& exchange, const HttpRequest& request, c
 Verdict judge_ca_file(const Exchange& exchange, const HttpRequest& request, const std::string& problem) {
   const std::string& file = request.ca_file.empty() ? settings().ca_file : request.ca_file;
   if (file.empty()) {
-    return fail(exchange, ErrorCode::kIo,
+    return failed(exchange, ErrorCode::kIo,
                 core::format("the certificates of this machine cannot be read: {}; install the Debian package "
                              "ca-certificates",
                              problem));
   }
-  return fail(exchange, ErrorCode::kIo,
+  return failed(exchange, ErrorCode::kIo,
               core::format("the file of certificates {} cannot be read, which {} names; name one that can",
                            core::quoted(file),
                            request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle"));
@@ -79,15 +77,15 @@ Verdict judge_ca_file(const Exchange& exchange, const HttpRequest& request, cons
 Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   const std::string problem = without_proxy_secrets(harmless(request, answer.problem));
   if (answer.endless_head) {
-    return fail(exchange, ErrorCode::kIo,
+    return failed(exchange, ErrorCode::kIo,
                 "the server sends header lines without an end, so Penstock stops talking to it; check the URL");
   }
   switch (answer.code) {
     case curl::kWriteError:
       return answer.too_long ? again("the server sent more bytes than were asked for")
-                             : fail(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
+                             : failed(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
     case curl::kNoMemory:  // libcurl gives this also for a header line that is longer than its limit
-      return fail(exchange, ErrorCode::kIo,
+      return failed(exchange, ErrorCode::kIo,
                   "a header line of the server's answer is too long, or there is no memory for it, so Penstock stops "
                   "talking to it; check the URL");
     case curl::kTimedOut:
@@ -96,22 +94,22 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
                                 problem, through(request)));
     case curl::kNoConnection:
       if (exchange.tries < kMostRefusedConnections) return again(core::format("no connection ({})", problem));
-      return fail(exchange, ErrorCode::kIo,
+      return failed(exchange, ErrorCode::kIo,
                   core::format("no connection to the server: {}; check that it runs, and its port{}", problem,
                                through(request)));
     case curl::kNoProxyHost:
     case curl::kProxy:
-      return fail(exchange, ErrorCode::kIo,
+      return failed(exchange, ErrorCode::kIo,
                   core::format("the proxy does not answer as one: {}{}; check that variable", problem,
                                through(request)));
     case curl::kNoHost:
-      return fail(exchange, ErrorCode::kIo,
+      return failed(exchange, ErrorCode::kIo,
                   core::format("the host is not known: {}; check the name, and this machine's network", problem));
     case curl::kNotTrusted:
     case curl::kTlsConnect:
     case curl::kCertificateProblem:
     case curl::kCipher:
-      return fail(exchange, ErrorCode::kIo,
+      return failed(exchange, ErrorCode::kIo,
                   core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE (of S3, "
                                "AWS_CA_BUNDLE is taken first) if you trust it",
                                problem));
@@ -120,7 +118,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kPartialFile:
       return again("the answer was cut");
     case curl::kBadUrl:
-      return fail(exchange, ErrorCode::kInvalidArgument,
+      return failed(exchange, ErrorCode::kInvalidArgument,
                   core::format("not a valid URL: {}{}", problem, through(request)));
     case curl::kGotNothing:
     case curl::kSendError:
@@ -129,7 +127,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kHttp2Stream:
       return again(core::format("the connection broke ({}){}", problem, through(request)));
     default:
-      return fail(exchange, ErrorCode::kIo, core::format("the request failed: {}{}", problem, through(request)));
+      return failed(exchange, ErrorCode::kIo, core::format("the request failed: {}{}", problem, through(request)));
   }
 }
 
@@ -158,19 +156,19 @@ std::string versions(const Exchange& exchange, const Answer& answer) {
 std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& store, long status,
                                    const std::string& text) {
   if (status == 412) {
-    return fail(exchange, ErrorCode::kInvalidArgument,
+    return failed(exchange, ErrorCode::kInvalidArgument,
                 text + "; there is an object of this name already: name another one, or replace it with --force");
   }
   if (store.code == "NoSuchUpload") {
-    return fail(exchange, ErrorCode::kIo,
+    return failed(exchange, ErrorCode::kIo,
                 text + "; somebody ended the upload, as rules of a bucket do with old ones: write it again");
   }
   if (status == 501) {
-    return fail(exchange, ErrorCode::kUnsupported,
+    return failed(exchange, ErrorCode::kUnsupported,
                 text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
   }
   if (status >= 200 && status < 300) {
-    return fail(exchange, ErrorCode::kIo,
+    return failed(exchange, ErrorCode::kIo,
                 text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
   }
   return std::nullopt;
@@ -180,16 +178,16 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
 Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
                          const std::string& text) {
   if (store.code == "RequestTimeTooSkewed") {
-    return fail(exchange, ErrorCode::kPermission,
+    return failed(exchange, ErrorCode::kPermission,
                 text + "; this machine's clock is wrong, and signatures hold for minutes: set it (timedatectl)");
   }
   if (!request.unsigned_because.empty()) {
-    return fail(exchange, ErrorCode::kPermission, core::format("{}; {}", text, request.unsigned_because));
+    return failed(exchange, ErrorCode::kPermission, core::format("{}; {}", text, request.unsigned_because));
   }
   if (exchange.bucket.empty()) {
-    return fail(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
+    return failed(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
   }
-  return fail(exchange, ErrorCode::kPermission,
+  return failed(exchange, ErrorCode::kPermission,
               core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
                            exchange.writes ? "write" : "read"));
 }
@@ -209,18 +207,18 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
     case 407:
       return refused_by_proxy(exchange, request, text);
     case 404:
-      return fail(exchange, ErrorCode::kNotFound,
+      return failed(exchange, ErrorCode::kNotFound,
                   text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
                           : in_bucket                  ? "; check the key"
                                                        : "; check the URL"));
     case 412:
-      return fail(exchange, ErrorCode::kChanged,
+      return failed(exchange, ErrorCode::kChanged,
                   core::format("{}; the object was written anew since it was opened ({}): open it again", text,
                                versions(exchange, answer)));
     case 416:
-      return fail(exchange, ErrorCode::kChanged, text + "; the object is shorter now than when it was opened");
+      return failed(exchange, ErrorCode::kChanged, text + "; the object is shorter now than when it was opened");
     default:
-      return fail(exchange, ErrorCode::kIo, text + "; check the URL, and what the server's log says");
+      return failed(exchange, ErrorCode::kIo, text + "; check the URL, and what the server's log says");
   }
 }
 
@@ -253,16 +251,16 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
   }
   if (has(kEndedCodes, store.code)) {
     if (!exchange.keys_forgotten && forget_aws_keys()) return again("the keys had expired");
-    return fail(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
+    return failed(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
   }
   if (is_redirect(status)) {
-    return fail(exchange, ErrorCode::kIo,
+    return failed(exchange, ErrorCode::kIo,
                 said(status, store) + (exchange.bucket.empty()
                                            ? "; the redirect is refused: at most 5 are followed, to http or https "
                                              "alone, and never from https to http"
                                            : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
   }
-  if (status == 0) return fail(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
+  if (status == 0) return failed(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
   return judge_refusal(exchange, request, store, answer);
 }
 

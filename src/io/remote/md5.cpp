@@ -9,8 +9,8 @@
 namespace penstock::io::remote {
 namespace {
 
-constexpr std::size_t kBlock = 64;
-using State = std::array<std::uint32_t, 4>;
+constexpr std::size_t kMd5Block = 64;
+using Md5State = std::array<std::uint32_t, 4>;
 
 /// floor(2^32 * |sin(i + 1)|)
 constexpr std::array<std::uint32_t, 64> kSines = {
@@ -28,7 +28,7 @@ constexpr std::array<std::array<int, 4>, 4> kTurns = {
 
 /// The steps of round `Round`; each round mixes by another function and takes the words in another order.
 template <std::size_t Round>
-void round_of(State& s, const std::array<std::uint32_t, 16>& words) noexcept {
+void round_of(Md5State& s, const std::array<std::uint32_t, 16>& words) noexcept {
   for (std::size_t i = 0; i < 16; ++i) {
     const auto [a, b, c, d] = s;
     std::uint32_t mixed = 0;
@@ -51,10 +51,10 @@ void round_of(State& s, const std::array<std::uint32_t, 16>& words) noexcept {
   }
 }
 
-void add_block(State& state, const std::byte* block) noexcept {
+void add_block(Md5State& state, const std::byte* block) noexcept {
   std::array<std::uint32_t, 16> words;
-  std::memcpy(words.data(), block, kBlock);
-  State s = state;
+  std::memcpy(words.data(), block, kMd5Block);
+  Md5State s = state;
   round_of<0>(s, words);
   round_of<1>(s, words);
   round_of<2>(s, words);
@@ -65,16 +65,16 @@ void add_block(State& state, const std::byte* block) noexcept {
 }  // namespace
 
 std::array<std::uint8_t, 16> md5(std::span<const std::byte> bytes) noexcept {
-  State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+  Md5State state = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
   const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
-  for (; bytes.size() >= kBlock; bytes = bytes.subspan(kBlock)) add_block(state, bytes.data());
+  for (; bytes.size() >= kMd5Block; bytes = bytes.subspan(kMd5Block)) add_block(state, bytes.data());
   // A one, zeros, and the number of bits at the end of a block.
-  std::array<std::byte, 2 * kBlock> last{};
+  std::array<std::byte, 2 * kMd5Block> last{};
   std::copy(bytes.begin(), bytes.end(), last.begin());
   last[bytes.size()] = std::byte{0x80};
-  const std::size_t size = bytes.size() + 1 + sizeof(bits) <= kBlock ? kBlock : 2 * kBlock;
+  const std::size_t size = bytes.size() + 1 + sizeof(bits) <= kMd5Block ? kMd5Block : 2 * kMd5Block;
   std::memcpy(last.data() + size - sizeof(bits), &bits, sizeof(bits));
-  for (std::size_t at = 0; at < size; at += kBlock) add_block(state, last.data() + at);
+  for (std::size_t at = 0; at < size; at += kMd5Block) add_block(state, last.data() + at);
   return std::bit_cast<std::array<std::uint8_t, 16>>(state);
 }
 

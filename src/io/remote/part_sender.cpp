@@ -14,7 +14,6 @@
 namespace penstock::io::remote {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{50};
 /// Parts up to this number have one size; each step behind it doubles that.
 constexpr std::size_t kEven = 8'000;
 constexpr std::size_t kStep = 250;
@@ -46,7 +45,7 @@ void PartSender::wait(std::unique_lock<std::mutex>& lock, Ready ready) {
     if (stop_.stop_requested() || core::StopScope::stop_requested()) {
       throw Error(ErrorCode::kCancelled, "the upload was cancelled before it was complete", {.path = object_.shown});
     }
-    sent_.wait_for(lock, kLook);
+    sent_.wait_for(lock, core::kStopLook);
   }
   if (failure_) std::rethrow_exception(failure_);
 }

@@ -18,11 +18,7 @@
 namespace penstock::io::remote {
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin == std::string_view::npos ? std::string_view{}
-                                         : text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
+using core::trimmed;
 
 std::string path_of(const char* name, const char* otherwise) {
   const std::string path = path_variable(name);

@@ -36,12 +36,6 @@ std::string range_header(std::uint64_t offset, std::uint64_t bytes) {
   return core::format("Range: bytes={}-{}", offset, offset + bytes - 1);
 }
 
-Verdict again(std::string why) { return {.kind = Verdict::Kind::kAgain, .why = std::move(why)}; }
-
-Verdict fail(ErrorCode code, std::string message) {
-  return {.kind = Verdict::Kind::kFail, .error = Error(code, std::move(message))};
-}
-
 Verdict no_ranges() {
   return fail(ErrorCode::kUnsupported,
               "the server answers a range of the object with all of it; it cannot be read in parts, so download it, or "

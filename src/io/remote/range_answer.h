@@ -26,8 +26,6 @@ std::optional<std::uint64_t> byte_count(std::string_view text);
 /// "Range: bytes=0-9"
 std::string range_header(std::uint64_t offset, std::uint64_t bytes);
 
-Verdict again(std::string why);
-Verdict fail(ErrorCode code, std::string message);
 /// The server sent all of an object in place of a range.
 Verdict no_ranges();
 Verdict short_body(std::uint64_t received, std::uint64_t wanted);

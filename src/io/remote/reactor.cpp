@@ -16,6 +16,7 @@
 
 #include "core/forks.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
 
@@ -40,12 +41,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
+using core::trimmed;
 
 /// libcurl gives whole lines.
 std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* of) noexcept {

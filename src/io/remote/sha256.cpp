@@ -11,7 +11,7 @@
 namespace penstock::io::remote {
 namespace {
 
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kSha256Block = 64;
 
 constexpr std::array<std::uint32_t, 64> kRound = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -23,14 +23,14 @@ constexpr std::array<std::uint32_t, 64> kRound = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-using State = std::array<std::uint32_t, 8>;
+using Sha256State = std::array<std::uint32_t, 8>;
 
 std::uint32_t word_at(const std::uint8_t* bytes) noexcept {
   return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
          std::uint32_t{bytes[3]};
 }
 
-void compress(State& state, const std::uint8_t* block) noexcept {
+void compress(Sha256State& state, const std::uint8_t* block) noexcept {
   std::array<std::uint32_t, 64> w;
   for (std::size_t i = 0; i < 16; ++i) w[i] = word_at(block + 4 * i);
   for (std::size_t i = 16; i < 64; ++i) {
@@ -53,33 +53,33 @@ void compress(State& state, const std::uint8_t* block) noexcept {
     b = a;
     a = t1 + t2;
   }
-  const State added = {a, b, c, d, e, f, g, h};
+  const Sha256State added = {a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += added[i];
 }
 
 }  // namespace
 
 Digest sha256(std::string_view bytes) noexcept {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  Sha256State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
   std::size_t left = bytes.size();
-  for (; left >= kBlock; left -= kBlock, at += kBlock) compress(state, at);
+  for (; left >= kSha256Block; left -= kSha256Block, at += kSha256Block) compress(state, at);
   // The end: what is left, a one bit, zeros, and the number of bits in eight bytes.
-  std::array<std::uint8_t, 2 * kBlock> end{};
+  std::array<std::uint8_t, 2 * kSha256Block> end{};
   if (left > 0) std::memcpy(end.data(), at, left);
   end[left] = 0x80;
-  const std::size_t size = left + 9 <= kBlock ? kBlock : 2 * kBlock;
+  const std::size_t size = left + 9 <= kSha256Block ? kSha256Block : 2 * kSha256Block;
   const std::uint64_t bits = std::uint64_t{bytes.size()} * 8;
   for (std::size_t i = 0; i < 8; ++i) end[size - 1 - i] = static_cast<std::uint8_t>(bits >> (8 * i));
-  for (std::size_t i = 0; i < size; i += kBlock) compress(state, end.data() + i);
+  for (std::size_t i = 0; i < size; i += kSha256Block) compress(state, end.data() + i);
   Digest out;
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<std::uint8_t>(state[i / 4] >> (24 - 8 * (i % 4)));
   return out;
 }
 
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view bytes) {
-  std::array<std::uint8_t, kBlock> padded{};
-  if (key.size() > kBlock) {
+  std::array<std::uint8_t, kSha256Block> padded{};
+  if (key.size() > kSha256Block) {
     const Digest short_key = sha256({reinterpret_cast<const char*>(key.data()), key.size()});
     std::copy(short_key.begin(), short_key.end(), padded.begin());
   } else {
@@ -87,7 +87,7 @@ Digest hmac_sha256(std::span<const std::uint8_t> key, std::string_view bytes) {
   }
   const auto keyed = [&](std::uint8_t pad, std::string_view text) {
     std::string all;
-    all.reserve(kBlock + text.size());
+    all.reserve(kSha256Block + text.size());
     for (const std::uint8_t byte : padded) all += static_cast<char>(byte ^ pad);
     all += text;
     return sha256(all);

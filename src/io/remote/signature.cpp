@@ -23,7 +23,7 @@ bool is_unreserved(char c) noexcept {
 }
 
 /// Without spaces at the ends, and with one where there were several.
-std::string trimmed(std::string_view value) {
+std::string with_single_spaces(std::string_view value) {
   std::string out;
   for (const char c : value) {
     const bool space = c == ' ' || c == '\t';
@@ -74,7 +74,7 @@ std::string authorization(const Signable& request, const Keys& keys, const Signi
   std::string written;
   std::string names;
   for (const auto& [name, value] : headers) {
-    written += core::format("{}:{}\n", name, trimmed(value));
+    written += core::format("{}:{}\n", name, with_single_spaces(value));
     names += (names.empty() ? "" : ";") + name;
   }
   const std::string canonical = core::format("{}\n{}\n{}\n{}\n{}\n{}", request.method, request.path,

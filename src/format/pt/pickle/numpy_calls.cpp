@@ -13,6 +13,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/calls.h"
 #include "format/pt/pickle/scalars.h"
@@ -25,7 +26,7 @@ namespace {
 using Kind = Value::Kind;
 using enum DType::Code;
 
-[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+using core::corrupt;
 
 /// A dtype that elements in a file have: what it is here, and whether their bytes are the other way round.
 struct FileDType {

@@ -9,6 +9,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/scalars.h"
 #include "format/pt/pickle/structure.h"
@@ -19,7 +20,7 @@ namespace penstock::format::pickle {
 
 namespace {
 
-[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+using core::corrupt;
 
 [[noreturn]] void throw_stack_too_large() {
   throw Error(ErrorCode::kLimit, "the pickle's stack is larger than any real file needs");

@@ -35,7 +35,7 @@ bool has_parts(Kind kind) {
          kind == Kind::kObject;
 }
 
-[[noreturn]] void throw_too_deep() {
+[[noreturn]] void throw_too_deep_to_write() {
   throw Error(ErrorCode::kLimit,
               core::format("the value is nested more than {} levels deep, which a .pt cannot be", kMaxDepth));
 }
@@ -72,11 +72,11 @@ bool PickleWriter::again(const Value& value) {
 void PickleWriter::remember(const Value& value) { nodes_[value.node_id()].memo = last_memo(); }
 
 void PickleWriter::value(const Value& value) {
-  if (++depth_ > kMaxDepth) throw_too_deep();
+  if (++depth_ > kMaxDepth) throw_too_deep_to_write();
   const std::uint32_t before = std::exchange(height_, 0);
   write_value(value);
   height_ = std::max(before, height_of(value));
-  if (height_ > kMaxDepth) throw_too_deep();
+  if (height_ > kMaxDepth) throw_too_deep_to_write();
   --depth_;
 }
 

@@ -4,6 +4,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "format/pt/pickle/calls.h"
 #include "penstock/error.h"
 
@@ -14,7 +15,7 @@ namespace {
 using Kind = Value::Kind;
 using enum DType::Code;
 
-[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+using core::corrupt;
 
 /// A list that the pickle cannot lengthen any more, now that it has been checked.
 Cell* settled(const Call& call, Cell* cell) {

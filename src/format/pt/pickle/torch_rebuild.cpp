@@ -3,6 +3,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "core/view.h"
 #include "format/pt/pickle/calls.h"
@@ -14,7 +15,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+using core::corrupt;
 
 /// {'conj': True, 'neg': True}, each optional.
 void apply_metadata(const Call& call, std::size_t index, TensorEntry& tensor) {

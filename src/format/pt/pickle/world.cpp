@@ -8,6 +8,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/calls.h"
 #include "penstock/error.h"
@@ -18,7 +19,7 @@ namespace {
 
 using Kind = Value::Kind;
 
-[[noreturn]] void corrupt(std::string message) { throw Error(ErrorCode::kCorrupt, std::move(message)); }
+using core::corrupt;
 
 /// Python 2 wrote names of storages as bytes.
 std::optional<std::string_view> as_text(const Cell& cell) {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "penstock/error.h"
+
+namespace penstock::format::dcp {
+
+/// What a checkpoint says of one of its items cannot be.
+[[noreturn]] inline void fail(const std::string& message, std::string_view item = {},
+                              ErrorCode code = ErrorCode::kCorrupt) {
+  throw Error(code, message, {.tensor = std::string(item)});
+}
+
+}  // namespace penstock::format::dcp
