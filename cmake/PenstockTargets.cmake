@@ -88,7 +88,7 @@ endfunction()
 # flags; it comes first. Release objects of the library do without, so that they show what a source forgets to include,
 # and so that the Python module is made of the same objects; so does all of the preset `lint`.
 function(penstock_precompile target first)
-  if(NOT PENSTOCK_PRECOMPILE)
+  if(NOT PENSTOCK_PRECOMPILE OR PENSTOCK_UNITY)
     return()
   endif()
   # Of headers that were parsed before GCC forgets that they are the system's, and gives warnings of what they inline.

@@ -12,6 +12,10 @@ export CMAKE_BUILD_PARALLEL_LEVEL
 if grep -qs '^VERSION_CODENAME=jammy' /etc/os-release; then export CXX=${CXX:-g++-12}; fi
 export CXX=${CXX:-g++}
 
+# For sanitizers, fuzzers and checks. Debian 13 has no Clang 14 any more.
+if grep -qs '^VERSION_CODENAME=trixie' /etc/os-release; then export CLANGXX=${CLANGXX:-clang++-19}; fi
+export CLANGXX=${CLANGXX:-clang++-14}
+
 say() { printf '== %s\n' "$*"; }
 
 die() {
@@ -32,6 +36,9 @@ debian_archive() {
 configure() {
   local folder=build/$1 log
   [ -f "$folder/build.ninja" ] && return
+  case $1 in
+    asan | tsan | fuzz) set -- "$@" "-DCMAKE_CXX_COMPILER=$CLANGXX" ;;
+  esac
   say "Configuring $folder"
   mkdir -p "$folder"
   log=$folder/configure.log

@@ -36,7 +36,13 @@ FILES = [
 @pytest.mark.skipif(not CUFILE.exists(), reason="no simulated cuFile: ninja -C build/release penstock_simulated_cufile")
 # Whose products they are is nothing to the order of the work, so each order has one of the two.
 @pytest.mark.parametrize(
-    ("mode", "cublas"), [("eager", str(CUBLAS)), ("lazy", ""), ("reorder", str(CUBLAS)), ("delay", "")]
+    ("mode", "cublas"),
+    [
+        ("lazy", str(CUBLAS)),
+        pytest.param("eager", str(CUBLAS), marks=pytest.mark.nightly),
+        pytest.param("reorder", "", marks=pytest.mark.nightly),
+        pytest.param("delay", "", marks=pytest.mark.nightly),
+    ],
 )
 def test_what_needs_a_device(mode, cublas):
     environment = os.environ | {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Translates PTX text to C++: translate.py KERNELS.ptx OUTPUT.cpp, or --mutants LIST FOLDER OUTPUT.cpp.
+"""Translates PTX text to C++: translate.py KERNELS.ptx OUTPUT.cpp, or --mutants LIST [--first] FOLDER OUTPUT.cpp.
 
 Each entry becomes a function whose statements are calls of instructions.h, one for an instruction, with PTX's registers
 as variables, its labels as labels and its branches as gotos. What this script does not know (a directive, an opcode, a
@@ -7,6 +7,7 @@ modifier, a register of another type than the instruction wants) ends it with th
 means something else than its text.
 
 A mutant is an entry of which one line was replaced; mutants.txt says which, and mutants_test.cpp that each is noticed.
+--first: the first mutant alone.
 """
 
 import argparse
@@ -95,8 +96,10 @@ def read_mutations(path: Path, folder: Path) -> list[Mutation]:
     return mutations
 
 
-def translate_mutants(listed: Path, folder: Path) -> Iterator[str]:
+def translate_mutants(listed: Path, folder: Path, first: bool) -> Iterator[str]:
     mutations = read_mutations(listed, folder)
+    if first:
+        mutations = mutations[:1]
     yield HEAD
     for i, mutation in enumerate(mutations):
         source = folder / mutation.file
@@ -124,10 +127,11 @@ def translate_mutants(listed: Path, folder: Path) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--mutants", type=Path, metavar="LIST")
+    parser.add_argument("--first", action="store_true")
     parser.add_argument("source", type=Path)
     parser.add_argument("output", type=Path)
     given = parser.parse_args()
-    lines = translate_mutants(given.mutants, given.source) if given.mutants else translate(given.source)
+    lines = translate_mutants(given.mutants, given.source, given.first) if given.mutants else translate(given.source)
     given.output.write_text("\n".join(lines) + "\n")
 
 
