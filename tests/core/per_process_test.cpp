@@ -18,7 +18,7 @@ struct Kept {
 
 // A thread holds the lock while the process forks: there is nobody in the child who would give it back.
 TEST(PerProcess, AChildHasOneOfItsOwn) {
-  PerProcess<Kept> kept;
+  static PerProcess<Kept> kept;  // what it made stays
   Kept& mine = kept.get();
   std::promise<void> locked;
   std::promise<void> over;
