@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/json/json.h"
+#include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "data/scan/name_match.h"
@@ -66,16 +67,16 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option(
-         "pattern", options->pattern,
-         "Only objects whose URL is this or matches it; * stands for any characters, / too, and a URL that ends "
-         "in / for all that is below it")
-      ->type_name("URL");
-  app.add_flag("--clear", options->clear, "Delete what is there; programs that use the cache go on");
-  app.add_option("--folder", options->folder, "The cache's folder (default: PENSTOCK_CACHE)")->type_name("FOLDER");
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments
+      .add("pattern", &options->pattern,
+           "Only objects whose URL is this or matches it; * stands for any characters, / too, and a URL that ends "
+           "in / for all that is below it")
+      .takes("URL");
+  arguments.add("--clear", &options->clear, "Delete what is there; programs that use the cache go on");
+  arguments.add("--folder", &options->folder, "The cache's folder (default: PENSTOCK_CACHE)").takes("FOLDER");
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

@@ -1,24 +1,24 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <functional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace penstock::cli {
 
-/// One sub-command: a row of the table. `attach` adds its options to `app` and returns what runs it; the returned
-/// function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into `trouble`.
+class Arguments;
+
+/// One sub-command: a row of the table. `attach` adds what it takes to `arguments` and returns what runs it; the
+/// returned function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into
+/// `trouble`.
 struct Command {
   std::string_view name;
   std::string_view summary;
   std::string_view description;
   /// Lines for a shell, in a folder that `penstock sample .` has filled.
   std::array<std::string_view, 3> examples;
-  std::function<int()> (*attach)(CLI::App& app);
+  std::function<int()> (*attach)(Arguments& arguments);
   int trouble = 1;  ///< the exit code where it throws
 };
 
@@ -46,18 +46,5 @@ extern const Command kVersion;
 extern const Command kCompletion;
 extern const Command kMan;
 extern const Command kHelp;
-
-/// The whole command line: the same object parses arguments and describes itself for completion and the man page.
-struct CommandLine {
-  CLI::App app;
-  std::function<int()> run;  ///< set by parsing, as what follows
-  int trouble = 1;           ///< of the command
-
-  CommandLine();
-
-  /// Parses the words behind the program's name: options and positionals in any order; behind `--` all are positionals.
-  /// @throws CLI::ParseError, also where help or the version is asked for.
-  void parse(std::vector<std::string> words);
-};
 
 }  // namespace penstock::cli

@@ -4,42 +4,35 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/command.h"
-#include "cli/option.h"
+#include "cli/command_line.h"
 #include "core/format.h"
 
 namespace penstock::cli {
 namespace {
 
-std::vector<const CLI::App*> subcommands(const CommandLine& line) {
-  return line.app.get_subcommands([](const CLI::App*) { return true; });
-}
+using Subcommand = CommandLine::Subcommand;
 
-bool takes_file(const CLI::Option& option) {
-  const std::string name = option.get_type_name();
+bool takes_file(const Option& option) {
+  const std::string& name = option.type_name;
   return name == "FILE" || name == "PATH" || name == "PATH|NAME";
 }
 
 /// Whether the names of the tensors in the file that was named are offered. NAME of an option is one of a folder.
-bool takes_tensor(const CLI::Option& option) {
-  const std::string name = option.get_type_name();
+bool takes_tensor(const Option& option) {
+  const std::string& name = option.type_name;
   const bool is_name = name == "NAME" || name == "PATH|NAME";
-  return (is_name && option.get_positional()) || name == "PATTERN" || name == "KEY";
+  return (is_name && option.is_positional()) || name == "PATTERN" || name == "KEY";
 }
 
 std::string joined(const std::vector<std::string>& words) { return core::format("{}", fmt::join(words, " ")); }
 
-std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
-  return app.get_options([](const CLI::Option* option) { return option->get_positional(); });
-}
-
 /// "--json --slice" of one sub-command, or of the program.
-std::string flags_of(const CLI::App& app) {
+std::string flags_of(const Arguments& arguments) {
   std::string out;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) out += " --" + name;
+  for (const Option& option : arguments.options()) {
+    for (const std::string& name : option.long_names()) out += (out.empty() ? "" : " ") + name;
   }
-  return out.empty() ? out : out.substr(1);
+  return out;
 }
 
 /// Text inside a single-quoted zsh word inside brackets.
@@ -59,38 +52,39 @@ std::string zsh_text(std::string_view text) {
 
 /// What bash is to offer for a value or positional: ` words="stack pad ragged"`, ` files=yes`, ` names=yes`, or
 /// nothing.
-std::string bash_offer(const CLI::Option& option) {
-  const std::vector<std::string> words = words_of(option);
-  if (!words.empty()) return core::format(" words=\"{}\"", joined(words));
+std::string bash_offer(const Option& option) {
+  if (!option.words.empty()) return core::format(" words=\"{}\"", joined(option.words));
   return core::format("{}{}", takes_file(option) ? " files=yes" : "", takes_tensor(option) ? " names=yes" : "");
 }
 
 /// A case for each option with a value: "bench --collate") words="stack pad ragged" ;;
-std::string bash_values(const CLI::App& sub) {
+std::string bash_values(const Subcommand& sub) {
   std::string out;
-  for (const CLI::Option* option : sub.get_options()) {
-    if (!takes_value(*option)) continue;
-    for (const std::string& name : option->get_lnames()) {
-      out += core::format("    \"{} --{}\"){} ;;\n", sub.get_name(), name, bash_offer(*option));
+  for (const Option& option : sub.arguments.options()) {
+    if (!option.takes_value()) continue;
+    for (const std::string& name : option.long_names()) {
+      out += core::format("    \"{} {}\"){} ;;\n", sub.command->name, name, bash_offer(option));
     }
   }
   return out;
 }
 
-std::string bash_words(const CLI::App& sub) {
+std::string bash_words(const Subcommand& sub) {
   std::string offers;
-  for (const CLI::Option* option : positionals_of(sub)) offers += bash_offer(*option);
-  return core::format("        {}) options=\"{}\"{} ;;\n", sub.get_name(), flags_of(sub), offers);
+  for (const Option& option : sub.arguments.options()) {
+    if (option.is_positional()) offers += bash_offer(option);
+  }
+  return core::format("        {}) options=\"{}\"{} ;;\n", sub.command->name, flags_of(sub.arguments), offers);
 }
 
 void print_bash(const CommandLine& line) {
   std::string names;
   std::string values;
   std::string cases;
-  for (const CLI::App* sub : subcommands(line)) {
-    names += (names.empty() ? "" : " ") + sub->get_name();
-    values += bash_values(*sub);
-    cases += bash_words(*sub);
+  for (const Subcommand& sub : line.subcommands) {
+    names += core::format("{}{}", names.empty() ? "" : " ", sub.command->name);
+    values += bash_values(sub);
+    cases += bash_words(sub);
   }
   core::print(R"(# bash completion for penstock: source it, or install it as share/bash-completion/completions/penstock
 # The names of the tensors in the first of these words that is a file, which begin as the last word does.
@@ -151,39 +145,40 @@ _penstock() {{
 }}
 complete -o filenames -F _penstock penstock
 )",
-              values, flags_of(line.app), names, cases);
+              values, flags_of(line.arguments), names, cases);
 }
 
 /// ":stack|pad|ragged:(stack pad ragged)", ":FILE:_files", ":N:".
-std::string zsh_offer(const CLI::Option& option) {
-  const std::vector<std::string> words = words_of(option);
+std::string zsh_offer(const Option& option) {
+  const std::vector<std::string>& words = option.words;
   const std::string action = !words.empty()                               ? "(" + joined(words) + ")"
                              : takes_file(option) && takes_tensor(option) ? "{_files; _penstock_names}"
                              : takes_file(option)                         ? "_files"
                              : takes_tensor(option)                       ? "_penstock_names"
                                                                           : "";
-  return core::format(":{}:{}", zsh_text(option.get_type_name()), action);
+  return core::format(":{}:{}", zsh_text(option.type_name), action);
 }
 
-std::string zsh_options(const CLI::App& sub) {
+std::string zsh_options(const Subcommand& sub) {
   std::string out;
-  for (const CLI::Option* option : sub.get_options()) {
-    const bool value = takes_value(*option);
-    for (const std::string& name : option->get_lnames()) {
-      out += core::format(" \\\n        '--{}{}[{}]{}'", name, value ? "=" : "", zsh_text(option->get_description()),
-                          value ? zsh_offer(*option) : "");
+  for (const Option& option : sub.arguments.options()) {
+    const bool value = option.takes_value();
+    for (const std::string& name : option.long_names()) {
+      out += core::format(" \\\n        '{}{}[{}]{}'", name, value ? "=" : "", zsh_text(option.description),
+                          value ? zsh_offer(option) : "");
     }
   }
   return out;
 }
 
-std::string zsh_positionals(const CLI::App& sub) {
+std::string zsh_positionals(const Subcommand& sub) {
   std::string out;
   int place = 0;
-  for (const CLI::Option* option : positionals_of(sub)) {
+  for (const Option& option : sub.arguments.options()) {
+    if (!option.is_positional()) continue;
     ++place;
-    const bool many = option->get_items_expected_max() > 1;
-    out += core::format(" \\\n        '{}{}'", many ? "*" : std::to_string(place), zsh_offer(*option));
+    const bool many = option.takes_many();
+    out += core::format(" \\\n        '{}{}'", many ? "*" : std::to_string(place), zsh_offer(option));
   }
   return out;
 }
@@ -191,10 +186,10 @@ std::string zsh_positionals(const CLI::App& sub) {
 void print_zsh(const CommandLine& line) {
   std::string commands;
   std::string cases;
-  for (const CLI::App* sub : subcommands(line)) {
-    commands += core::format("    '{}:{}'\n", sub->get_name(), zsh_text(sub->get_description()));
+  for (const Subcommand& sub : line.subcommands) {
+    commands += core::format("    '{}:{}'\n", sub.command->name, zsh_text(sub.command->summary));
     cases +=
-        core::format("    {})\n      _arguments{} ;;\n", sub->get_name(), zsh_options(*sub) + zsh_positionals(*sub));
+        core::format("    {})\n      _arguments{} ;;\n", sub.command->name, zsh_options(sub) + zsh_positionals(sub));
   }
   core::print(R"(#compdef penstock
 # The names of the tensors in the first of the words that is a file.
@@ -236,27 +231,27 @@ std::string fish_text(std::string_view text) {
 }
 
 /// What fish is to offer for a value or positional: words, files, or nothing.
-std::string fish_offer(const CLI::Option& option) {
-  const std::vector<std::string> words = words_of(option);
-  if (!words.empty()) return core::format(" -a '{}'", joined(words));
+std::string fish_offer(const Option& option) {
+  if (!option.words.empty()) return core::format(" -a '{}'", joined(option.words));
   return core::format("{}{}", takes_file(option) ? " -F" : "", takes_tensor(option) ? " -a '(__penstock_names)'" : "");
 }
 
 /// -x is -r without files: fish refuses it beside -F.
-std::string fish_value(const CLI::Option& option) {
-  if (!takes_value(option)) return "";
+std::string fish_value(const Option& option) {
+  if (!option.takes_value()) return "";
   return (takes_file(option) ? " -r" : " -x") + fish_offer(option);
 }
 
-void print_fish_command(const CLI::App& sub) {
-  const std::string when = core::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", sub.get_name());
-  for (const CLI::Option* option : sub.get_options()) {
-    for (const std::string& name : option->get_lnames()) {
-      core::print("{} -l {}{} -d '{}'\n", when, name, fish_value(*option), fish_text(option->get_description()));
+void print_fish_command(const Subcommand& sub) {
+  const std::string when = core::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", sub.command->name);
+  for (const Option& option : sub.arguments.options()) {
+    for (const std::string& name : option.long_names()) {
+      core::print("{} -l {}{} -d '{}'\n", when, name.substr(2), fish_value(option), fish_text(option.description));
     }
   }
-  for (const CLI::Option* option : positionals_of(sub)) {
-    const std::string offer = fish_offer(*option);
+  for (const Option& option : sub.arguments.options()) {
+    if (!option.is_positional()) continue;
+    const std::string offer = fish_offer(option);
     if (!offer.empty()) core::print("{}{}\n", when, offer);
   }
 }
@@ -274,16 +269,16 @@ function __penstock_names
 end
 )");
   core::print("complete -c penstock -f\n");
-  for (const CLI::App* sub : subcommands(line)) {
-    core::print("complete -c penstock -n __fish_use_subcommand -a {} -d '{}'\n", sub->get_name(),
-                fish_text(sub->get_description()));
-    print_fish_command(*sub);
+  for (const Subcommand& sub : line.subcommands) {
+    core::print("complete -c penstock -n __fish_use_subcommand -a {} -d '{}'\n", sub.command->name,
+                fish_text(sub.command->summary));
+    print_fish_command(sub);
   }
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto shell = std::make_shared<std::string>();
-  take_word(*app.add_option("shell", *shell, "The shell that reads the script")->required(), {"bash", "zsh", "fish"});
+  arguments.add("shell", shell.get(), "The shell that reads the script").required().takes_word({"bash", "zsh", "fish"});
   return [shell] {
     const CommandLine line;
     if (*shell == "bash") {

@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "cli/json/json.h"
+#include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "doctor/diagnosis.h"
@@ -106,12 +107,13 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->path,
-                 "A file to read, or a folder to make one in for a moment (default: the folder for temporary files)")
-      ->type_name("PATH");
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments
+      .add("path", &options->path,
+           "A file to read, or a folder to make one in for a moment (default: the folder for temporary files)")
+      .takes("PATH");
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

@@ -1,11 +1,9 @@
-#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "cli/command.h"
-#include "cli/option.h"
+#include "cli/command_line.h"
 #include "core/format.h"
 #include "penstock/version.h"
 
@@ -13,7 +11,7 @@ namespace penstock::cli {
 namespace {
 
 /// Text in roff: hyphens stay hyphens and no line begins a request.
-std::string roff(const std::string& text) {
+std::string roff(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '-') {
@@ -27,30 +25,25 @@ std::string roff(const std::string& text) {
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
-void print_option(const CLI::Option& option) {
-  const std::string value = takes_value(option) ? " " + roff(option.get_type_name()) : "";
+void print_option(const Option& option) {
   std::string names;
-  for (const std::string& name : option.get_snames()) names += (names.empty() ? "\\-" : ", \\-") + name;
-  for (const std::string& name : option.get_lnames()) names += (names.empty() ? "\\-\\-" : ", \\-\\-") + roff(name);
-  if (names.empty()) names = roff(option.get_type_name());
-  const std::string fallback =
-      option.get_default_str().empty() ? "" : " (default " + roff(option.get_default_str()) + ")";
-  core::print(".TP\n.B {}{}\n{}{}\n", names, option.get_positional() ? "" : value, roff(option.get_description()),
-              fallback);
+  for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + roff(name);
+  if (option.is_positional()) {
+    names = roff(option.type_name);
+  } else if (option.takes_value()) {
+    names += " " + roff(option.type_name);
+  }
+  const std::string fallback = option.default_text.empty() ? "" : " (default " + roff(option.default_text) + ")";
+  core::print(".TP\n.B {}\n{}{}\n", names, roff(option.description), fallback);
 }
 
-const Command& command_of(const CLI::App& sub) {
-  const auto all = commands();
-  return *std::find_if(all.begin(), all.end(), [&](const Command& each) { return each.name == sub.get_name(); });
-}
-
-void print_command(const CLI::App& sub) {
-  core::print(".SS {}\n{}.\n", roff(sub.get_name()), roff(sub.get_description()));
-  const Command& command = command_of(sub);
-  if (!command.description.empty()) core::print("{}\n", roff(std::string(command.description)));
-  for (const CLI::Option* option : sub.get_options()) print_option(*option);
+void print_subcommand(const CommandLine::Subcommand& subcommand) {
+  const Command& command = *subcommand.command;
+  core::print(".SS {}\n{}.\n", roff(command.name), roff(command.summary));
+  if (!command.description.empty()) core::print("{}\n", roff(command.description));
+  for (const Option& option : subcommand.arguments.options()) print_option(option);
   core::print(".PP\nExamples:\n.nf\n.RS\n");
-  for (const std::string_view example : command.examples) core::print("{}\n", roff(std::string(example)));
+  for (const std::string_view example : command.examples) core::print("{}\n", roff(example));
   core::print(".RE\n.fi\n");
 }
 
@@ -131,8 +124,9 @@ constexpr std::array kUrlVariables = {
     Variable{"PENSTOCK_HTTP_TOKEN_HOST", "HOST or HOST:PORT; see PENSTOCK_HTTP_TOKEN."},
     Variable{"PENSTOCK_REMOTE_REQUESTS",
              "The most requests at the same time; 64 when not set. Of large ones fewer, as the server takes them."},
-    Variable{"PENSTOCK_REMOTE_TIMEOUT",
-             "Seconds without a byte, or with less than 1 KiB each, after which a request has failed; 30 when not set."},
+    Variable{
+        "PENSTOCK_REMOTE_TIMEOUT",
+        "Seconds without a byte, or with less than 1 KiB each, after which a request has failed; 30 when not set."},
     Variable{"PENSTOCK_REMOTE_RETRY_SECONDS", "How long a read tries again; 60 when not set, 0 for never."},
     Variable{"PENSTOCK_CACHE", "The folder in which bytes that were read by URL are kept; none when not set."},
     Variable{"PENSTOCK_CACHE_BYTES",
@@ -144,7 +138,7 @@ constexpr std::array kUrlVariables = {
 
 void print_variables(std::span<const Variable> variables) {
   for (const auto& [name, meaning] : variables) {
-    core::print(".TP\n.B {}\n{}\n", roff(std::string(name)), roff(std::string(meaning)));
+    core::print(".TP\n.B {}\n{}\n", roff(name), roff(meaning));
   }
 }
 
@@ -164,10 +158,10 @@ int print_man() {
   core::print(".TH PENSTOCK 1 \"\" \"penstock {}\" \"User Commands\"\n", PENSTOCK_VERSION_STRING);
   core::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
   core::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
-  core::print(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(line.app.get_description()));
-  for (const CLI::Option* option : line.app.get_options()) print_option(*option);
+  core::print(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(CommandLine::kDescription));
+  for (const Option& option : line.arguments.options()) print_option(option);
   core::print(".SH COMMANDS\nBehind \\-\\- all words are names, also those that begin with a hyphen.\n");
-  for (const CLI::App* sub : line.app.get_subcommands([](const CLI::App*) { return true; })) print_command(*sub);
+  for (const auto& subcommand : line.subcommands) print_subcommand(subcommand);
   core::print(
       ".SH EXIT STATUS\n.TP\n0\nDone.\n.TP\n1\nA file could not be read, or a check failed.\n"
       ".TP\n2\nWrong usage; of diff also a file that could not be read, since 1 is for files that differ.\n");
@@ -181,6 +175,6 @@ const Command kMan{"man",
                    "Print this manual page in roff",
                    "Read it with: penstock man | man -l -",
                    {"penstock man | man -l -", "penstock man > penstock.1", "penstock help"},
-                   [](CLI::App&) -> std::function<int()> { return print_man; }};
+                   [](Arguments&) -> std::function<int()> { return print_man; }};
 
 }  // namespace penstock::cli

@@ -1,13 +1,10 @@
 #include "cli/option.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <functional>
-#include <optional>
 #include <sstream>
+#include <utility>
 
-#include "cli/command.h"
 #include "core/byte_size.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -36,94 +33,122 @@ std::string check_number(std::string& text, std::int64_t least, std::int64_t mos
   return {};
 }
 
-using Check = std::function<std::string(std::string&)>;
-
-/// `check` may change the text, and gives what was expected when it does not take it.
-void take(CLI::Option& option, const std::string& type_name, const Check& check) {
-  const auto checked = [check](std::string& text) {
-    const std::string given = text;
-    const std::string expected = check(text);
-    return expected.empty() ? std::string() : core::format("found {}, expected {}", core::quoted(given), expected);
-  };
-  option.transform(CLI::Validator(checked, ""))->type_name(type_name);
-}
-
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {
   return core::format("{}", fmt::join(words, separator));
 }
 
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream in{std::string(text)};
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
+}
+
 }  // namespace
 
-void take_bytes(CLI::Option& option) {
-  take(option, "SIZE", [](std::string& text) {
+std::vector<std::string> Option::long_names() const {
+  std::vector<std::string> out;
+  std::copy_if(names.begin(), names.end(), std::back_inserter(out),
+               [](const std::string& name) { return name.starts_with("--"); });
+  return out;
+}
+
+Option& Option::required() {
+  is_required = true;
+  return *this;
+}
+
+Option& Option::shows_default(std::string text) {
+  default_text = std::move(text);
+  return *this;
+}
+
+Option& Option::excludes(std::string name) {
+  excluded = std::move(name);
+  return *this;
+}
+
+Option& Option::takes(std::string type) {
+  type_name = std::move(type);
+  words = split(type_name, '|');
+  std::erase_if(words, [](const std::string& word) {
+    return word.empty() || word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") != std::string::npos;
+  });
+  return *this;
+}
+
+Option& Option::takes_bytes() {
+  check = [](std::string& text) {
     const std::optional<std::uint64_t> bytes = core::parse_bytes(text);
     if (bytes) text = std::to_string(*bytes);
     return bytes ? std::string() : "a size, such as 5GB, 1.5GB or 500 MiB";
+  };
+  return takes("SIZE");
+}
+
+Option& Option::takes_checked(std::string type, std::function<std::string(const std::string&)> expected) {
+  check = std::move(expected);
+  return takes(std::move(type));
+}
+
+Option& Option::takes_word(const std::vector<std::string>& known) {
+  return takes_checked(joined(known, "|"), [known](const std::string& text) {
+    if (std::find(known.begin(), known.end(), text) != known.end()) return std::string();
+    const std::string meant = core::did_you_mean(core::nearest_names(text, known));
+    return core::format("one of {}{}{}", joined(known, ", "), meant.empty() ? "" : "; ", meant);
   });
 }
 
-void take_checked(CLI::Option& option, const std::string& type_name,
-                  const std::function<std::string(const std::string&)>& check) {
-  take(option, type_name, check);
+Option& Option::takes_number(std::int64_t least, std::int64_t most) {
+  check = [=](std::string& text) { return check_number(text, least, most); };
+  return takes("N");
 }
 
-void take_word(CLI::Option& option, const std::vector<std::string>& words) {
-  take(option, joined(words, "|"), [words](const std::string& text) {
-    const bool known = std::find(words.begin(), words.end(), text) != words.end();
-    if (known) return std::string();
-    const std::string meant = core::did_you_mean(core::nearest_names(text, words));
-    return core::format("one of {}{}{}", joined(words, ", "), meant.empty() ? "" : "; ", meant);
-  });
-}
-
-void take_number(CLI::Option& option, std::int64_t least, std::int64_t most) {
-  take(option, "N", [=](std::string& text) { return check_number(text, least, most); });
-}
-
-void take_number_or_auto(CLI::Option& option, std::int64_t least, std::int64_t most, const std::string& automatic) {
-  take(option, "N|auto", [=](std::string& text) {
+Option& Option::takes_number_or_auto(std::int64_t least, std::int64_t most, const std::string& automatic) {
+  check = [=](std::string& text) {
     if (text == "auto") {
       text = automatic;
       return std::string();
     }
     const std::string expected = check_number(text, least, most);
     return expected.empty() ? expected : expected + " or 'auto'";
+  };
+  return takes("N|auto");
+}
+
+Arguments::Arguments() { add("-h,--help", {}, "Print this help message and exit"); }
+
+Option& Arguments::add(std::string_view names, Target target, std::string description) {
+  return options_.emplace_back(
+      Option{.names = split(names, ','), .target = std::move(target), .description = std::move(description)});
+}
+
+const Option* Arguments::find(std::string_view name) const {
+  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& option) {
+    return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
   });
+  return found == options_.end() ? nullptr : &*found;
 }
 
-void take_excluded(CLI::App& app, std::vector<std::string>& exclude) {
-  app.add_option("--exclude", exclude,
-                 "Leave out folders and files of this name or pattern, or whose path ends so; may be given again")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+bool Arguments::has(std::string_view name) const {
+  const Option* const option = find(name);
+  return option != nullptr && option->is_given;
 }
 
-void take_files_and_names(CLI::App& app, std::vector<std::string>& words, std::vector<std::string>& only,
+void take_excluded(Arguments& arguments, std::vector<std::string>& exclude) {
+  arguments
+      .add("--exclude", &exclude,
+           "Leave out folders and files of this name or pattern, or whose path ends so; may be given again")
+      .takes("NAME");
+}
+
+void take_files_and_names(Arguments& arguments, std::vector<std::string>& words, std::vector<std::string>& only,
                           std::vector<std::string>& exclude) {
-  app.add_option("path", words, "Tensor files, folders of them and patterns; then names of tensors")
-      ->required()
-      ->type_name("PATH|NAME");
-  app.add_option("--only", only, "Only tensors of such a name, or below it; may be given again")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false);
-  take_excluded(app, exclude);
+  arguments.add("path", &words, "Tensor files, folders of them and patterns; then names of tensors")
+      .required()
+      .takes("PATH|NAME");
+  arguments.add("--only", &only, "Only tensors of such a name, or below it; may be given again").takes("PATTERN");
+  take_excluded(arguments, exclude);
 }
-
-std::vector<std::string> words_of(const CLI::Option& option) {
-  std::vector<std::string> words;
-  if (option.get_type_name() == kCommandWord) {
-    for (const Command& command : commands()) words.emplace_back(command.name);
-    return words;
-  }
-  std::istringstream names(option.get_type_name());
-  for (std::string name; std::getline(names, name, '|');) {
-    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos && !name.empty()) {
-      words.push_back(name);
-    }
-  }
-  return words;
-}
-
-bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
 
 }  // namespace penstock::cli

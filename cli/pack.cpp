@@ -50,21 +50,20 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("from", options->from, "A folder of tensor files, or a pattern")->required()->type_name("PATH");
-  app.add_option("to", options->to, "The folder to write: a new one, or an empty one")->required()->type_name("FOLDER");
-  app.add_option("--key", options->keys, "Take only this key of each file's dict; may be given again")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  take_excluded(app, options->exclude);
-  take_number(*app.add_option("--shard-mb", options->shard_megabytes, "About so many megabytes in a shard")
-                   ->capture_default_str(),
-              1, kMostMegabytes);
-  take_number_or_auto(
-      *app.add_option("--workers", options->workers, "Threads that read shards ahead")->default_str("auto"), 0,
-      static_cast<std::int64_t>(LoaderOptions::kMostWorkers), std::to_string(LoaderOptions::kAutoWorkers));
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments.add("from", &options->from, "A folder of tensor files, or a pattern").required().takes("PATH");
+  arguments.add("to", &options->to, "The folder to write: a new one, or an empty one").required().takes("FOLDER");
+  arguments.add("--key", &options->keys, "Take only this key of each file's dict; may be given again").takes("NAME");
+  take_excluded(arguments, options->exclude);
+  arguments.add("--shard-mb", &options->shard_megabytes, "About so many megabytes in a shard")
+      .shows_default(std::to_string(options->shard_megabytes))
+      .takes_number(1, kMostMegabytes);
+  arguments.add("--workers", &options->workers, "Threads that read shards ahead")
+      .shows_default("auto")
+      .takes_number_or_auto(0, static_cast<std::int64_t>(LoaderOptions::kMostWorkers),
+                            std::to_string(LoaderOptions::kAutoWorkers));
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

@@ -3,12 +3,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/json/json.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -42,25 +41,16 @@ int fail(const Error& error) noexcept {
 
 int fail(const char* what) noexcept { return fail(Error(ErrorCode::kIo, what)); }
 
-/// The exit code; what help and version print goes the way of all other output.
-int answer(const CommandLine& line, const CLI::ParseError& error) {
-  std::ostringstream out;
-  if (line.app.exit(error, out) != 0) return kUsage;
-  core::print("{}", out.str());
-  return 0;
-}
-
 int run(const std::vector<std::string>& words) {
   CommandLine line;
-  try {
-    line.parse(words);
-  } catch (const CLI::ParseError& error) {
-    return answer(line, error);
+  const auto [subcommand, text] = line.parse(words);
+  if (subcommand == nullptr) {
+    core::print("{}", text);
+    return 0;
   }
-  failed = line.trouble;
-  const CLI::Option* const json = line.app.get_subcommands().front()->get_option_no_throw("--json");
-  as_json = json != nullptr && json->count() > 0;
-  return line.run();
+  failed = subcommand->command->trouble;
+  as_json = subcommand->arguments.has("--json");
+  return subcommand->run();
 }
 
 }  // namespace
@@ -70,6 +60,9 @@ int run_program(std::span<char* const> words) noexcept try {
   // A full disk or closed descriptor shows only here: output that was lost is a failure.
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return code;
+} catch (const WrongUsage& error) {
+  print_error(error.what());
+  return kUsage;
 } catch (const Error& error) {
   return fail(error);
 } catch (const std::system_error& error) {

@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/json/json.h"
+#include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "penstock/error.h"
@@ -170,12 +171,12 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("folder", options->folder, "The folder to write: a new one, or an empty one")
-      ->required()
-      ->type_name("FOLDER");
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments.add("folder", &options->folder, "The folder to write: a new one, or an empty one")
+      .required()
+      .takes("FOLDER");
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

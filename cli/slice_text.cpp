@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/option.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -98,16 +99,15 @@ LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts) {
   return tensor;
 }
 
-void take_slice(CLI::App& app, std::vector<SlicePart>& slice) {
+void take_slice(Arguments& arguments, std::vector<SlicePart>& slice) {
   const auto parse = [&slice](const std::string& text) {
     try {
       slice = parse_slice(text);
     } catch (const Error& refused) {
-      throw CLI::ValidationError("--slice", refused.what());
+      throw WrongUsage(std::string("--slice: ") + refused.what());
     }
   };
-  app.add_option_function<std::string>("--slice", parse, "Part of it in Python's notation, such as 0:4,:,2")
-      ->type_name("SLICE");
+  arguments.add("--slice", parse, "Part of it in Python's notation, such as 0:4,:,2").takes("SLICE");
 }
 
 }  // namespace penstock::cli

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -8,6 +7,8 @@
 #include "penstock/load.h"
 
 namespace penstock::cli {
+
+class Arguments;
 
 /// What a slice does to one dimension, or to those that "..." stands for.
 struct SlicePart {
@@ -25,6 +26,6 @@ std::vector<SlicePart> parse_slice(std::string_view text);
 LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts);
 
 /// --slice SLICE, parsed; what is wrong in it is wrong usage.
-void take_slice(CLI::App& app, std::vector<SlicePart>& slice);
+void take_slice(Arguments& arguments, std::vector<SlicePart>& slice);
 
 }  // namespace penstock::cli

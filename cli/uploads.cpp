@@ -74,8 +74,8 @@ void print(const std::vector<Listed>& uploads, const Options& options) {
   if (options.json) {
     Json list = Json::array();
     for (const Listed& one : uploads) {
-      list.push_back(Json{
-          {"key", one.upload.key}, {"id", one.upload.id}, {"begun", one.upload.when}, {"ended", one.ended}});
+      list.push_back(
+          Json{{"key", one.upload.key}, {"id", one.upload.id}, {"begun", one.upload.when}, {"ended", one.ended}});
     }
     return print_json(Json{{"path", core::shown_path(options.url)}, {"uploads", std::move(list)}});
   }
@@ -97,16 +97,16 @@ int run(const Options& options) {
   return 1;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("url", options->url, "A bucket, or the beginning of keys in it")->required()->type_name("URL");
-  app.add_flag("--end", options->end, "End them: their parts are deleted, and nobody can complete them");
-  take_number(
-      *app.add_option("--older-than", options->hours,
-                      "With --end, only those begun so many hours ago; 0 for all, also those that somebody is writing")
-           ->capture_default_str(),
-      0);
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments.add("url", &options->url, "A bucket, or the beginning of keys in it").required().takes("URL");
+  arguments.add("--end", &options->end, "End them: their parts are deleted, and nobody can complete them");
+  arguments
+      .add("--older-than", &options->hours,
+           "With --end, only those begun so many hours ago; 0 for all, also those that somebody is writing")
+      .shows_default(std::to_string(options->hours))
+      .takes_number(0);
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

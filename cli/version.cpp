@@ -1,16 +1,18 @@
+#include "penstock/version.h"
+
 #include <memory>
 
 #include "cli/command.h"
 #include "cli/json/json.h"
+#include "cli/option.h"
 #include "core/format.h"
-#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto as_json = std::make_shared<bool>(false);
-  app.add_flag("--json", *as_json, "Print JSON");
+  arguments.add("--json", as_json.get(), "Print JSON");
   return [as_json] {
     if (*as_json) {
       print_json(Json{{"name", "penstock"}, {"version", PENSTOCK_VERSION_STRING}});

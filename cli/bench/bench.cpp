@@ -318,46 +318,48 @@ int run(const Options& options) {
 
 void refuse_contradiction(const Options& options) {
   if (!options.page.path.empty() && io::is_url(options.trace)) {
-    throw CLI::ValidationError("--trace", "is a file where --html draws it");
+    throw WrongUsage("--trace: is a file where --html draws it");
   }
   if (options.json && options.page.path == kStandardOutput) {
-    throw CLI::ValidationError("--html", "and --json would both be written to standard output");
+    throw WrongUsage("--html: and --json would both be written to standard output");
   }
   if (!options.pad_to || options.collate.value_or(kPad) == kPad) return;
-  throw CLI::ValidationError("--pad-to",
-                             "pads, which --collate " + *options.collate + " does not; leave one of them out");
+  throw WrongUsage("--pad-to: pads, which --collate " + *options.collate + " does not; leave one of them out");
 }
 
-void attach_numbers(CLI::App& app, Options& options) {
-  take_number(*app.add_option("--batch-size", options.batch_size, "Samples in a batch")->capture_default_str(), 1);
-  take_number_or_auto(
-      *app.add_option("--workers", options.workers, "Threads that prepare batches")->default_str("auto"), 0,
-      LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
-  take_number(
-      *app.add_option("--epochs", options.epochs,
-                      "Passes over the data; the median is reported. Without it as many as take 1.5 seconds, and "
-                      "at least 3"),
-      1, kMostEpochs);
+void attach_numbers(Arguments& arguments, Options& options) {
+  arguments.add("--batch-size", &options.batch_size, "Samples in a batch")
+      .shows_default(std::to_string(options.batch_size))
+      .takes_number(1);
+  arguments.add("--workers", &options.workers, "Threads that prepare batches")
+      .shows_default("auto")
+      .takes_number_or_auto(0, LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
+  arguments
+      .add("--epochs", &options.epochs,
+           "Passes over the data; the median is reported. Without it as many as take 1.5 seconds, and "
+           "at least 3")
+      .takes_number(1, kMostEpochs);
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->path, "A folder, a pattern, or an array file")->required()->type_name("PATH");
-  app.add_option("--key", options->key, "Measure the rows of this tensor of the file")->type_name("NAME");
-  attach_numbers(app, *options);
-  take_excluded(app, options->exclude);
-  take_word(*app.add_option("--collate", options->collate, "How samples become a batch")->default_str(kStack),
-            {kStack, kPad, kRagged});
-  take_number(*app.add_option("--pad-to", options->pad_to, "Pad or cut dimension 0 to this length"), 0);
-  app.add_option("--trace", options->trace, "Write what each thread did and when, as a Chrome trace (ui.perfetto.dev)")
-      ->type_name("FILE");
-  app.add_option("--html", options->page.path, "Write a page for the browser: where the time went, on a time line")
-      ->type_name("FILE");
-  app.add_flag("--force", options->page.force, "Replace a page that exists");
-  app.add_flag("--rows", options->as_rows, "Measure rows also where the file would be one sample");
-  app.add_flag("--in-order", options->in_order, "Do not shuffle");
-  app.add_flag("--json", options->json, "Print JSON");
-  app.parse_complete_callback([options] { refuse_contradiction(*options); });
+  arguments.add("path", &options->path, "A folder, a pattern, or an array file").required().takes("PATH");
+  arguments.add("--key", &options->key, "Measure the rows of this tensor of the file").takes("NAME");
+  attach_numbers(arguments, *options);
+  take_excluded(arguments, options->exclude);
+  arguments.add("--collate", &options->collate, "How samples become a batch")
+      .shows_default(kStack)
+      .takes_word({kStack, kPad, kRagged});
+  arguments.add("--pad-to", &options->pad_to, "Pad or cut dimension 0 to this length").takes_number(0);
+  arguments.add("--trace", &options->trace, "Write what each thread did and when, as a Chrome trace (ui.perfetto.dev)")
+      .takes("FILE");
+  arguments.add("--html", &options->page.path, "Write a page for the browser: where the time went, on a time line")
+      .takes("FILE");
+  arguments.add("--force", &options->page.force, "Replace a page that exists");
+  arguments.add("--rows", &options->as_rows, "Measure rows also where the file would be one sample");
+  arguments.add("--in-order", &options->in_order, "Do not shuffle");
+  arguments.add("--json", &options->json, "Print JSON");
+  arguments.refuse_by([options](const Arguments&) { refuse_contradiction(*options); });
   return [options] { return run(*options); };
 }
 

@@ -12,6 +12,7 @@
 #include "cli/json/element_text.h"
 #include "cli/json/json.h"
 #include "cli/name_patterns.h"
+#include "cli/option.h"
 #include "cli/slice_text.h"
 #include "cli/standard_input.h"
 #include "cli/tensor_files.h"
@@ -158,14 +159,15 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("file", options->path, "A tensor file, a folder of them or a pattern")->required()->type_name("PATH");
-  app.add_option("name", options->name,
-                 "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
-      ->type_name("NAME");
-  take_slice(app, options->slice);
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments.add("file", &options->path, "A tensor file, a folder of them or a pattern").required().takes("PATH");
+  arguments
+      .add("name", &options->name,
+           "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
+      .takes("NAME");
+  take_slice(arguments, options->slice);
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

@@ -319,7 +319,8 @@ int run(const Options& options) {
   const auto [archives, names, is_single] = opened(options);
   const bool has_names = archives.front().structure().is(Value::Kind::kDict);
   const bool as_it_is = archives.size() == 1 && options.choice.is_everything() && (is_single || has_names);
-  const Archive archive = as_it_is ? archives.front() : chosen(archives, is_single ? std::vector<std::string>{} : names, options.choice);
+  const Archive archive =
+      as_it_is ? archives.front() : chosen(archives, is_single ? std::vector<std::string>{} : names, options.choice);
   require_free(archive.sources(), target_file, options.force, kDone);
   std::optional<Metadata> metadata = metadata_of(archives, options);
   if (target.keeps_metadata) how.metadata = std::exchange(metadata, std::nullopt);
@@ -351,48 +352,44 @@ std::string check_float(const std::string& text) {
   return is_float ? std::string() : "one of float64, float32, float16, bfloat16, or bf16 and such";
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option(
-         "from", options->from,
-         "A tensor file, an index of shards, a folder of a distributed checkpoint, or their URL; of other folders "
-         "and patterns, all files")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("to", options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3:// and gs:// too")
-      ->required()
-      ->type_name("FILE");
-  take_word(*app.add_option("--to", options->format, "The format to write, in place of the extension's"),
-            writable_formats());
-  app.add_option("--part,--key", options->part, "Only what this key leads to: model, or model.encoder")
-      ->type_name("KEY");
-  app.add_option("--only", options->choice.only, "Only what has such a name, or lies below it; may be given again")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false);
-  app.add_option("--exclude", options->choice.exclude, "Nothing of such a name, or below it; may be given again")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false);
-  take_checked(*app.add_option("--rename", options->choice.rename,
-                               "Change names as sed does, s/REGEX/TEXT/; may be given again. Dicts in dicts become one")
-                    ->allow_extra_args(false),
-               "RENAMING", check_rename);
-  app.add_flag("--text-keys", options->choice.text_keys,
-               "Keys that are integers, as those of an optimizer's state, become text: 0 becomes '0'");
-  app.add_option("--merge", options->merge,
-                 "Another file whose names come behind those of the first; may be given again")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
-  take_checked(*app.add_option("--dtype", options->dtype, "The type of all floats in the file that is written"),
-               "float64|float32|float16|bfloat16", check_float);
-  take_bytes(*app.add_option("--shard-size", options->shard_size,
-                             "Several .safetensors of at most this size, and their index: 5GB, 500MB"));
-  take_checked(*app.add_option("--metadata", options->metadata,
-                               "Put this into the metadata of the .safetensors; may be given again")
-                    ->allow_extra_args(false),
-               "KEY=TEXT", check_pair);
-  app.add_flag("--compress", options->compress, "Deflate the members of an .npz");
-  app.add_flag("--force", options->force, "Replace a file that exists");
-  app.add_flag("--json", options->json, "Print JSON");
+  arguments
+      .add("from", &options->from,
+           "A tensor file, an index of shards, a folder of a distributed checkpoint, or their URL; of other folders "
+           "and patterns, all files")
+      .required()
+      .takes("FILE");
+  arguments.add("to", &options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3:// and gs:// too")
+      .required()
+      .takes("FILE");
+  arguments.add("--to", &options->format, "The format to write, in place of the extension's")
+      .takes_word(writable_formats());
+  arguments.add("--part,--key", &options->part, "Only what this key leads to: model, or model.encoder").takes("KEY");
+  arguments.add("--only", &options->choice.only, "Only what has such a name, or lies below it; may be given again")
+      .takes("PATTERN");
+  arguments.add("--exclude", &options->choice.exclude, "Nothing of such a name, or below it; may be given again")
+      .takes("PATTERN");
+  arguments
+      .add("--rename", &options->choice.rename,
+           "Change names as sed does, s/REGEX/TEXT/; may be given again. Dicts in dicts become one")
+      .takes_checked("RENAMING", check_rename);
+  arguments.add("--text-keys", &options->choice.text_keys,
+                "Keys that are integers, as those of an optimizer's state, become text: 0 becomes '0'");
+  arguments
+      .add("--merge", &options->merge, "Another file whose names come behind those of the first; may be given again")
+      .takes("FILE");
+  arguments.add("--dtype", &options->dtype, "The type of all floats in the file that is written")
+      .takes_checked("float64|float32|float16|bfloat16", check_float);
+  arguments
+      .add("--shard-size", &options->shard_size,
+           "Several .safetensors of at most this size, and their index: 5GB, 500MB")
+      .takes_bytes();
+  arguments.add("--metadata", &options->metadata, "Put this into the metadata of the .safetensors; may be given again")
+      .takes_checked("KEY=TEXT", check_pair);
+  arguments.add("--compress", &options->compress, "Deflate the members of an .npz");
+  arguments.add("--force", &options->force, "Replace a file that exists");
+  arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }
 

@@ -127,14 +127,13 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
-  take_excluded(app, options->exclude);
-  take_number(
-      *app.add_option("--depth", options->depth, "Levels of the tree that are printed; 0 for none. Without it all"), 0,
-      std::numeric_limits<std::int32_t>::max());
-  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
+  arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
+  take_excluded(arguments, options->exclude);
+  arguments.add("--depth", &options->depth, "Levels of the tree that are printed; 0 for none. Without it all")
+      .takes_number(0, std::numeric_limits<std::int32_t>::max());
+  arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }
 

@@ -7,33 +7,32 @@
 
 #include "archive/archive_state.h"
 #include "cli/inspect/look_at.h"
+#include "cli/option.h"
 #include "format/format.h"
 
 namespace penstock::cli {
 namespace {
 
-void take_tolerance(CLI::App& app, const std::string& name, double& value, const std::string& description) {
-  app.add_option_function<std::string>(
-         name,
-         [name, &value](const std::string& text) {
-           const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-           if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
-           throw CLI::ValidationError(name, "takes a number that is not below 0, such as 1e-5");
-         },
-         description)
-      ->type_name("NUMBER");
+void take_tolerance(Arguments& arguments, const std::string& name, double& value, const std::string& description) {
+  const auto parse = [name, &value](const std::string& text) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
+    throw WrongUsage(name + ": takes a number that is not below 0, such as 1e-5");
+  };
+  arguments.add(name, parse, description).takes("NUMBER");
 }
 
 }  // namespace
 
-void take_comparison(CLI::App& app, archive::CompareOptions& how) {
+void take_comparison(Arguments& arguments, archive::CompareOptions& how) {
   archive::Tolerance& tolerance = how.tolerance;
-  take_tolerance(app, "--rtol", tolerance.rtol, "Tolerated difference relative to B: |a - b| <= atol + rtol * |b|");
-  take_tolerance(app, "--atol", tolerance.atol, "Tolerated absolute difference");
-  app.add_flag_callback(
+  take_tolerance(arguments, "--rtol", tolerance.rtol,
+                 "Tolerated difference relative to B: |a - b| <= atol + rtol * |b|");
+  take_tolerance(arguments, "--atol", tolerance.atol, "Tolerated absolute difference");
+  arguments.add(
       "--nan-differs", [&how] { how.tolerance.nan_equal = false; },
       "NaN equals nothing; without it, two NaNs are equal (equal_nan=True of NumPy and torch)");
-  app.add_flag("--any-dtype", how.any_dtype, "Compare values alone: dtypes may differ, and 7 is 7.0");
+  arguments.add("--any-dtype", &how.any_dtype, "Compare values alone: dtypes may differ, and 7 is 7.0");
 }
 
 archive::Comparison compare_shown(const Archive& a, const Archive& b, const archive::CompareOptions& how) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -9,8 +8,10 @@
 
 namespace penstock::cli {
 
-/// --rtol, --atol, --nan-differs and --any-dtype; `how` has to live as long as `app`.
-void take_comparison(CLI::App& app, archive::CompareOptions& how);
+class Arguments;
+
+/// --rtol, --atol, --nan-differs and --any-dtype; `how` has to live as long as `arguments`.
+void take_comparison(Arguments& arguments, archive::CompareOptions& how);
 
 /// archive::compare, with progress on a terminal.
 archive::Comparison compare_shown(const Archive& a, const Archive& b, const archive::CompareOptions& how);

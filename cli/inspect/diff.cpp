@@ -130,12 +130,9 @@ class Differ {
   }
 
   Json folder_json(const FilePairs& files, Json pairs) const {
-    return Json{{"a", core::shown_path(options_.a)},
-                {"b", core::shown_path(options_.b)},
-                {"equal", !different_ && !trouble_},
-                {"files", std::move(pairs)},
-                {"only_in_a", files.only_in_a},
-                {"only_in_b", files.only_in_b}};
+    return Json{{"a", core::shown_path(options_.a)}, {"b", core::shown_path(options_.b)},
+                {"equal", !different_ && !trouble_}, {"files", std::move(pairs)},
+                {"only_in_a", files.only_in_a},      {"only_in_b", files.only_in_b}};
   }
 
   const Options& options_;
@@ -143,14 +140,14 @@ class Differ {
   bool trouble_ = false;
 };
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("a", options->a, "A tensor file, a folder or a pattern")->required()->type_name("PATH");
-  app.add_option("b", options->b, "What it is compared with")->required()->type_name("PATH");
-  take_comparison(app, options->how);
-  take_excluded(app, options->exclude);
-  CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
-  app.add_flag("--quiet", options->quiet, "Print nothing; the exit status tells")->excludes(json);
+  arguments.add("a", &options->a, "A tensor file, a folder or a pattern").required().takes("PATH");
+  arguments.add("b", &options->b, "What it is compared with").required().takes("PATH");
+  take_comparison(arguments, options->how);
+  take_excluded(arguments, options->exclude);
+  arguments.add("--json", &options->json, "Print JSON");
+  arguments.add("--quiet", &options->quiet, "Print nothing; the exit status tells").excludes("--json");
   return [options] { return Differ(*options).run(); };
 }
 

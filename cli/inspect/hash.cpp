@@ -220,12 +220,13 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  take_files_and_names(app, options->words, options->only, options->exclude);
-  CLI::Option* const content = app.add_flag("--content", options->only_content, "Only the hash of each file's content");
-  app.add_flag("--duplicates", options->duplicates, "List files of equal content and equal tensors")->excludes(content);
-  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
+  take_files_and_names(arguments, options->words, options->only, options->exclude);
+  arguments.add("--content", &options->only_content, "Only the hash of each file's content");
+  arguments.add("--duplicates", &options->duplicates, "List files of equal content and equal tensors")
+      .excludes("--content");
+  arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }
 

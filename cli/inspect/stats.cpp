@@ -170,11 +170,11 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  take_files_and_names(app, options->words, options->only, options->exclude);
-  app.add_flag("--nan", options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
-  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects");
+  take_files_and_names(arguments, options->words, options->only, options->exclude);
+  arguments.add("--nan", &options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
+  arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }
 

@@ -221,15 +221,16 @@ int run(const Options& options) {
   return Lister(options, words.names).run(words.files);
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  take_files_and_names(app, options->words, options->only, options->exclude);
-  take_word(*app.add_option("--sort", options->order.by, "Sort tensors by this; the largest come first"),
-            {"name", "size", "shape", "dtype"});
-  app.add_flag("-r,--reverse", options->order.reverse, "The other way round");
-  app.add_flag("--bytes", options->exact_bytes, "Sizes in bytes, with every digit");
-  CLI::Option* const names = app.add_flag("--names", options->only_names, "Names alone, one a line");
-  app.add_flag("--json", options->json, "Print JSON: an object; of several files, a list of objects")->excludes(names);
+  take_files_and_names(arguments, options->words, options->only, options->exclude);
+  arguments.add("--sort", &options->order.by, "Sort tensors by this; the largest come first")
+      .takes_word({"name", "size", "shape", "dtype"});
+  arguments.add("-r,--reverse", &options->order.reverse, "The other way round");
+  arguments.add("--bytes", &options->exact_bytes, "Sizes in bytes, with every digit");
+  arguments.add("--names", &options->only_names, "Names alone, one a line");
+  arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects")
+      .excludes("--names");
   return [options] { return run(*options); };
 }
 

@@ -151,10 +151,9 @@ int report_differences(const Options& options) {
   options.page.write([&](JsonWriter& out) {
     write_kind(out, "diffs", options.words[0]);
     write_how(out, options.how);
-    write_members(out,
-                  Json{{"other", core::shown_path(options.words[1])},
-                       {"only_in_a", files.only_in_a},
-                       {"only_in_b", files.only_in_b}});
+    write_members(out, Json{{"other", core::shown_path(options.words[1])},
+                            {"only_in_a", files.only_in_a},
+                            {"only_in_b", files.only_in_b}});
     out.key("pairs");
     out.begin_array();
     for (const FilePair& pair : files.pairs) all_read = write_pair(out, pair, options) && all_read;
@@ -172,30 +171,31 @@ int run(const Options& options) {
 }
 
 /// Two files are compared, and one or several are not.
-void refuse_contradiction(const CLI::App& app, const Options& options) {
+void refuse_contradiction(const Arguments& arguments, const Options& options) {
   const bool compares = options.words.size() == 2;
   if (compares && options.only_headers) {
-    throw CLI::ValidationError("--no-values", "is for a page without a comparison; two files are compared");
+    throw WrongUsage("--no-values: is for a page without a comparison; two files are compared");
   }
   for (const char* const name : {"--rtol", "--atol", "--nan-differs", "--any-dtype"}) {
-    if (!compares && app.count(name) > 0) throw CLI::ValidationError(name, "compares two files; name both");
+    if (!compares && arguments.has(name)) throw WrongUsage(std::string(name) + ": compares two files; name both");
   }
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->words,
-                 "A tensor file, a folder, a pattern in quotes, or a trace that a loader wrote; two are compared")
-      ->required()
-      ->type_name("PATH");
-  app.add_option("-o,--output", options->page.path, "The page to write; - for standard output")
-      ->required()
-      ->type_name("FILE");
-  app.add_flag("--no-values", options->only_headers, "Read headers only: no histograms and no marks");
-  take_comparison(app, options->how);
-  take_excluded(app, options->exclude);
-  app.add_flag("--force", options->page.force, "Replace a file that exists");
-  app.parse_complete_callback([options, &app] { refuse_contradiction(app, *options); });
+  arguments
+      .add("path", &options->words,
+           "A tensor file, a folder, a pattern in quotes, or a trace that a loader wrote; two are compared")
+      .required()
+      .takes("PATH");
+  arguments.add("-o,--output", &options->page.path, "The page to write; - for standard output")
+      .required()
+      .takes("FILE");
+  arguments.add("--no-values", &options->only_headers, "Read headers only: no histograms and no marks");
+  take_comparison(arguments, options->how);
+  take_excluded(arguments, options->exclude);
+  arguments.add("--force", &options->page.force, "Replace a file that exists");
+  arguments.refuse_by([options](const Arguments& given) { refuse_contradiction(given, *options); });
   return [options] { return run(*options); };
 }
 

@@ -135,28 +135,27 @@ std::optional<Range> range_from(std::string_view text) {
   return Range{*low, *high};
 }
 
-void add_range(CLI::App& app, const std::shared_ptr<ShowOptions>& options) {
-  CLI::Option* const option = app.add_option_function<std::string>(
-      "--range", [options](const std::string& text) { options->range = range_from(text); },
-      "The values of the first and the last colour");
-  take_checked(*option, "LO,HI", [](const std::string& text) {
-    return range_from(text) ? std::string() : "two finite numbers, LO below HI, such as -1,1";
-  });
+void add_range(Arguments& arguments, const std::shared_ptr<ShowOptions>& options) {
+  const auto parse = [options](const std::string& text) { options->range = range_from(text); };
+  arguments.add("--range", parse, "The values of the first and the last colour")
+      .takes_checked("LO,HI", [](const std::string& text) {
+        return range_from(text) ? std::string() : "two finite numbers, LO below HI, such as -1,1";
+      });
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<ShowOptions>();
-  take_files_and_names(app, options->words, options->only, options->exclude);
-  take_slice(app, options->slice);
-  take_word(*app.add_option("--layout", options->layout, "What the last dimensions are; guessed when not given"),
-            {"hw", "hwc", "chw"});
-  add_range(app, options);
-  take_word(*app.add_option("--as", options->way, "How the terminal is drawn on; by the environment when not given"),
-            {"kitty", "sixel", "blocks", "ascii"});
-  take_number(*app.add_option("--width", options->width, "Columns; pixels of a PNG, kitty and sixel"), 1, kMostWidth);
-  app.add_option("--png", options->png, "Write a PNG there instead; - for standard output")->type_name("FILE");
-  app.add_flag("--force", options->force, "Replace a PNG that exists");
-  app.add_flag("--json", options->json, "Print what would be drawn as JSON; of several, a list of objects");
+  take_files_and_names(arguments, options->words, options->only, options->exclude);
+  take_slice(arguments, options->slice);
+  arguments.add("--layout", &options->layout, "What the last dimensions are; guessed when not given")
+      .takes_word({"hw", "hwc", "chw"});
+  add_range(arguments, options);
+  arguments.add("--as", &options->way, "How the terminal is drawn on; by the environment when not given")
+      .takes_word({"kitty", "sixel", "blocks", "ascii"});
+  arguments.add("--width", &options->width, "Columns; pixels of a PNG, kitty and sixel").takes_number(1, kMostWidth);
+  arguments.add("--png", &options->png, "Write a PNG there instead; - for standard output").takes("FILE");
+  arguments.add("--force", &options->force, "Replace a PNG that exists");
+  arguments.add("--json", &options->json, "Print what would be drawn as JSON; of several, a list of objects");
   return [options] { return run(*options); };
 }
 

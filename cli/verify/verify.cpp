@@ -243,10 +243,9 @@ class Verifier {
         const Source bytes = io::window_of(content.file, content.offset, content.length);
         check_content(*bytes, 1, [this](std::uint64_t seen) { add_seen(seen); });
       } catch (const Error& error) {
-        add_bad(path, Error(error.code(), error.message(),
-                            {.path = path,
-                             .offset = content.offset + error.offset().value_or(0),
-                             .tensor = content.name}));
+        add_bad(path,
+                Error(error.code(), error.message(),
+                      {.path = path, .offset = content.offset + error.offset().value_or(0), .tensor = content.name}));
       }
     });
     add_good(archive, 0);
@@ -381,12 +380,12 @@ int run(const Options& options) {
   return result.bad.empty() ? 0 : 1;
 }
 
-std::function<int()> attach(CLI::App& app) {
+std::function<int()> attach(Arguments& arguments) {
   auto options = std::make_shared<Options>();
-  app.add_option("path", options->paths, "Tensor files, folders of them and patterns")->required()->type_name("PATH");
-  take_excluded(app, options->exclude);
-  CLI::Option* const json = app.add_flag("--json", options->json, "Print JSON");
-  app.add_flag("--quiet", options->quiet, "Print only what is bad")->excludes(json);
+  arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
+  take_excluded(arguments, options->exclude);
+  arguments.add("--json", &options->json, "Print JSON");
+  arguments.add("--quiet", &options->quiet, "Print only what is bad").excludes("--json");
   return [options] { return run(*options); };
 }
 
