@@ -18,14 +18,14 @@ namespace {
 using io::remote::CacheSettings;
 using io::remote::CacheUsage;
 
-struct Options {
+struct CacheOptions {
   std::string pattern;
   std::string folder;
   bool clear = false;
   bool json = false;
 };
 
-CacheSettings settings_of(const Options& options) {
+CacheSettings settings_of(const CacheOptions& options) {
   CacheSettings out = io::remote::cache_settings();
   if (!options.folder.empty()) out.folder = options.folder;
   if (out.folder.empty()) {
@@ -43,7 +43,7 @@ std::function<bool(const std::string&)> wanted_by(const std::string& pattern) {
   };
 }
 
-void print(const CacheSettings& settings, const CacheUsage& usage, const Options& options) {
+void print(const CacheSettings& settings, const CacheUsage& usage, const CacheOptions& options) {
   if (options.json) {
     print_json(Json{{"path", settings.folder},
                     {"objects", usage.objects},
@@ -58,7 +58,7 @@ void print(const CacheSettings& settings, const CacheUsage& usage, const Options
               counted(usage.blocks, "block"), human_bytes(static_cast<double>(settings.limit)));
 }
 
-int run(const Options& options) {
+int run(const CacheOptions& options) {
   const CacheSettings settings = settings_of(options);
   const std::string root = io::remote::cache_root(settings.folder);
   const auto wanted = wanted_by(options.pattern);
@@ -67,8 +67,8 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_cache(Arguments& arguments) {
+  auto options = std::make_shared<CacheOptions>();
   arguments
       .add("pattern", &options->pattern,
            "Only objects whose URL is this or matches it; * stands for any characters, / too, and a URL that ends "
@@ -88,6 +88,6 @@ const Command kCache{"cache",
                      "and read from there the next time. The whole folder may also be deleted at any time.",
                      {"penstock cache --folder cache", "penstock cache --folder cache --clear 's3://bucket/train/*'",
                       "PENSTOCK_CACHE=cache penstock cache --json"},
-                     attach};
+                     attach_cache};
 
 }  // namespace penstock::cli

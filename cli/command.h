@@ -7,7 +7,7 @@
 
 namespace penstock::cli {
 
-class Arguments;
+struct Arguments;
 
 /// One sub-command: a row of the table. `attach` adds what it takes to `arguments` and returns what runs it; the
 /// returned function gives the exit code (0 done, 1 a check failed) or throws penstock::Error, which main turns into

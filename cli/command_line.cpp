@@ -29,7 +29,7 @@ std::string unknown_option(const Subcommand& subcommand, const std::vector<std::
   const auto found = std::find_if(words.begin(), words.end(), is_option);
   if (found == words.end()) return {};
   std::vector<std::string> known;
-  for (const Option& option : subcommand.arguments.options()) {
+  for (const Option& option : subcommand.arguments.options) {
     for (const std::string& name : option.long_names()) known.push_back(name);
   }
   const auto near = core::nearest_names(*found, known);
@@ -147,14 +147,14 @@ void add(CLI::App& app, const Option& option) {
 }
 
 void add(CLI::App& app, const Arguments& arguments) {
-  for (const Option& option : arguments.options()) add(app, option);
-  for (const Option& option : arguments.options()) {
+  for (const Option& option : arguments.options) add(app, option);
+  for (const Option& option : arguments.options) {
     if (!option.excluded.empty()) app.get_option(option.names[0])->excludes(app.get_option(option.excluded));
   }
 }
 
 void note_given(const CLI::App& app, Arguments& arguments) {
-  for (Option& option : arguments.options()) option.is_given = app.count(option.names[0]) > 0;
+  for (Option& option : arguments.options) option.is_given = app.count(option.names[0]) > 0;
 }
 
 /// What stands below a command's options: its description and examples, each line of those indented by two.
@@ -174,10 +174,10 @@ void add(CLI::App& app, Subcommand& subcommand, CommandLine::Asked& asked) {
     note_given(own, arguments);
     asked.subcommand = &subcommand;
   });
-  if (!arguments.refuse()) return;
+  if (!arguments.refuse) return;
   own.parse_complete_callback([&] {
     note_given(own, arguments);
-    arguments.refuse()(arguments);
+    arguments.refuse(arguments);
   });
 }
 

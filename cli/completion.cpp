@@ -29,7 +29,7 @@ std::string joined(const std::vector<std::string>& words) { return core::format(
 /// "--json --slice" of one sub-command, or of the program.
 std::string flags_of(const Arguments& arguments) {
   std::string out;
-  for (const Option& option : arguments.options()) {
+  for (const Option& option : arguments.options) {
     for (const std::string& name : option.long_names()) out += (out.empty() ? "" : " ") + name;
   }
   return out;
@@ -60,7 +60,7 @@ std::string bash_offer(const Option& option) {
 /// A case for each option with a value: "bench --collate") words="stack pad ragged" ;;
 std::string bash_values(const Subcommand& sub) {
   std::string out;
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     if (!option.takes_value()) continue;
     for (const std::string& name : option.long_names()) {
       out += core::format("    \"{} {}\"){} ;;\n", sub.command->name, name, bash_offer(option));
@@ -71,7 +71,7 @@ std::string bash_values(const Subcommand& sub) {
 
 std::string bash_words(const Subcommand& sub) {
   std::string offers;
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     if (option.is_positional()) offers += bash_offer(option);
   }
   return core::format("        {}) options=\"{}\"{} ;;\n", sub.command->name, flags_of(sub.arguments), offers);
@@ -161,7 +161,7 @@ std::string zsh_offer(const Option& option) {
 
 std::string zsh_options(const Subcommand& sub) {
   std::string out;
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     const bool value = option.takes_value();
     for (const std::string& name : option.long_names()) {
       out += core::format(" \\\n        '{}{}[{}]{}'", name, value ? "=" : "", zsh_text(option.description),
@@ -174,7 +174,7 @@ std::string zsh_options(const Subcommand& sub) {
 std::string zsh_positionals(const Subcommand& sub) {
   std::string out;
   int place = 0;
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     if (!option.is_positional()) continue;
     ++place;
     const bool many = option.takes_many();
@@ -244,12 +244,12 @@ std::string fish_value(const Option& option) {
 
 void print_fish_command(const Subcommand& sub) {
   const std::string when = core::format("complete -c penstock -n '__fish_seen_subcommand_from {}'", sub.command->name);
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     for (const std::string& name : option.long_names()) {
       core::print("{} -l {}{} -d '{}'\n", when, name.substr(2), fish_value(option), fish_text(option.description));
     }
   }
-  for (const Option& option : sub.arguments.options()) {
+  for (const Option& option : sub.arguments.options) {
     if (!option.is_positional()) continue;
     const std::string offer = fish_offer(option);
     if (!offer.empty()) core::print("{}{}\n", when, offer);
@@ -276,7 +276,7 @@ end
   }
 }
 
-std::function<int()> attach(Arguments& arguments) {
+std::function<int()> attach_completion(Arguments& arguments) {
   auto shell = std::make_shared<std::string>();
   arguments.add("shell", shell.get(), "The shell that reads the script").required().takes_word({"bash", "zsh", "fish"});
   return [shell] {
@@ -299,6 +299,6 @@ const Command kCompletion{"completion",
                           "Use it at once with: source <(penstock completion bash)",
                           {"source <(penstock completion bash)", "penstock completion zsh > ~/.zfunc/_penstock",
                            "penstock completion fish > ~/.config/fish/completions/penstock.fish"},
-                          attach};
+                          attach_completion};
 
 }  // namespace penstock::cli

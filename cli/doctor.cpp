@@ -17,7 +17,7 @@ namespace {
 using doctor::Fact;
 using doctor::Section;
 
-struct Options {
+struct DoctorOptions {
   std::string path;
   bool json = false;
 };
@@ -95,7 +95,7 @@ void print_advice(const std::vector<Section>& sections, Fact::Weight weight, std
   }
 }
 
-int run(const Options& options) {
+int run(const DoctorOptions& options) {
   const std::vector<Section> sections = doctor::diagnose({.path = options.path});
   if (options.json) {
     print_json(to_json(sections));
@@ -107,8 +107,8 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_doctor(Arguments& arguments) {
+  auto options = std::make_shared<DoctorOptions>();
   arguments
       .add("path", &options->path,
            "A file to read, or a folder to make one in for a moment (default: the folder for temporary files)")
@@ -125,6 +125,6 @@ const Command kDoctor{"doctor",
                       "kernel offers; notes and problems say what each means and how to change it. Takes a few seconds "
                       "and 128 MiB of disk, which it gives back.",
                       {"penstock doctor", "penstock doctor model.pt", "penstock doctor --json"},
-                      attach};
+                      attach_doctor};
 
 }  // namespace penstock::cli

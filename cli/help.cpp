@@ -23,7 +23,7 @@ Json json_of(const CommandLine::Subcommand& subcommand) {
   const Command& command = *subcommand.command;
   Json out{{"name", command.name}, {"summary", command.summary}, {"description", command.description}};
   out["options"] = Json::array();
-  for (const Option& option : subcommand.arguments.options()) out["options"].push_back(json_of(option));
+  for (const Option& option : subcommand.arguments.options) out["options"].push_back(json_of(option));
   out["examples"] = command.examples;
   return out;
 }
@@ -36,7 +36,7 @@ void print_help_json(const CommandLine& line, const std::string& name) {
   print_json(name.empty() ? all : all.front());
 }
 
-std::function<int()> attach(Arguments& arguments) {
+std::function<int()> attach_help(Arguments& arguments) {
   auto name = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
   std::vector<std::string> names;
@@ -63,6 +63,6 @@ const Command kHelp{"help",
                     "Print how the program or one of its commands is used",
                     "The same as --help behind the command.",
                     {"penstock help", "penstock help convert", "penstock help --json"},
-                    attach};
+                    attach_help};
 
 }  // namespace penstock::cli

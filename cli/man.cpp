@@ -41,7 +41,7 @@ void print_subcommand(const CommandLine::Subcommand& subcommand) {
   const Command& command = *subcommand.command;
   core::print(".SS {}\n{}.\n", roff(command.name), roff(command.summary));
   if (!command.description.empty()) core::print("{}\n", roff(command.description));
-  for (const Option& option : subcommand.arguments.options()) print_option(option);
+  for (const Option& option : subcommand.arguments.options) print_option(option);
   core::print(".PP\nExamples:\n.nf\n.RS\n");
   for (const std::string_view example : command.examples) core::print("{}\n", roff(example));
   core::print(".RE\n.fi\n");
@@ -159,7 +159,7 @@ int print_man() {
   core::print(".SH NAME\npenstock \\- tensors from files straight to memory\n");
   core::print(".SH SYNOPSIS\n.B penstock\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR ...]\n");
   core::print(".SH DESCRIPTION\n{}\n.SH OPTIONS\n", roff(CommandLine::kDescription));
-  for (const Option& option : line.arguments.options()) print_option(option);
+  for (const Option& option : line.arguments.options) print_option(option);
   core::print(".SH COMMANDS\nBehind \\-\\- all words are names, also those that begin with a hyphen.\n");
   for (const auto& subcommand : line.subcommands) print_subcommand(subcommand);
   core::print(

@@ -119,15 +119,15 @@ Option& Option::takes_number_or_auto(std::int64_t least, std::int64_t most, cons
 Arguments::Arguments() { add("-h,--help", {}, "Print this help message and exit"); }
 
 Option& Arguments::add(std::string_view names, Target target, std::string description) {
-  return options_.emplace_back(
+  return options.emplace_back(
       Option{.names = split(names, ','), .target = std::move(target), .description = std::move(description)});
 }
 
 const Option* Arguments::find(std::string_view name) const {
-  const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& option) {
+  const auto found = std::find_if(options.begin(), options.end(), [&](const Option& option) {
     return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
   });
-  return found == options_.end() ? nullptr : &*found;
+  return found == options.end() ? nullptr : &*found;
 }
 
 bool Arguments::has(std::string_view name) const {

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -70,30 +69,21 @@ struct Option {
   Option& takes_checked(std::string type, std::function<std::string(const std::string&)> expected);
 };
 
-/// What a command takes, in the order of its help.
-class Arguments {
- public:
+/// What a command takes.
+struct Arguments {
+  std::deque<Option> options;  ///< in the order of the help; those that are added stay where they are
+  /// Called when all of the command's words have been taken: throws WrongUsage where they contradict each other.
+  std::function<void(const Arguments&)> refuse = {};
+
   /// With -h and --help.
   Arguments();
 
   /// `names` are divided by commas.
   Option& add(std::string_view names, Target target, std::string description);
-
-  /// What is called when all of the command's words have been taken: it throws WrongUsage where they contradict each
-  /// other.
-  void refuse_by(std::function<void(const Arguments&)> refuse) { refuse_ = std::move(refuse); }
-  const std::function<void(const Arguments&)>& refuse() const noexcept { return refuse_; }
-
-  std::deque<Option>& options() noexcept { return options_; }
-  const std::deque<Option>& options() const noexcept { return options_; }
   /// Null where no option has this name.
   const Option* find(std::string_view name) const;
   /// Whether the words had this option.
   bool has(std::string_view name) const;
-
- private:
-  std::deque<Option> options_;  ///< those that are added stay where they are
-  std::function<void(const Arguments&)> refuse_;
 };
 
 /// --exclude NAME, which may be given again: FilesOptions::exclude.

@@ -19,7 +19,7 @@ constexpr std::int64_t kMega = 1'000'000;
 /// So that bytes fit.
 constexpr std::int64_t kMostMegabytes = 1'000'000'000;
 
-struct Options {
+struct PackOptions {
   std::string from;
   std::string to;
   std::vector<std::string> keys;
@@ -29,10 +29,10 @@ struct Options {
   bool json = false;
 };
 
-int run(const Options& options) {
+int run(const PackOptions& options) {
   const Dataset dataset = files(options.from, {.keys = options.keys, .exclude = options.exclude});
-  PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
-                  .num_workers = options.workers};
+  penstock::PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
+                            .num_workers = options.workers};
   const auto all = static_cast<std::uint64_t>(dataset.size());
   Progress progress("packed " + counted(all, "sample") + ":", all);
   how.progress = [&](std::int64_t samples) { progress.at(static_cast<std::uint64_t>(samples)); };
@@ -50,8 +50,8 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_pack(Arguments& arguments) {
+  auto options = std::make_shared<PackOptions>();
   arguments.add("from", &options->from, "A folder of tensor files, or a pattern").required().takes("PATH");
   arguments.add("to", &options->to, "The folder to write: a new one, or an empty one").required().takes("FOLDER");
   arguments.add("--key", &options->keys, "Take only this key of each file's dict; may be given again").takes("NAME");
@@ -79,6 +79,6 @@ const Command kPack{
     "values that are no numbers are refused: choose others with --key. Nothing in the files is run.",
     {"penstock pack digits shards", "penstock pack 'clips/*.pt' clip-shards --shard-mb 64",
      "penstock pack digits labels --key y"},
-    attach};
+    attach_pack};
 
 }  // namespace penstock::cli

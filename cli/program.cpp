@@ -24,13 +24,13 @@ constexpr int kClosedPipe = 141;
 int failed = 1;
 
 /// Whether standard output is to be JSON.
-bool as_json = false;
+bool output_is_json = false;
 
 /// What went wrong is on standard error in words, and on standard output where a program waits for JSON.
 int fail(const Error& error) noexcept {
   print_error(error.what());
   try {
-    if (!as_json || is_json_printed()) return failed;
+    if (!output_is_json || is_json_printed()) return failed;
     print_json(error_json(error));
     std::fflush(stdout);
   } catch (const std::exception&) {
@@ -49,7 +49,7 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   failed = subcommand->command->trouble;
-  as_json = subcommand->arguments.has("--json");
+  output_is_json = subcommand->arguments.has("--json");
   return subcommand->run();
 }
 

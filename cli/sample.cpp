@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 10> kGlyphs = {
     "..##..#...#....####.#...##...#.###.", "#####....#...#...#...#....#....#...", ".###.#...##...#.###.#...##...#.###.",
     ".###.#...##...#.####....#...#..##.."};
 
-struct Options {
+struct SampleOptions {
   std::string folder;
   bool json = false;
 };
@@ -150,7 +150,7 @@ void require_new(const fs::path& folder) {
               {.path = folder.string()});
 }
 
-int run(const Options& options) {
+int run(const SampleOptions& options) {
   const fs::path folder(options.folder);
   require_new(folder);
   try {
@@ -171,8 +171,8 @@ int run(const Options& options) {
   return 0;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_sample(Arguments& arguments) {
+  auto options = std::make_shared<SampleOptions>();
   arguments.add("folder", &options->folder, "The folder to write: a new one, or an empty one")
       .required()
       .takes("FOLDER");
@@ -189,6 +189,6 @@ const Command kSample{
     "model.pt (a dict with two tensors), digits/*.pt (a picture and its label each) and clips/*.pt (tensors of "
     "different length). Together they take under 1 MB. All of them are written or none.",
     {"penstock sample .", "penstock sample data", "penstock sample data/more"},
-    attach};
+    attach_sample};
 
 }  // namespace penstock::cli

@@ -16,7 +16,7 @@
 namespace penstock::cli {
 namespace {
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> split_trimmed(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {
     const std::size_t end = text.find(separator);
@@ -45,7 +45,7 @@ std::optional<std::int64_t> parse_integer(std::string_view text, std::string_vie
 }
 
 SlicePart parse_range(std::string_view part) {
-  const auto bounds = split(part, ':');
+  const auto bounds = split_trimmed(part, ':');
   if (bounds.size() > 3) refuse(part, "has more than start, stop and step");
   SlicePart out{.kind = SlicePart::Kind::kRange};
   out.start = parse_integer(bounds[0], part).value_or(0);
@@ -71,7 +71,7 @@ std::size_t count_ellipses(const std::vector<SlicePart>& parts) {
 
 std::vector<SlicePart> parse_slice(std::string_view text) {
   std::vector<SlicePart> parts;
-  for (const std::string_view part : split(text, ',')) parts.push_back(parse_part(part));
+  for (const std::string_view part : split_trimmed(text, ',')) parts.push_back(parse_part(part));
   if (count_ellipses(parts) > 1) refuse("...", "may stand only once");
   return parts;
 }

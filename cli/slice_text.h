@@ -8,7 +8,7 @@
 
 namespace penstock::cli {
 
-class Arguments;
+struct Arguments;
 
 /// What a slice does to one dimension, or to those that "..." stands for.
 struct SlicePart {

@@ -23,7 +23,7 @@ namespace {
 using io::remote::Begun;
 using io::remote::Location;
 
-struct Options {
+struct UploadsOptions {
   std::string url;
   std::int64_t hours = 24;
   bool end = false;
@@ -70,7 +70,7 @@ bool end_old_ones(const Location& place, std::int64_t hours, std::vector<Listed>
   return all;
 }
 
-void print(const std::vector<Listed>& uploads, const Options& options) {
+void print(const std::vector<Listed>& uploads, const UploadsOptions& options) {
   if (options.json) {
     Json list = Json::array();
     for (const Listed& one : uploads) {
@@ -87,7 +87,7 @@ void print(const std::vector<Listed>& uploads, const Options& options) {
   print_table({"KEY", "BEGUN", ""}, rows, {});
 }
 
-int run(const Options& options) {
+int run(const UploadsOptions& options) {
   const Location place = place_of(options.url);
   std::vector<Listed> uploads = uploads_of(place);
   const bool all = !options.end || end_old_ones(place, options.hours, uploads);
@@ -97,8 +97,8 @@ int run(const Options& options) {
   return 1;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_uploads(Arguments& arguments) {
+  auto options = std::make_shared<UploadsOptions>();
   arguments.add("url", &options->url, "A bucket, or the beginning of keys in it").required().takes("URL");
   arguments.add("--end", &options->end, "End them: their parts are deleted, and nobody can complete them");
   arguments
@@ -118,6 +118,6 @@ const Command kUploads{"uploads",
                        "that it has sent. No object shows them, and the store charges for them.",
                        {"penstock uploads s3://bucket", "penstock uploads s3://bucket/run-7/ --end --older-than 48",
                         "penstock uploads s3://bucket --json"},
-                       attach};
+                       attach_uploads};
 
 }  // namespace penstock::cli

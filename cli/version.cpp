@@ -10,7 +10,7 @@
 namespace penstock::cli {
 namespace {
 
-std::function<int()> attach(Arguments& arguments) {
+std::function<int()> attach_version(Arguments& arguments) {
   auto as_json = std::make_shared<bool>(false);
   arguments.add("--json", as_json.get(), "Print JSON");
   return [as_json] {
@@ -26,6 +26,6 @@ std::function<int()> attach(Arguments& arguments) {
 }  // namespace
 
 const Command kVersion{
-    "version", "Print the version", "", {"penstock version", "penstock --version", "penstock -V"}, attach};
+    "version", "Print the version", "", {"penstock version", "penstock --version", "penstock -V"}, attach_version};
 
 }  // namespace penstock::cli

@@ -36,7 +36,7 @@ constexpr const char* kRagged = "ragged";
 /// So that the count of batches fits.
 constexpr std::int64_t kMostEpochs = 1'000'000;
 
-struct Options {
+struct BenchOptions {
   std::string path;
   std::string key;
   std::int64_t batch_size = 32;
@@ -72,7 +72,7 @@ constexpr double kTooShortSeconds = 0.5;
 constexpr std::int64_t kMostOnPage = 50'000;
 
 /// `reads` are those of an epoch.
-bool is_enough(const Result& result, const Options& options, std::int64_t reads) {
+bool is_enough(const Result& result, const BenchOptions& options, std::int64_t reads) {
   if (options.epochs) return result.epochs >= *options.epochs;
   if (result.epochs < kLeastEpochs) return false;
   if (options.page.path.empty() && !options.trace.empty()) return true;
@@ -80,7 +80,7 @@ bool is_enough(const Result& result, const Options& options, std::int64_t reads)
   return result.wall_seconds >= kEnoughSeconds || result.epochs >= kMostEpochs;
 }
 
-Collate collate_of(const Options& options) {
+Collate collate_of(const BenchOptions& options) {
   const std::string rule = options.collate.value_or(kStack);
   if (options.pad_to) return collate::pad_to(*options.pad_to);
   if (rule == kPad) return collate::pad();
@@ -89,7 +89,7 @@ Collate collate_of(const Options& options) {
 }
 
 /// A single array is measured by its rows; everything else by its files.
-bool samples_are_rows(const Options& options) {
+bool samples_are_rows(const BenchOptions& options) {
   if (options.as_rows || !options.key.empty()) return true;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(options.path, ignored)) return false;
@@ -103,7 +103,7 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-void require_samples(const Dataset& dataset, const Options& options) {
+void require_samples(const Dataset& dataset, const BenchOptions& options) {
   if (dataset.size() > 0) return;
   throw Error(ErrorCode::kInvalidArgument, "holds no samples, so there is nothing to measure", {.path = options.path});
 }
@@ -121,7 +121,7 @@ double run_epoch(DataLoader& loader, std::int64_t epoch, std::int64_t& done) {
 /// machine hits both. A round is an epoch, or as many short ones as take as long as the floor is measured, because
 /// the median of shorter ones would leave out the moments in which other programs had the processors. `reads` are those
 /// of an epoch.
-Result run_loader(const Dataset& dataset, const Options& options, std::int64_t reads,
+Result run_loader(const Dataset& dataset, const BenchOptions& options, std::int64_t reads,
                   const std::function<Floor(std::size_t threads)>& floor) {
   DataLoader loader(dataset, {.batch_size = options.batch_size,
                               .shuffle = !options.in_order,
@@ -154,13 +154,13 @@ Result run_loader(const Dataset& dataset, const Options& options, std::int64_t r
   return result;
 }
 
-std::vector<std::int64_t> visiting_order(const Dataset& dataset, const Options& options) {
+std::vector<std::int64_t> visiting_order(const Dataset& dataset, const BenchOptions& options) {
   return (options.in_order ? sampler::sequential(dataset.size()) : sampler::random(dataset.size()))
       .order(0, 0)
       .to_vector();
 }
 
-Result measure_rows(const Options& options) {
+Result measure_rows(const BenchOptions& options) {
   const Dataset dataset = rows(options.path, options.key);
   require_samples(dataset, options);
   const Archive archive = open(options.path);
@@ -175,7 +175,7 @@ Result measure_rows(const Options& options) {
   return result;
 }
 
-Result measure_files(const Options& options) {
+Result measure_files(const BenchOptions& options) {
   const Dataset dataset = files(options.path, {.exclude = options.exclude});
   require_samples(dataset, options);
   const std::vector<std::string> all = dataset.paths();
@@ -189,7 +189,7 @@ Result measure_files(const Options& options) {
   return result;
 }
 
-Result measure(const Options& options) {
+Result measure(const BenchOptions& options) {
   return samples_are_rows(options) ? measure_rows(options) : measure_files(options);
 }
 
@@ -203,7 +203,7 @@ std::string limit(const Result& result) {
                       result.stats.limit());
 }
 
-Json result_json(const Result& result, const Options& options) {
+Json result_json(const Result& result, const BenchOptions& options) {
   const LoaderStats& stats = result.stats;
   return Json{{"path", core::shown_path(options.path)},
               {"samples", result.samples},
@@ -246,7 +246,7 @@ std::string on_lines(std::string text) {
   return text;
 }
 
-void print_human(const Result& result, const Options& options) {
+void print_human(const Result& result, const BenchOptions& options) {
   core::print("loader       {} of payload (batches of {}, {}, {})\n",
               rates(result.samples_per_second, result.samples, result.bytes_per_second), options.batch_size,
               counted(result.stats.workers, "worker"), counted(static_cast<std::uint64_t>(result.epochs), "epoch"));
@@ -285,7 +285,7 @@ class PassingTrace {
   std::filesystem::path path_;
 };
 
-void print(const Result& result, const Options& options) {
+void print(const Result& result, const BenchOptions& options) {
   if (options.json) {
     print_json(result_json(result, options));
   } else if (options.page.path != kStandardOutput) {
@@ -293,7 +293,7 @@ void print(const Result& result, const Options& options) {
   }
 }
 
-int measure_for_page(Options options) {
+int measure_for_page(BenchOptions options) {
   options.page.require_free(options.path);
   options.page.quiet = options.json;
   std::optional<PassingTrace> passing;
@@ -309,14 +309,14 @@ int measure_for_page(Options options) {
   return 0;
 }
 
-int run(const Options& options) {
+int run(const BenchOptions& options) {
   if (!options.trace.empty()) require_free(options.path, options.trace, true, "measured");
   if (!options.page.path.empty()) return measure_for_page(options);
   print(measure(options), options);
   return 0;
 }
 
-void refuse_contradiction(const Options& options) {
+void refuse_contradiction(const BenchOptions& options) {
   if (!options.page.path.empty() && io::is_url(options.trace)) {
     throw WrongUsage("--trace: is a file where --html draws it");
   }
@@ -327,7 +327,7 @@ void refuse_contradiction(const Options& options) {
   throw WrongUsage("--pad-to: pads, which --collate " + *options.collate + " does not; leave one of them out");
 }
 
-void attach_numbers(Arguments& arguments, Options& options) {
+void attach_numbers(Arguments& arguments, BenchOptions& options) {
   arguments.add("--batch-size", &options.batch_size, "Samples in a batch")
       .shows_default(std::to_string(options.batch_size))
       .takes_number(1);
@@ -341,8 +341,8 @@ void attach_numbers(Arguments& arguments, Options& options) {
       .takes_number(1, kMostEpochs);
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_bench(Arguments& arguments) {
+  auto options = std::make_shared<BenchOptions>();
   arguments.add("path", &options->path, "A folder, a pattern, or an array file").required().takes("PATH");
   arguments.add("--key", &options->key, "Measure the rows of this tensor of the file").takes("NAME");
   attach_numbers(arguments, *options);
@@ -359,7 +359,7 @@ std::function<int()> attach(Arguments& arguments) {
   arguments.add("--rows", &options->as_rows, "Measure rows also where the file would be one sample");
   arguments.add("--in-order", &options->in_order, "Do not shuffle");
   arguments.add("--json", &options->json, "Print JSON");
-  arguments.refuse_by([options](const Arguments&) { refuse_contradiction(*options); });
+  arguments.refuse = [options](const Arguments&) { refuse_contradiction(*options); };
   return [options] { return run(*options); };
 }
 
@@ -373,6 +373,6 @@ const Command kBench{
     "and with what each thread did and when.",
     {"penstock bench digits --html bench.html", "penstock bench 'clips/*.pt' --collate pad",
      "penstock bench images.npy --rows --batch-size 64 --workers 2"},
-    attach};
+    attach_bench};
 
 }  // namespace penstock::cli

@@ -25,7 +25,7 @@
 namespace penstock::cli {
 namespace {
 
-struct Options {
+struct CatOptions {
   std::string path;
   std::optional<std::string> name;  ///< which may be empty
   std::vector<SlicePart> slice;
@@ -43,7 +43,7 @@ std::optional<Archive> part_of(const Archive& archive, const std::string& name) 
   }
 }
 
-std::optional<Archive> part_of(const Archive& archive, Options& options) {
+std::optional<Archive> part_of(const Archive& archive, CatOptions& options) {
   if (!options.name || archive.contains(*options.name)) return std::nullopt;
   if (std::optional<Archive> part = part_of(archive, *options.name)) return part;
   options.name = name_meant(archive, *options.name);
@@ -56,7 +56,7 @@ bool is_container(const Value& value) {
   return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end();
 }
 
-LazyTensor choose(const Archive& archive, const Options& options) {
+LazyTensor choose(const Archive& archive, const CatOptions& options) {
   if (options.name) return archive[*options.name];
   if (archive.entries().size() == 1) return archive.entry(0);
   throw Error(
@@ -93,7 +93,7 @@ void print_rows(const Tensor& tensor) {
   }
 }
 
-void print_part(const Archive& part, const Options& options) {
+void print_part(const Archive& part, const CatOptions& options) {
   if (!options.slice.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "this is not a tensor, so it has no slices",
                 {.path = part.path(), .tensor = *options.name});
@@ -115,7 +115,7 @@ void print_part(const Archive& part, const Options& options) {
   }
 }
 
-void print(const Archive& archive, Options options) {
+void print(const Archive& archive, CatOptions options) {
   const std::optional<Archive> part = part_of(archive, options);
   if (part && !part->structure().is(Value::Kind::kTensor)) return print_part(*part, options);
   LazyTensor lazy = part ? part->entry(0) : choose(archive, options);
@@ -132,7 +132,7 @@ void print(const Archive& archive, Options options) {
   }
 }
 
-int run(const Options& options) {
+int run(const CatOptions& options) {
   const TensorFiles files = tensor_files(options.path);
   int code = 0;
   for (const Error& refused : files.refused) {
@@ -159,8 +159,8 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_cat(Arguments& arguments) {
+  auto options = std::make_shared<CatOptions>();
   arguments.add("file", &options->path, "A tensor file, a folder of them or a pattern").required().takes("PATH");
   arguments
       .add("name", &options->name,
@@ -180,6 +180,6 @@ const Command kCat{
     "leads to a number or text, it prints that; of one that leads to a dict or list, all that lies below as a tree. "
     "- is standard input.",
     {"penstock cat labels.npy", "penstock cat model.pt encoder", "penstock cat images.npy --slice 0,:,2:6"},
-    attach};
+    attach_cat};
 
 }  // namespace penstock::cli

@@ -50,7 +50,7 @@ constexpr std::string_view kDone = "converted";
 
 using Metadata = std::map<std::string, std::string>;
 
-struct Options {
+struct ConvertOptions {
   std::string from;
   std::string to;
   std::string format;
@@ -162,7 +162,8 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
 
 /// Shards, and behind them their index. Files of an earlier index keep their names and contents until the new one has
 /// come, so that there are always the old tensors or the new ones. When something fails before, the new shards go.
-void write_shards(const Archive& archive, const Options& options, Conversion& conversion, const SaveOptions& how) {
+void write_shards(const Archive& archive, const ConvertOptions& options, Conversion& conversion,
+                  const SaveOptions& how) {
   std::vector<TensorEntry> entries(archive.entries().begin(), archive.entries().end());
   for (TensorEntry& entry : entries) entry.dtype = conversion.type_of(entry.dtype);
   std::vector<Shard> shards = shards_of(archive, entries, options.shard_size, options.to);
@@ -186,7 +187,7 @@ void write_shards(const Archive& archive, const Options& options, Conversion& co
   for (const std::string& path : replaced) io::remove_output(path);
 }
 
-void write(const Archive& archive, const Options& options, SaveOptions how) {
+void write(const Archive& archive, const ConvertOptions& options, SaveOptions how) {
   Interrupt interrupt;
   how.stop = interrupt.token();
   Conversion conversion(options.dtype.empty() ? std::nullopt : DType::from_name(options.dtype));
@@ -204,7 +205,7 @@ void write(const Archive& archive, const Options& options, SaveOptions how) {
 }
 
 /// What was written: one file, or an index of shards.
-void report(const Options& options, const Metadata& left_out) {
+void report(const ConvertOptions& options, const Metadata& left_out) {
   const Archive written = open(options.shard_size != 0 ? shard_index_path(options.to) : options.to);
   std::vector<std::string> keys;
   for (const auto& [key, text] : left_out) keys.push_back(key);
@@ -260,7 +261,7 @@ struct Opened {
 };
 
 /// The files that are read, of which the first may be narrowed to a part.
-Opened opened(const Options& options) {
+Opened opened(const ConvertOptions& options) {
   Opened out;
   if (std::optional<Source> one = folder_as_one(options.from)) {
     out.archives.push_back(part_of(open(*std::move(one)), options.part));
@@ -283,7 +284,7 @@ Opened opened(const Options& options) {
 }
 
 /// Their metadata, and the program's. Of a key that several have, the first file's text is kept, which is told.
-std::optional<Metadata> metadata_of(const std::vector<Archive>& archives, const Options& options) {
+std::optional<Metadata> metadata_of(const std::vector<Archive>& archives, const ConvertOptions& options) {
   std::optional<Metadata> all;
   for (const Archive& archive : archives) {
     const std::optional<Metadata> metadata = metadata_of(archive);
@@ -303,7 +304,7 @@ std::optional<Metadata> metadata_of(const std::vector<Archive>& archives, const 
   return all;
 }
 
-int run(const Options& options) {
+int run(const ConvertOptions& options) {
   SaveOptions how{.format = options.format, .compress = options.compress};
   const format::Format& target = format::format_to_write(options.to, how);
   if (!options.metadata.empty() && !target.keeps_metadata) {
@@ -352,8 +353,8 @@ std::string check_float(const std::string& text) {
   return is_float ? std::string() : "one of float64, float32, float16, bfloat16, or bf16 and such";
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_convert(Arguments& arguments) {
+  auto options = std::make_shared<ConvertOptions>();
   arguments
       .add("from", &options->from,
            "A tensor file, an index of shards, a folder of a distributed checkpoint, or their URL; of other folders "
@@ -414,6 +415,6 @@ const Command kConvert{
     {"penstock convert model.pt model.safetensors --dtype bfloat16",
      "penstock convert model.pt encoder.npz --part encoder --rename 's/^layers/blocks/'",
      "penstock convert model.safetensors ckpt/"},
-    attach};
+    attach_convert};
 
 }  // namespace penstock::cli

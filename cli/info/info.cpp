@@ -24,7 +24,7 @@
 namespace penstock::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::vector<std::string> paths;
   std::vector<std::string> exclude;
   std::size_t depth = std::numeric_limits<std::int32_t>::max();
@@ -97,7 +97,7 @@ void print_human(const Archive& archive, std::size_t depth) {
   print_tree(archive, depth);
 }
 
-int run(const Options& options) {
+int run(const InfoOptions& options) {
   const ChosenFiles chosen = choose_files(options.paths, options.exclude);
   int code = chosen.refused.empty() ? 0 : 1;
   std::optional<JsonWriter> out;
@@ -127,8 +127,8 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_info(Arguments& arguments) {
+  auto options = std::make_shared<InfoOptions>();
   arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
   arguments.add("--depth", &options->depth, "Levels of the tree that are printed; 0 for none. Without it all")
@@ -147,6 +147,6 @@ const Command kInfo{
     "listed; they are never run. A file that cannot be read is told on standard error, and the others are described. "
     "- is standard input.",
     {"penstock info model.pt", "penstock info model.pt --depth 1", "penstock info model.pt --json"},
-    attach};
+    attach_info};
 
 }  // namespace penstock::cli

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/info/tree.h"
 #include "core/format.h"
 #include "penstock/value.h"
 
@@ -30,12 +31,6 @@ constexpr std::size_t kMaxIndented = 6;
 /// What the first member of an object can say. A dict with such a key is written as pairs, to be told from them.
 constexpr std::array<std::string_view, 12> kWords = {"tensor", "int",   "float", "complex", "bytes",  "dtype",
                                                      "global", "tuple", "set",   "dict",    "object", "shared"};
-
-bool is_container(const Value& value) {
-  const Kind kind = value.kind();
-  return kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kDict || kind == Kind::kSet ||
-         kind == Kind::kObject;
-}
 
 bool is_text(const Value& value) {
   return value.is(Kind::kString) || value.is(Kind::kBytes) || value.is(Kind::kBigInt);

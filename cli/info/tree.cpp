@@ -49,12 +49,6 @@ std::string shortened(std::string text) {
 
 std::string key_text(const Value& key) { return key.is(Kind::kString) ? key.as_string() : key.to_string(); }
 
-bool is_container(const Value& value) {
-  const Kind kind = value.kind();
-  return kind == Kind::kDict || kind == Kind::kList || kind == Kind::kTuple || kind == Kind::kSet ||
-         kind == Kind::kObject;
-}
-
 /// Values that stand for themselves on a line.
 bool is_plain(const Value& value) { return !is_container(value) && !value.is(Kind::kTensor); }
 
@@ -220,6 +214,12 @@ class Rows {
 };
 
 }  // namespace
+
+bool is_container(const Value& value) {
+  const Value::Kind kind = value.kind();
+  return kind == Value::Kind::kDict || kind == Value::Kind::kList || kind == Value::Kind::kTuple ||
+         kind == Value::Kind::kSet || kind == Value::Kind::kObject;
+}
 
 void print_tree(const Archive& archive, std::size_t depth) {
   const Node root = Builder(archive).build();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "penstock/load.h"
+#include "penstock/value.h"
 
 namespace penstock::cli {
 
@@ -9,5 +10,8 @@ namespace penstock::cli {
 /// layers. A part that lies in several places is printed in the first and counted there. `depth`: levels that are
 /// printed; what lies below is summed up.
 void print_tree(const Archive& archive, std::size_t depth);
+
+/// Whether it is a dict, a list, a tuple, a set or an object.
+bool is_container(const Value& value);
 
 }  // namespace penstock::cli

@@ -8,7 +8,7 @@
 
 namespace penstock::cli {
 
-class Arguments;
+struct Arguments;
 
 /// --rtol, --atol, --nan-differs and --any-dtype; `how` has to live as long as `arguments`.
 void take_comparison(Arguments& arguments, archive::CompareOptions& how);

@@ -31,7 +31,7 @@ using archive::Place;
 constexpr int kDifferent = 1;
 constexpr int kTrouble = 2;
 
-struct Options {
+struct DiffOptions {
   std::string a;
   std::string b;
   std::vector<std::string> exclude;
@@ -60,7 +60,7 @@ std::string summary(const Comparison& of) {
 
 class Differ {
  public:
-  explicit Differ(const Options& options) : options_(options) {}
+  explicit Differ(const DiffOptions& options) : options_(options) {}
 
   int run() {
     const FilePairs files = pair_files(options_.a, options_.b, options_.exclude);
@@ -135,13 +135,13 @@ class Differ {
                 {"only_in_a", files.only_in_a},      {"only_in_b", files.only_in_b}};
   }
 
-  const Options& options_;
+  const DiffOptions& options_;
   bool different_ = false;
   bool trouble_ = false;
 };
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_diff(Arguments& arguments) {
+  auto options = std::make_shared<DiffOptions>();
   arguments.add("a", &options->a, "A tensor file, a folder or a pattern").required().takes("PATH");
   arguments.add("b", &options->b, "What it is compared with").required().takes("PATH");
   take_comparison(arguments, options->how);
@@ -168,7 +168,7 @@ const Command kDiff{
     "equal, 1 where they differ, and 2 for wrong usage and where a file could not be read.",
     {"penstock diff digits/0000.pt digits/0001.pt", "penstock diff model.pt model.pt --rtol 1e-5 --atol 1e-8",
      "penstock diff model.pt images.npy --json"},
-    attach,
+    attach_diff,
     kTrouble};
 
 }  // namespace penstock::cli

@@ -24,7 +24,7 @@ namespace {
 using archive::ContentHashes;
 using archive::Digest;
 
-struct Options {
+struct HashOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
@@ -33,7 +33,7 @@ struct Options {
   bool json = false;
 };
 
-struct File {
+struct HashedFile {
   std::string path;
   std::optional<Archive> archive = {};  ///< empty where it cannot be read
   std::vector<bool> wanted = {};        ///< of each tensor, whether it was asked for
@@ -45,7 +45,7 @@ struct File {
   bool has_none() const { return !is_whole && std::find(wanted.begin(), wanted.end(), true) == wanted.end(); }
 };
 
-ContentHashes read(const Archive& archive, const File& file) {
+ContentHashes read(const Archive& archive, const HashedFile& file) {
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < file.wanted.size(); ++i) all += file.wanted[i] ? archive.entries()[i].nbytes() : 0;
   SharedProgress progress("hashed", all);
@@ -54,8 +54,8 @@ ContentHashes read(const Archive& archive, const File& file) {
                        : archive::hash_content(archive, seen, asked_of(archive, file.wanted));
 }
 
-File hashed(const std::string& path, WantedTensors& names) {
-  return look_at<File>(path, [&](const Archive& archive, File& file) {
+HashedFile hashed(const std::string& path, WantedTensors& names) {
+  return look_at<HashedFile>(path, [&](const Archive& archive, HashedFile& file) {
     file.wanted = names.of(archive);
     file.is_whole = names.are_all();
     file.hashes = read(archive, file);
@@ -66,7 +66,7 @@ std::string described(const TensorEntry& entry) {
   return core::format("{} {}", printable(entry.dtype.name()), entry.shape.to_string());
 }
 
-void print_hashes(const File& file, const Options& options) {
+void print_hashes(const HashedFile& file, const HashOptions& options) {
   core::print("{}  {}\n", paint(stdout, "1", file.hashes.content.hex()), printable(file.path));
   if (options.only_content) return;
   for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
@@ -76,7 +76,7 @@ void print_hashes(const File& file, const Options& options) {
   }
 }
 
-void write_hashes(JsonWriter& out, const File& file, const Options& options) {
+void write_hashes(JsonWriter& out, const HashedFile& file, const HashOptions& options) {
   if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
   out.key("path");
@@ -102,7 +102,7 @@ void write_hashes(JsonWriter& out, const File& file, const Options& options) {
 /// What has one hash, in the order in which it was seen. Tensors without bytes are left out: all are alike.
 class Duplicates {
  public:
-  void add(const File& file) {
+  void add(const HashedFile& file) {
     if (file.has_none()) return;
     add(files_, file_order_, file.hashes.content, {file.path, {}, {}, 0});
     for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
@@ -172,11 +172,11 @@ class Duplicates {
   std::vector<Digest> tensor_order_;
 };
 
-int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const Options& options) {
+int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const HashOptions& options) {
   int code = chosen.refused.empty() ? 0 : 1;
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
-    const File file = hashed(path, names);
+    const HashedFile file = hashed(path, names);
     if (file.archive) {
       duplicates.add(file);
     } else {
@@ -192,7 +192,7 @@ int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const Optio
   return code;
 }
 
-int run(const Options& options) {
+int run(const HashOptions& options) {
   const FilesAndNames words = files_and_names(options.words, options.only);
   WantedTensors names(words.names);
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
@@ -203,7 +203,7 @@ int run(const Options& options) {
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
   for (const std::string& path : chosen.paths) {
-    const File file = hashed(path, names);
+    const HashedFile file = hashed(path, names);
     if (!file.archive) code = 1;
     if (out) {
       write_hashes(*out, file, options);
@@ -220,8 +220,8 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_hash(Arguments& arguments) {
+  auto options = std::make_shared<HashOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
   arguments.add("--content", &options->only_content, "Only the hash of each file's content");
   arguments.add("--duplicates", &options->duplicates, "List files of equal content and equal tensors")
@@ -244,6 +244,6 @@ const Command kHash{
     "standard error, and the others are read; the exit status is then 1.",
     {"penstock hash model.pt 'encoder.*'", "penstock hash --content images.npy labels.npy",
      "penstock hash --duplicates digits/*.pt"},
-    attach};
+    attach_hash};
 
 }  // namespace penstock::cli

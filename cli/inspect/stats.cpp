@@ -25,7 +25,7 @@ using archive::Statistics;
 
 constexpr std::size_t kBins = 16;
 
-struct Options {
+struct StatsOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
@@ -33,7 +33,7 @@ struct Options {
   bool json = false;
 };
 
-struct File {
+struct StatsFile {
   std::string path;
   std::optional<Archive> archive = {};  ///< empty where it cannot be read
   std::vector<Statistics> statistics = {};
@@ -41,12 +41,12 @@ struct File {
   Json refused = {};
 
   bool has_wanted() const { return std::find(wanted.begin(), wanted.end(), true) != wanted.end(); }
-  bool is_shown(std::size_t tensor, const Options& options) const {
+  bool is_shown(std::size_t tensor, const StatsOptions& options) const {
     return wanted[tensor] && (!options.only_ill || statistics[tensor].is_ill());
   }
 };
 
-void read(const Archive& archive, WantedTensors& names, File& file) {
+void read(const Archive& archive, WantedTensors& names, StatsFile& file) {
   file.wanted = names.of(archive);
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < file.wanted.size(); ++i) {
@@ -83,7 +83,7 @@ std::string drawn(const Histogram& histogram) {
   return out + "|";
 }
 
-void print_human(const File& file, const Options& options, bool with_title) {
+void print_human(const StatsFile& file, const StatsOptions& options, bool with_title) {
   std::vector<std::vector<std::string>> rows;
   const auto entries = file.archive->entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -113,7 +113,7 @@ void print_human(const File& file, const Options& options, bool with_title) {
               rows, {3, 4, 5, 6, 7, 8, 9, 10});
 }
 
-void write_file(JsonWriter& out, const File& file, const Options& options) {
+void write_file(JsonWriter& out, const StatsFile& file, const StatsOptions& options) {
   if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
   out.key("path");
@@ -136,11 +136,11 @@ void write_file(JsonWriter& out, const File& file, const Options& options) {
   out.end();
 }
 
-bool has_ill(const File& file) {
+bool has_ill(const StatsFile& file) {
   return std::any_of(file.statistics.begin(), file.statistics.end(), [](const Statistics& of) { return of.is_ill(); });
 }
 
-int run(const Options& options) {
+int run(const StatsOptions& options) {
   const FilesAndNames words = files_and_names(options.words, options.only);
   WantedTensors names(words.names);
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
@@ -151,7 +151,8 @@ int run(const Options& options) {
   if (out && several) out->begin_array();
   bool first = true;
   for (const std::string& path : chosen.paths) {
-    const File file = look_at<File>(path, [&](const Archive& archive, File& found) { read(archive, names, found); });
+    const StatsFile file =
+        look_at<StatsFile>(path, [&](const Archive& archive, StatsFile& found) { read(archive, names, found); });
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);
@@ -170,8 +171,8 @@ int run(const Options& options) {
   return code;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_stats(Arguments& arguments) {
+  auto options = std::make_shared<StatsOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
   arguments.add("--nan", &options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
   arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
@@ -191,6 +192,6 @@ const Command kStats{
     "are read. - is standard input. An index of shards stands for its shards. Recorded checksums are verified. A file "
     "that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
     {"penstock stats model.pt '*.weight'", "penstock stats images.npy --json", "penstock stats --nan digits/*.pt"},
-    attach};
+    attach_stats};
 
 }  // namespace penstock::cli

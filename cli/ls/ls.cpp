@@ -25,7 +25,7 @@
 namespace penstock::cli {
 namespace {
 
-struct Options {
+struct LsOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
@@ -57,7 +57,7 @@ Found look(const std::string& path) {
 
 class Lister {
  public:
-  Lister(const Options& options, const std::vector<std::string>& names) : options_(options), patterns_(names) {}
+  Lister(const LsOptions& options, const std::vector<std::string>& names) : options_(options), patterns_(names) {}
 
   int run(const std::vector<std::string>& words) {
     // A word that names a folder or a pattern gives one table of all files.
@@ -209,20 +209,20 @@ class Lister {
     }
   }
 
-  const Options& options_;
+  const LsOptions& options_;
   NamePatterns patterns_;
   std::vector<Refused> refused_;
   std::vector<std::string> names_;
   int code_ = 0;
 };
 
-int run(const Options& options) {
+int run(const LsOptions& options) {
   const FilesAndNames words = files_and_names(options.words, options.only);
   return Lister(options, words.names).run(words.files);
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_ls(Arguments& arguments) {
+  auto options = std::make_shared<LsOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
   arguments.add("--sort", &options->order.by, "Sort tensors by this; the largest come first")
       .takes_word({"name", "size", "shape", "dtype"});
@@ -247,6 +247,6 @@ const Command kLs{
     "\"error\" in place of \"tensors\". Of a bucket, or a folder in one (s3://bucket/train/), it lists the objects. "
     "- is standard input.",
     {"penstock ls model.pt '*.weight' --sort size", "penstock ls digits", "penstock ls model.pt --json"},
-    attach};
+    attach_ls};
 
 }  // namespace penstock::cli

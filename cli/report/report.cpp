@@ -24,7 +24,7 @@
 namespace penstock::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> words;
   std::vector<std::string> exclude;
   archive::CompareOptions how;
@@ -49,7 +49,7 @@ int report_trace(const std::string& path, const PageFile& page) {
   return 0;
 }
 
-int report_file(const std::string& path, const Options& options) {
+int report_file(const std::string& path, const ReportOptions& options) {
   const Archive archive = open_input(path);
   options.page.require_free(archive);
   const FileReport report(archive, !options.only_headers);
@@ -63,7 +63,7 @@ int report_file(const std::string& path, const Options& options) {
 /// Files one after the other, of which no more than one is held.
 class FilesReport {
  public:
-  explicit FilesReport(const Options& options) : options_(options) {}
+  explicit FilesReport(const ReportOptions& options) : options_(options) {}
 
   int run(const ChosenFiles& chosen) {
     if (chosen.paths.empty()) return 1;
@@ -99,12 +99,12 @@ class FilesReport {
     out.end();
   }
 
-  const Options& options_;
+  const ReportOptions& options_;
   std::size_t leaves_ = kMostLeaves;  ///< that may still be shown
   bool failed_ = false;
 };
 
-int report_pair(const FilePair& pair, const Options& options) {
+int report_pair(const FilePair& pair, const ReportOptions& options) {
   const Archive a = open_input(pair.a);
   const Archive b = open_input(pair.b);
   options.page.require_free(a);
@@ -119,7 +119,7 @@ int report_pair(const FilePair& pair, const Options& options) {
 }
 
 /// Whether both could be compared.
-bool write_pair(JsonWriter& out, const FilePair& pair, const Options& options) {
+bool write_pair(JsonWriter& out, const FilePair& pair, const ReportOptions& options) {
   Json error;
   try {
     const Archive a = open_input(pair.a);
@@ -138,7 +138,7 @@ bool write_pair(JsonWriter& out, const FilePair& pair, const Options& options) {
   return false;
 }
 
-int report_differences(const Options& options) {
+int report_differences(const ReportOptions& options) {
   const FilePairs files = pair_files(options.words[0], options.words[1], options.exclude);
   for (const Error& refused : files.refused) print_error(refused.what());
   if (files.is_single) return report_pair(files.pairs.front(), options);
@@ -162,7 +162,7 @@ int report_differences(const Options& options) {
   return all_read ? 0 : 1;
 }
 
-int run(const Options& options) {
+int run(const ReportOptions& options) {
   if (options.words.size() == 2) return report_differences(options);
   const std::string& first = options.words.front();
   if (options.words.size() == 1 && is_trace(first)) return report_trace(first, options.page);
@@ -171,7 +171,7 @@ int run(const Options& options) {
 }
 
 /// Two files are compared, and one or several are not.
-void refuse_contradiction(const Arguments& arguments, const Options& options) {
+void refuse_contradiction(const Arguments& arguments, const ReportOptions& options) {
   const bool compares = options.words.size() == 2;
   if (compares && options.only_headers) {
     throw WrongUsage("--no-values: is for a page without a comparison; two files are compared");
@@ -181,8 +181,8 @@ void refuse_contradiction(const Arguments& arguments, const Options& options) {
   }
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_report(Arguments& arguments) {
+  auto options = std::make_shared<ReportOptions>();
   arguments
       .add("path", &options->words,
            "A tensor file, a folder, a pattern in quotes, or a trace that a loader wrote; two are compared")
@@ -195,7 +195,7 @@ std::function<int()> attach(Arguments& arguments) {
   take_comparison(arguments, options->how);
   take_excluded(arguments, options->exclude);
   arguments.add("--force", &options->page.force, "Replace a file that exists");
-  arguments.refuse_by([options](const Arguments& given) { refuse_contradiction(given, *options); });
+  arguments.refuse = [options](const Arguments& given) { refuse_contradiction(given, *options); };
   return [options] { return run(*options); };
 }
 
@@ -214,6 +214,6 @@ const Command kReport{
     "page, and the exit status is then 1. - is standard input.",
     {"penstock report model.pt -o model.html", "penstock report digits --no-values -o - > headers.html",
      "penstock report digits/0000.pt digits/0001.pt -o diff.html"},
-    attach};
+    attach_report};
 
 }  // namespace penstock::cli

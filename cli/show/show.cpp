@@ -143,7 +143,7 @@ void add_range(Arguments& arguments, const std::shared_ptr<ShowOptions>& options
       });
 }
 
-std::function<int()> attach(Arguments& arguments) {
+std::function<int()> attach_show(Arguments& arguments) {
   auto options = std::make_shared<ShowOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
   take_slice(arguments, options->slice);
@@ -175,6 +175,6 @@ const Command kShow{
     "is standard input.",
     {"penstock show images.npy --range 0,16", "penstock show model.pt encoder.weight --png weight.png",
      "penstock show digits --range 0,16"},
-    attach};
+    attach_show};
 
 }  // namespace penstock::cli

@@ -111,12 +111,12 @@ std::string base64(std::string_view bytes) {
 
 /// kitty's protocol: a PNG in pieces of 4096 characters, all but the last with m=1.
 std::string kitty(const Raster& raster) {
-  constexpr std::size_t kPiece = 4096;
+  constexpr std::size_t kMostCharacters = 4096;
   const std::string text = base64(png_of(raster));
   std::string out;
-  for (std::size_t at = 0; at < text.size(); at += kPiece) {
-    out += core::format("\x1B_G{}m={};{}\x1B\\", at == 0 ? "a=T,f=100,q=2," : "", at + kPiece < text.size() ? 1 : 0,
-                        std::string_view(text).substr(at, kPiece));
+  for (std::size_t at = 0; at < text.size(); at += kMostCharacters) {
+    out += core::format("\x1B_G{}m={};{}\x1B\\", at == 0 ? "a=T,f=100,q=2," : "",
+                        at + kMostCharacters < text.size() ? 1 : 0, std::string_view(text).substr(at, kMostCharacters));
   }
   return out + "\n";
 }

@@ -43,7 +43,7 @@ namespace {
 
 constexpr std::size_t kNamedInErrors = 5;
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> paths;
   std::vector<std::string> exclude;
   bool json = false;
@@ -363,7 +363,7 @@ Json to_json(const Result& result) {
               {"notes", std::move(notes)}};
 }
 
-int run(const Options& options) {
+int run(const VerifyOptions& options) {
   Verifier verifier(options.exclude);
   verifier.verify(options.paths);
   const Result result = verifier.take();
@@ -380,8 +380,8 @@ int run(const Options& options) {
   return result.bad.empty() ? 0 : 1;
 }
 
-std::function<int()> attach(Arguments& arguments) {
-  auto options = std::make_shared<Options>();
+std::function<int()> attach_verify(Arguments& arguments) {
+  auto options = std::make_shared<VerifyOptions>();
   arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
   arguments.add("--json", &options->json, "Print JSON");
@@ -402,6 +402,6 @@ const Command kVerify{
     "read. What loading keeps inert, such as names that Penstock does not know, is "
     "noted and not bad. The exit status is 1 where a file is bad.",
     {"penstock verify model.pt", "penstock verify digits clips", "penstock verify --quiet --exclude clips ."},
-    attach};
+    attach_verify};
 
 }  // namespace penstock::cli
