@@ -8,6 +8,7 @@
 
 #include "penstock/load.h"
 #include "support/outcome.h"
+#include "support/payload.h"
 #include "support/scratch_folder.h"
 
 namespace penstock::fuzz {
@@ -15,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Bytes = std::span<const std::uint8_t>;
-
-constexpr std::uint64_t kMaxPayload = std::uint64_t{16} << 20;
 
 /// One folder for the whole run.
 const fs::path& folder() {
@@ -33,8 +32,8 @@ bool read(bool verify) {
   const Archive archive = open(folder(), {.verify = verify});
   std::uint64_t payload = 0;
   for (const TensorEntry& entry : archive.entries()) {
-    payload += std::min<std::uint64_t>(entry.nbytes(), kMaxPayload + 1);
-    if (payload > kMaxPayload) return true;
+    payload += std::min<std::uint64_t>(entry.nbytes(), kMostReadOnce + 1);
+    if (payload > kMostReadOnce) return true;
   }
   static_cast<void>(archive.load({.verify = verify, .threads = 1}).to_string());
   for (std::size_t i = 0; i < archive.entries().size(); ++i) {

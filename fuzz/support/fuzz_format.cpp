@@ -7,11 +7,10 @@
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 #include "support/outcome.h"
+#include "support/payload.h"
 
 namespace penstock::fuzz {
 namespace {
-
-constexpr std::uint64_t kMaxPayload = std::uint64_t{16} << 20;
 
 Source source_of(const std::uint8_t* data, std::size_t size) {
   const Tensor bytes = Tensor::empty({static_cast<std::int64_t>(size)}, DType::uint8);
@@ -44,8 +43,8 @@ void check_entry(const TensorEntry& entry, const format::Index& index) {
 std::uint64_t payload(const format::Index& index) {
   std::uint64_t total = 0;
   for (const StorageEntry& storage : index.storages) {
-    total = core::try_add(total, storage.nbytes).value_or(kMaxPayload + 1);
-    if (total > kMaxPayload) break;
+    total = core::try_add(total, storage.nbytes).value_or(kMostReadOnce + 1);
+    if (total > kMostReadOnce) break;
   }
   return total;
 }
@@ -55,7 +54,7 @@ bool read(const format::Format& format, const Source& source, bool verify) {
   require(index.sources.size() <= 1, "bytes in memory made another file be opened");
   for (const StorageEntry& storage : index.storages) check_storage(storage, index);
   for (const TensorEntry& entry : index.entries) check_entry(entry, index);
-  if (payload(index) > kMaxPayload) return true;
+  if (payload(index) > kMostReadOnce) return true;
   const Archive archive = open(source, {.verify = verify});
   static_cast<void>(archive.load({.verify = verify, .threads = 1}).to_string());
   return true;

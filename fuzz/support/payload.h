@@ -7,6 +7,7 @@
 namespace penstock::fuzz {
 
 inline constexpr std::uint64_t kMostPayload = std::uint64_t{4} << 20;
+inline constexpr std::uint64_t kMostReadOnce = std::uint64_t{16} << 20;  ///< more than that is not read at all
 
 /// Whether all that a file says to hold is little enough to be read many times over.
 inline bool is_small(const Archive& archive) {

@@ -24,9 +24,8 @@
 namespace penstock {
 namespace {
 
+using test::kMega;
 using testing::HasSubstr;
-
-constexpr std::int64_t kMega = std::int64_t{1} << 20;
 
 class DeviceFaults : public test::WithSimulator {
  protected:

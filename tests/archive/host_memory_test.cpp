@@ -15,17 +15,14 @@
 #include "support/devices.h"
 #include "support/files.h"
 #include "support/process.h"
+#include "support/sanitized.h"
 
 namespace penstock {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
+using test::kMega;
+using test::kSanitized;
 
-constexpr std::uint64_t kMega = std::uint64_t{1} << 20;
 constexpr std::uint64_t kTensor = 512 * kMega;
 
 /// A line of /proc/self/status, which counts kilobytes.

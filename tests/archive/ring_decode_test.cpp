@@ -13,15 +13,15 @@
 #include "io/copy/crc32.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/files.h"
 
 namespace penstock::archive {
 namespace {
 
 using test::bytes_of;
+using test::kMega;
 using test::MadeArchive;
 using test::source_of;
-
-constexpr std::size_t kMega = std::size_t{1} << 20;
 
 std::string pattern_text(std::size_t bytes) {
   const Tensor pattern = test::pattern(static_cast<std::int64_t>(bytes), unsigned(bytes));

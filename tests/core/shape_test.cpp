@@ -7,22 +7,14 @@
 #include <vector>
 
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+using test::code_of;
 
-template <class F>
-ErrorCode code_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
-}
+constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
 std::vector<std::int64_t> to_vector(const Shape& shape) { return {shape.begin(), shape.end()}; }
 

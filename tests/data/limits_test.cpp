@@ -18,19 +18,15 @@
 #include "penstock/load.h"
 #include "support/limited_addresses.h"
 #include "support/process.h"
+#include "support/sanitized.h"
 
 namespace penstock {
 namespace {
 
+using test::kSanitized;
 using test::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // these reserve address space without end
-#else
-constexpr bool kSanitized = false;
-#endif
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 

@@ -14,21 +14,17 @@
 #include "data/support.h"
 #include "penstock/load.h"
 #include "support/process.h"
+#include "support/sanitized.h"
 #include "support/seccomp.h"
 
 namespace penstock {
 namespace {
 
+using test::kSanitized;
 using test::Refusal;
 using test::TemporaryFolder;
 
 constexpr long kCachestat = 451;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 const std::map<std::string, std::vector<Refusal>>& sandboxes() {
   static const std::map<std::string, std::vector<Refusal>> kSandboxes = [] {

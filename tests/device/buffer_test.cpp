@@ -11,23 +11,15 @@
 #include "device/host_blocks.h"
 #include "device/host_memory.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
 
+using test::error_of;
+
 bool is_aligned(const void* address, std::size_t alignment) {
   return reinterpret_cast<std::uintptr_t>(address) % alignment == 0;
-}
-
-template <class F>
-Error error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return {ErrorCode::kCancelled, ""};
 }
 
 TEST(Buffer, DefaultIsNothing) {
@@ -84,9 +76,9 @@ TEST(Buffer, PartsStayInsideAndKeepTheWholeAlive) {
   }
   std::memset(part.data(), 1, part.size());
   EXPECT_EQ(part.part(90, 0).size(), 0U);
-  EXPECT_EQ(error_of([&] { part.part(90, 1); }).code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(error_of([&] { part.part(91, 0); }).code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(error_of([&] { part.part(2, std::numeric_limits<std::size_t>::max()); }).code(),
+  EXPECT_EQ(error_of([&] { part.part(90, 1); })->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { part.part(91, 0); })->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { part.part(2, std::numeric_limits<std::size_t>::max()); })->code(),
             ErrorCode::kIndexOutOfRange);
   const Buffer nothing = Buffer().part(0, 0);
   EXPECT_EQ(nothing.data(), nullptr);
@@ -113,15 +105,15 @@ TEST(Buffer, WrappedMemoryWithoutOwnerIsDefined) {
 TEST(Buffer, AbsurdSizesAreRefusedBeforeAnythingIsMapped) {
   for (const std::uint64_t bytes : {std::numeric_limits<std::uint64_t>::max(), std::uint64_t{1} << 63,
                                     std::uint64_t{1} << 47, device::largest_host_request() + 1}) {
-    const Error error = error_of([bytes] { Buffer::allocate(bytes); });
-    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory) << bytes;
-    EXPECT_THAT(error.message(), testing::HasSubstr("requested"));
-    EXPECT_THAT(error.message(), testing::HasSubstr("free"));
+    const auto error = error_of([bytes] { Buffer::allocate(bytes); });
+    EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory) << bytes;
+    EXPECT_THAT(error->message(), testing::HasSubstr("requested"));
+    EXPECT_THAT(error->message(), testing::HasSubstr("free"));
   }
 }
 
 TEST(Buffer, AnAbsentDeviceIsNoDevice) {
-  EXPECT_EQ(error_of([] { Buffer::allocate(1, Device(DeviceType::kCuda, 9999)); }).code(), ErrorCode::kNoDevice);
+  EXPECT_EQ(error_of([] { Buffer::allocate(1, Device(DeviceType::kCuda, 9999)); })->code(), ErrorCode::kNoDevice);
 }
 
 }  // namespace

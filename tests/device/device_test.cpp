@@ -8,20 +8,12 @@
 
 #include "device/backend.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
 
-template <class F>
-Error error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return {ErrorCode::kCancelled, ""};
-}
+using test::error_of;
 
 TEST(Device, ParsesWhatPyTorchParses) {
   EXPECT_EQ(Device("cpu"), Device());
@@ -35,9 +27,9 @@ TEST(Device, ParsesWhatPyTorchParses) {
 TEST(Device, RefusesEverythingElse) {
   for (const char* text : {"", "gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:+1", "cuda: 1", "cuda:99999999999", "cpu:1",
                            "CPU", "cpu ", ":0", "cuda:0:0"}) {
-    const Error error = error_of([&] { Device{text}; });
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument) << text;
-    EXPECT_THAT(error.message(), testing::HasSubstr("\"cuda:N\"")) << text;
+    const auto error = error_of([&] { Device{text}; });
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << text;
+    EXPECT_THAT(error->message(), testing::HasSubstr("\"cuda:N\"")) << text;
   }
 }
 
@@ -51,11 +43,11 @@ TEST(Backends, EachNamesItsDevicesAsTheParserDoes) {
 }
 
 TEST(Backends, AnAbsentDeviceSaysHowManyAreVisible) {
-  const Error error = error_of([] { device::require_device(Device(DeviceType::kCuda, 9999)); });
-  EXPECT_EQ(error.code(), ErrorCode::kNoDevice);
-  EXPECT_THAT(error.message(), testing::StartsWith("cuda:9999 requested, "));
-  EXPECT_THAT(error.message(), testing::HasSubstr(" visible"));
-  EXPECT_EQ(error_of([] { device::require_device(Device(DeviceType::kCpu, 1)); }).code(), ErrorCode::kNoDevice);
+  const auto error = error_of([] { device::require_device(Device(DeviceType::kCuda, 9999)); });
+  EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
+  EXPECT_THAT(error->message(), testing::StartsWith("cuda:9999 requested, "));
+  EXPECT_THAT(error->message(), testing::HasSubstr(" visible"));
+  EXPECT_EQ(error_of([] { device::require_device(Device(DeviceType::kCpu, 1)); })->code(), ErrorCode::kNoDevice);
 }
 
 TEST(CpuBackend, KnowsItsMemory) {
@@ -88,7 +80,7 @@ TEST(CpuBackend, ItsQueueRunsAtOnce) {
   bool called = false;
   queue->on_complete([&called] { called = true; });
   EXPECT_TRUE(called);
-  EXPECT_EQ(error_of([&] { queue->launch({.kernel = "add"}); }).code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(error_of([&] { queue->launch({.kernel = "add"}); })->code(), ErrorCode::kUnsupported);
 }
 
 }  // namespace

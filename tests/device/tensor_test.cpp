@@ -14,30 +14,15 @@
 
 #include "penstock/error.h"
 #include "support/errors.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
 
+using test::code_of;
+using test::counting;
+
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-
-template <class F>
-ErrorCode code_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
-}
-
-/// 0, 1, 2, ... in C order.
-Tensor counting(const Shape& shape) {
-  Tensor out = Tensor::empty(shape, DType::int64);
-  const auto values = out.values<std::int64_t>();
-  std::iota(values.begin(), values.end(), 0);
-  return out;
-}
 
 std::int64_t at(const Tensor& tensor, const std::vector<std::int64_t>& index) {
   std::int64_t offset = 0;
@@ -112,7 +97,7 @@ TEST(TensorBasics, ReadOnlyMemoryHasNoValuesToWrite) {
 }
 
 TEST(TensorBasics, ValuesAreCheckedFirst) {
-  const Tensor tensor = counting({3, 4});
+  const Tensor tensor = counting<std::int64_t>({3, 4});
   EXPECT_EQ(code_of([&] { (void)tensor.values<float>(); }), ErrorCode::kDTypeMismatch);
   const Tensor turned = tensor.transpose(0, 1);
   EXPECT_EQ(code_of([&] { (void)turned.values<std::int64_t>(); }), ErrorCode::kShapeMismatch);
@@ -158,7 +143,7 @@ TEST(TensorConstruction, RefusesWhatDoesNot) {
 TEST(TensorViews, SelectTakesOneIndex) {
   std::mt19937 random(2);
   for (int round = 0; round < 100; ++round) {
-    const Tensor tensor = counting(random_shape(random, 1));
+    const Tensor tensor = counting<std::int64_t>(random_shape(random, 1));
     const std::size_t dim = random() % tensor.rank();
     const std::int64_t size = tensor.shape()[dim];
     const std::int64_t index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(2 * size)) - size;
@@ -174,16 +159,16 @@ TEST(TensorViews, SelectTakesOneIndex) {
 }
 
 TEST(TensorViews, SelectOutsideIsRefused) {
-  const Tensor tensor = counting({3, 4});
+  const Tensor tensor = counting<std::int64_t>({3, 4});
   EXPECT_EQ(code_of([&] { (void)tensor[3]; }), ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(code_of([&] { (void)tensor[-4]; }), ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(code_of([&] { tensor.select(2, 0); }), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(code_of([&] { (void)counting({0})[0]; }), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(code_of([&] { (void)counting({})[0]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(code_of([&] { (void)counting<std::int64_t>({0})[0]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(code_of([&] { (void)counting<std::int64_t>({})[0]; }), ErrorCode::kIndexOutOfRange);
 }
 
 TEST(TensorViews, SliceIsPythons) {
-  const Tensor tensor = counting({10});
+  const Tensor tensor = counting<std::int64_t>({10});
   const auto sliced = [&](std::int64_t start, std::int64_t stop, std::int64_t step) {
     const Tensor view = tensor.slice(0, start, stop, step);
     std::vector<std::int64_t> out;
@@ -209,7 +194,7 @@ TEST(TensorViews, SliceIsPythons) {
 TEST(TensorViews, SliceOfAnyDimension) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    const Tensor tensor = counting(random_shape(random, 1));
+    const Tensor tensor = counting<std::int64_t>(random_shape(random, 1));
     const std::size_t dim = random() % tensor.rank();
     const std::int64_t start = random() % 6;
     const std::int64_t step = 1 + random() % 3;
@@ -232,7 +217,7 @@ TEST(TensorViews, StridesOfEmptyTensorsDoNotOverflow) {
 TEST(TensorViews, PermuteMovesDimensions) {
   std::mt19937 random(4);
   for (int round = 0; round < 100; ++round) {
-    const Tensor tensor = counting(random_shape(random));
+    const Tensor tensor = counting<std::int64_t>(random_shape(random));
     std::vector<std::size_t> order(tensor.rank());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::shuffle(order.begin(), order.end(), random);
@@ -243,7 +228,7 @@ TEST(TensorViews, PermuteMovesDimensions) {
       ASSERT_EQ(at(view, i), at(tensor, original));
     });
   }
-  const Tensor tensor = counting({2, 3});
+  const Tensor tensor = counting<std::int64_t>({2, 3});
   EXPECT_EQ(tensor.transpose(0, 1).shape(), (Shape{3, 2}));
   EXPECT_FALSE(tensor.transpose(0, 1).is_contiguous());
   using Order = std::vector<std::size_t>;
@@ -264,7 +249,7 @@ TEST(TensorViews, ContiguityIgnoresStridesThatDoNotMatter) {
 }
 
 TEST(TensorViews, DimensionsCountFromTheEndToo) {
-  const Tensor tensor = counting({2, 3, 4});
+  const Tensor tensor = counting<std::int64_t>({2, 3, 4});
   EXPECT_EQ(tensor.size(-1), 4);
   EXPECT_EQ(tensor.size(0), 2);
   EXPECT_EQ(tensor.select(-1, 2).shape(), (Shape{2, 3}));

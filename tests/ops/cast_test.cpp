@@ -14,9 +14,12 @@
 #include "ops/kernels.h"
 #include "ops/small_float.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock::ops {
 namespace {
+
+using test::code_of;
 
 std::vector<std::byte> from_hex(std::string_view hex) {
   std::vector<std::byte> out;
@@ -224,16 +227,6 @@ TEST(Cast, LargeTensorsAreSharedByThreads) {
   for (std::size_t r = 0; r < kRows; r += 13) {
     for (std::size_t c = 0; c < kColumns; ++c) ASSERT_EQ(b[c * kRows + r], static_cast<double>(r * kColumns + c));
   }
-}
-
-ErrorCode code_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
 }
 
 TEST(Cast, RefusesWhatIsNoNumber) {

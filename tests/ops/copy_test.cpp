@@ -11,19 +11,12 @@
 
 #include "ops/kernels.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock::ops {
 namespace {
 
-ErrorCode code_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
-}
+using test::code_of;
 
 DType bytes_wide(std::size_t width) {
   return DType::with_descr(DType::Code::kVoid, width, "|V" + std::to_string(width));

@@ -10,20 +10,15 @@
 #include "penstock/error.h"
 #include "penstock/tensor.h"
 #include "support/errors.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
 
-/// 0, 1, 2, ... in C order.
-Tensor counting(const Shape& shape) {
-  Tensor out = Tensor::empty(shape, DType::int64);
-  const auto values = out.values<std::int64_t>();
-  std::iota(values.begin(), values.end(), 0);
-  return out;
-}
+using test::counting;
 
 TEST(Elements, AtIsTheElementOfAnyLayout) {
-  const Tensor tensor = counting({2, 3, 4});
+  const Tensor tensor = counting<std::int64_t>({2, 3, 4});
   for (const Tensor& view : {tensor, tensor.transpose(0, 2), tensor.slice(2, 1, 4, 2), tensor.select(1, 2)}) {
     const Tensor flat = view.contiguous().reshape({-1});
     const std::int64_t planes = view.rank() == 3 ? view.shape()[2] : 1;
@@ -42,7 +37,7 @@ TEST(Elements, AtIsTheElementOfAnyLayout) {
 }
 
 TEST(Elements, AtRefusesWhatIsNotThere) {
-  const Tensor tensor = counting({2, 3});
+  const Tensor tensor = counting<std::int64_t>({2, 3});
   EXPECT_EQ(test::code_of([&] { tensor.at<std::int64_t>(2, 0); }), ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(test::code_of([&] { tensor.at<std::int64_t>(0, -4); }), ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(test::code_of([&] { tensor.at<std::int64_t>(0); }), ErrorCode::kShapeMismatch);

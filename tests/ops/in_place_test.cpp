@@ -12,22 +12,14 @@
 
 #include "ops/kernels.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 #include "support/tensors.h"
 
 namespace penstock::ops {
 namespace {
 
+using test::code_of;
 using testing::ElementsAre;
-
-ErrorCode code_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
-}
 
 TEST(SwapBytes, ReversesEveryUnit) {
   std::mt19937 random(9);

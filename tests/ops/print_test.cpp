@@ -8,21 +8,17 @@
 
 #include "penstock/ops.h"
 #include "penstock/tensor.h"
+#include "support/tensors.h"
 
 namespace penstock {
 namespace {
+
+using test::counting;
 
 std::string text_of(const Tensor& tensor) {
   std::ostringstream out;
   out << tensor;
   return out.str();
-}
-
-/// 0, 1, 2, ... in C order.
-Tensor counting(const Shape& shape) {
-  std::vector<int> values(static_cast<std::size_t>(shape.numel()));
-  std::iota(values.begin(), values.end(), 0);
-  return Tensor::of(values).reshape(shape);
 }
 
 TEST(Print, DimensionsAreBracketsAndElementsEquallyWide) {

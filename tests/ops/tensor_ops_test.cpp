@@ -13,35 +13,16 @@
 
 #include "penstock/error.h"
 #include "penstock/tensor.h"
+#include "support/errors.h"
 #include "support/tensors.h"
 
 namespace penstock {
 namespace {
 
+using test::code_of;
+using test::counting;
+using test::values_of;
 using testing::ElementsAre;
-
-ErrorCode code_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kCancelled;
-}
-
-Tensor counting(const Shape& shape) {
-  Tensor out = Tensor::empty(shape, DType::int32);
-  const auto values = out.values<std::int32_t>();
-  std::iota(values.begin(), values.end(), 0);
-  return out;
-}
-
-std::vector<std::int32_t> elements(const Tensor& tensor) {
-  const Tensor flat = tensor.contiguous();
-  const auto values = flat.values<std::int32_t>();
-  return {values.begin(), values.end()};
-}
 
 TEST(Zeros, AreZero) {
   const Tensor tensor = Tensor::zeros({3, 1000}, DType::complex128);
@@ -56,7 +37,7 @@ TEST(Reshape, IsAViewWhereItCanBe) {
     const Tensor reshaped = tensor.reshape(shape);
     EXPECT_EQ(reshaped.shape(), shape);
     EXPECT_TRUE(reshaped.buffer().shares_memory_with(tensor.buffer())) << shape;
-    EXPECT_EQ(elements(reshaped), elements(tensor));
+    EXPECT_EQ(values_of<std::int32_t>(reshaped), values_of<std::int32_t>(tensor));
   }
   EXPECT_EQ(tensor.reshape({-1, 4}).shape(), (Shape{6, 4}));
   EXPECT_EQ(tensor.reshape({2, -1}).shape(), (Shape{2, 12}));
@@ -99,7 +80,8 @@ TEST(Reshape, KeepsElementsInOrderWhateverTheStrides) {
     }
     const Tensor reshaped = tensor.reshape(wanted);
     ASSERT_EQ(reshaped.shape(), wanted);
-    ASSERT_EQ(elements(reshaped), elements(tensor)) << tensor.shape() << tensor.strides() << wanted;
+    ASSERT_EQ(values_of<std::int32_t>(reshaped), values_of<std::int32_t>(tensor))
+        << tensor.shape() << tensor.strides() << wanted;
     const bool is_view = reshaped.buffer().shares_memory_with(tensor.buffer());
     if (tensor.is_contiguous()) {
       ASSERT_TRUE(is_view);
@@ -123,7 +105,7 @@ TEST(Contiguous, ReturnsItselfOrACopy) {
   const Tensor tensor = counting({2, 3});
   EXPECT_TRUE(tensor.contiguous().buffer().shares_memory_with(tensor.buffer()));
   const Tensor turned = tensor.transpose(0, 1);
-  EXPECT_THAT(elements(turned), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(values_of<std::int32_t>(turned), ElementsAre(0, 3, 1, 4, 2, 5));
   EXPECT_FALSE(tensor.clone().buffer().shares_memory_with(tensor.buffer()));
 }
 

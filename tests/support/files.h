@@ -19,6 +19,8 @@
 
 namespace penstock::test {
 
+inline constexpr std::size_t kMega = std::size_t{1} << 20;
+
 /// For files that are written over and over again: memory where the system offers a folder of it, as disks take long.
 inline std::filesystem::path quick_folder() {
   const std::filesystem::path memory = "/dev/shm";

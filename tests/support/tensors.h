@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -24,6 +25,15 @@ inline Tensor numbered_tensor(const Shape& shape, const DType& dtype, std::uint6
   if (dtype == DType::boolean) {
     for (std::size_t i = 0; i < out.nbytes(); ++i) out.data()[i] &= std::byte{1};
   }
+  return out;
+}
+
+/// 0, 1, 2, ... in C order.
+template <class T = std::int32_t>
+Tensor counting(const Shape& shape) {
+  Tensor out = Tensor::empty(shape, DType::of<T>());
+  const auto values = out.values<T>();
+  std::iota(values.begin(), values.end(), T{0});
   return out;
 }
 

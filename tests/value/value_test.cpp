@@ -12,24 +12,15 @@
 #include <vector>
 
 #include "penstock/error.h"
+#include "support/errors.h"
 #include "value/graph.h"
 
 namespace penstock {
 namespace {
 
 using Kind = Value::Kind;
+using test::error_of;
 using testing::HasSubstr;
-
-template <class F>
-Error error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return {ErrorCode::kCancelled, ""};
-}
 
 Value numbers(std::int64_t count) {
   std::vector<Value> items;
@@ -59,24 +50,24 @@ TEST(Value, ScalarsComeBack) {
 }
 
 TEST(Value, AnotherKindIsAMismatchThatNamesBoth) {
-  const Error error = error_of([] { (void)numbers(1).as_int(); });
-  EXPECT_EQ(error.code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error.message(), "the value is a list, where an int was expected");
-  EXPECT_EQ(error_of([] { (void)Value().as_string(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)Value::boolean(true).as_int(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)Value::string("1").as_float(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)Value::integer(1).as_tensor(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)Value::integer(1)[0]; }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)Value()["a"]; }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)state_dict()[0]; }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { (void)numbers(2).item(0); }).code(), ErrorCode::kDTypeMismatch);
+  const auto error = error_of([] { (void)numbers(1).as_int(); });
+  EXPECT_EQ(error->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error->message(), "the value is a list, where an int was expected");
+  EXPECT_EQ(error_of([] { (void)Value().as_string(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)Value::boolean(true).as_int(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)Value::string("1").as_float(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)Value::integer(1).as_tensor(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)Value::integer(1)[0]; })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)Value()["a"]; })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)state_dict()[0]; })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { (void)numbers(2).item(0); })->code(), ErrorCode::kDTypeMismatch);
 }
 
 TEST(Value, AnEntryIsATensorThatIsNotLoaded) {
   const Value entry = Value::entry(4);
   EXPECT_TRUE(entry.is(Kind::kTensor));
   EXPECT_EQ(entry.entry_index(), 4U);
-  EXPECT_EQ(error_of([&] { (void)entry.as_tensor(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)entry.as_tensor(); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_FALSE(Value::tensor(Tensor::of({1})).entry_index());
   EXPECT_FALSE(Value().entry_index());
 }
@@ -85,8 +76,8 @@ TEST(Value, ContainersAreIndexed) {
   const Value list = numbers(3);
   EXPECT_EQ(list.size(), 3U);
   EXPECT_EQ(list[2].as_int(), 2);
-  EXPECT_EQ(error_of([&] { (void)list[3]; }).code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_THAT(error_of([&] { (void)list[-1]; }).message(), HasSubstr("index -1"));
+  EXPECT_EQ(error_of([&] { (void)list[3]; })->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_THAT(error_of([&] { (void)list[-1]; })->message(), HasSubstr("index -1"));
   const Value size = Value::tuple({Value::integer(2)}, "torch.Size");
   EXPECT_EQ(size.type_name(), "torch.Size");
   EXPECT_EQ(size[0].as_int(), 2);
@@ -102,10 +93,10 @@ TEST(Value, DictsAreLookedUpByKey) {
   EXPECT_EQ(dict["step"].as_int(), 7);
   EXPECT_EQ(dict.item(1).first.as_string(), "encoder.bias");
   EXPECT_FALSE(dict.find("stop"));
-  EXPECT_EQ(error_of([&] { (void)dict.item(3); }).code(), ErrorCode::kIndexOutOfRange);
-  const Error error = error_of([&] { (void)dict["encoder.wieght"]; });
-  EXPECT_EQ(error.code(), ErrorCode::kKeyNotFound);
-  EXPECT_THAT(error.message(), HasSubstr("did you mean 'encoder.weight'"));
+  EXPECT_EQ(error_of([&] { (void)dict.item(3); })->code(), ErrorCode::kIndexOutOfRange);
+  const auto error = error_of([&] { (void)dict["encoder.wieght"]; });
+  EXPECT_EQ(error->code(), ErrorCode::kKeyNotFound);
+  EXPECT_THAT(error->message(), HasSubstr("did you mean 'encoder.weight'"));
 }
 
 TEST(Value, DictKeysMayBeAnything) {
@@ -229,7 +220,7 @@ TEST(WithTensors, WorksAtAnyDepth) {
 }
 
 TEST(WithTensors, AMissingTensorIsRefused) {
-  EXPECT_EQ(error_of([] { with_tensors(Value::entry(1), std::vector<Tensor>{Tensor::of({1})}); }).code(),
+  EXPECT_EQ(error_of([] { with_tensors(Value::entry(1), std::vector<Tensor>{Tensor::of({1})}); })->code(),
             ErrorCode::kInvalidArgument);
 }
 
@@ -297,7 +288,7 @@ TEST(ValueFromCpp, EachTypeHasItsKind) {
   EXPECT_EQ(Value(std::complex<double>(1, 2)).as_complex(), std::complex<double>(1, 2));
   EXPECT_EQ(Value(std::string("x")).kind(), Kind::kString);
   EXPECT_EQ(Value(std::string_view("x")).kind(), Kind::kString);
-  EXPECT_EQ(error_of([] { const Value value = Tensor(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { const Value value = Tensor(); })->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(ValueIteration, WalksOverElementsAndPairs) {
@@ -312,10 +303,10 @@ TEST(ValueIteration, WalksOverElementsAndPairs) {
 }
 
 TEST(ValueIteration, OtherKindsSaySo) {
-  EXPECT_THAT(error_of([] { state_dict().begin(); }).message(), HasSubstr("items()"));
-  EXPECT_EQ(error_of([] { Value(3).begin(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { Value().begin(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([] { numbers(1).items(); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_THAT(error_of([] { state_dict().begin(); })->message(), HasSubstr("items()"));
+  EXPECT_EQ(error_of([] { Value(3).begin(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { Value().begin(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([] { numbers(1).items(); })->code(), ErrorCode::kDTypeMismatch);
 }
 
 TEST(ValueWith, GivesAnotherValueAndKeepsThisOne) {
@@ -325,10 +316,10 @@ TEST(ValueWith, GivesAnotherValueAndKeepsThisOne) {
   EXPECT_EQ(dict["a"].as_int(), 1);
   EXPECT_EQ(Value::tuple({1, 2}).with(1, 5).to_string(), Value::tuple({1, 5}).to_string());
   EXPECT_EQ(Value::tuple({1}, "torch.Size").with(0u, 2).type_name(), "torch.Size");
-  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(1, 5); }).code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(-1, 5); }).code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with("a", 5); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([&] { (void)dict.with(0, 5); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(1, 5); })->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with(-1, 5); })->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { (void)Value::list({1}).with("a", 5); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)dict.with(0, 5); })->code(), ErrorCode::kDTypeMismatch);
 }
 
 TEST(ValueWith, OfAnOrderedDictKeepsItsNameAndState) {
@@ -358,28 +349,26 @@ TEST(ValueGet, GivesCppTypes) {
   EXPECT_TRUE(value["on"].get<bool>());
   EXPECT_EQ(value["sizes"].get<std::vector<int>>(), (std::vector<int>{1, 2, 300}));
   const auto bytes = [&] { (void)value["sizes"].get<std::vector<std::uint8_t>>(); };
-  EXPECT_EQ(error_of(bytes).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([&] { (void)value["lr"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([&] { (void)value["on"].get<int>(); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([&] { (void)Value(-1).get<unsigned>(); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([&] { (void)Value(1e300).get<float>(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of(bytes)->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)value["lr"].get<int>(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)value["on"].get<int>(); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)Value(-1).get<unsigned>(); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)Value(1e300).get<float>(); })->code(), ErrorCode::kInvalidArgument);
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
   EXPECT_EQ(Value(kMost).get<std::uint64_t>(), kMost);
-  EXPECT_EQ(error_of([&] { (void)Value(kMost).get<std::int64_t>(); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([&] { (void)Value(kMost).get<std::int64_t>(); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(value.value_or("epoch", 0), 4);
   EXPECT_EQ(value.value_or("step", 7L), 7);
   EXPECT_EQ(value.value_or("name", "none"), "x");
   EXPECT_EQ(value.value_or("title", "none"), "none");
-  EXPECT_EQ(error_of([&] { (void)value.value_or("name", 3); }).code(), ErrorCode::kDTypeMismatch);
-  EXPECT_EQ(error_of([&] { (void)Value(3).value_or("name", 3); }).code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)value.value_or("name", 3); })->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(error_of([&] { (void)Value(3).value_or("name", 3); })->code(), ErrorCode::kDTypeMismatch);
   EXPECT_TRUE(value.contains("epoch"));
   EXPECT_FALSE(value.contains("step"));
 }
 
 TEST(ValueEquality, IsThatOfContents) {
-  const auto make = [] {
-    return Value{{"a", 1}, {"b", Value::list({1.5, "x", Value()})}, {"t", Tensor::of({1, 2})}};
-  };
+  const auto make = [] { return Value{{"a", 1}, {"b", Value::list({1.5, "x", Value()})}, {"t", Tensor::of({1, 2})}}; };
   EXPECT_EQ(make(), make());
   EXPECT_NE(make(), make().with("a", 2));
   EXPECT_NE(make(), make().with("t", Tensor::of({1, 3})));
@@ -429,7 +418,7 @@ TEST(ValueIteration, IsARange) {
   EXPECT_EQ(sum, 7);
   EXPECT_EQ(value[1u].as_int(), 4);
   EXPECT_EQ(value[std::int64_t{1}].as_int(), 4);
-  EXPECT_EQ(error_of([&] { (void)value[std::int8_t{-1}]; }).code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(error_of([&] { (void)value[std::int8_t{-1}]; })->code(), ErrorCode::kIndexOutOfRange);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TEST(Mix, RefusesBadWeights) {
        std::vector<std::vector<double>>{{}, {1}, {1, 2, 3}, {1, -1}, {1, nan}, {inf, 1}, {0, 0}}) {
     EXPECT_EQ(test::code_of([&] { mix(parts, weights); }), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(test::code_of([] { mix({}, {}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([] { mix(std::vector<Dataset>(), {}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(test::code_of([&] { mix({counting(4), counting(0)}, {1, 1}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(test::code_of([&] { mix(parts, {1, 1}, {.size = -1}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(test::code_of([&] { mix(parts, {1, 1e-300}, {.end = MixEnd::kAll}); }), ErrorCode::kInvalidArgument);

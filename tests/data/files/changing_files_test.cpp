@@ -27,8 +27,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kFiles = 40;
-constexpr std::int64_t kTaken = 3;  ///< batches before the change
-constexpr std::int64_t kOdd = 30;   ///< further on than workers have read by then
+constexpr std::int64_t kTaken = 3;     ///< batches before the change
+constexpr std::int64_t kChanged = 30;  ///< further on than workers have read by then
 
 struct Change {
   std::string name;
@@ -124,29 +124,29 @@ class ChangingFiles : public ::testing::TestWithParam<Case> {
 
   /// What a loader that begins with the file as it is now says of it.
   std::string alone() const {
-    DataLoader loader(files(paths_), {.batch_sampler = sampler::batches({{kOdd}}), .num_workers = 0});
+    DataLoader loader(files(paths_), {.batch_sampler = sampler::batches({{kChanged}}), .num_workers = 0});
     return test::outcome_of([&] { return loader.next()->value; });
   }
 
   /// The file in its own place again, as it was.
   void restore() const {
-    std::filesystem::remove_all(path(kOdd));
-    std::filesystem::copy_file(path(kOdd % 4), path(kOdd));
+    std::filesystem::remove_all(path(kChanged));
+    std::filesystem::copy_file(path(kChanged % 4), path(kChanged));
   }
 
   void expect_error_of_one_sample(const Change& change, const std::string& what) {
     DataLoader loader(files(folder_.path().string()), options());
     const auto good = epoch(loader, [] {});
     ASSERT_EQ(good.size(), std::size_t{kFiles + 1});
-    const auto changed = epoch(loader, [&] { change.apply(path(kOdd)); });
+    const auto changed = epoch(loader, [&] { change.apply(path(kChanged)); });
     const std::string expected = alone();
     restore();
     ASSERT_EQ(changed.size(), good.size()) << what;
     for (std::size_t i = 0; i < good.size(); ++i) {
-      EXPECT_EQ(changed[i], i == kOdd ? expected : good[i]) << what << ", batch " << i;
+      EXPECT_EQ(changed[i], i == kChanged ? expected : good[i]) << what << ", batch " << i;
     }
     if (!test::is_value(expected)) {
-      EXPECT_THAT(expected, AllOf(HasSubstr("sample 30: "), HasSubstr(path(kOdd)))) << what;
+      EXPECT_THAT(expected, AllOf(HasSubstr("sample 30: "), HasSubstr(path(kChanged)))) << what;
     }
     EXPECT_EQ(epoch(loader, [] {}), good) << what << ", the epoch after";
   }
@@ -171,11 +171,11 @@ TEST_P(ChangingFiles, ThatCannotBeReadAreErrorsOfTheirSamples) {
                              "unreadable");
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   return info.param.extension.substr(1) + (info.param.rows > 1000 ? "_large_" : "_small_") +
          std::to_string(info.param.workers) + "_workers";
 }
-INSTANTIATE_TEST_SUITE_P(Files, ChangingFiles, ::testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Files, ChangingFiles, ::testing::ValuesIn(cases()), case_name);
 
 std::uint64_t inode_of(const std::string& path) {
   struct stat status {};

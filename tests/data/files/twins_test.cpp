@@ -199,15 +199,15 @@ TEST_P(TwinLargeFiles, AnyBytesAndAnyLength) {
   twins.compare(good, "good again");
 }
 
-std::string name_of(const ::testing::TestParamInfo<SampleKind>& info) {
+std::string kind_name(const ::testing::TestParamInfo<SampleKind>& info) {
   std::string out = info.param.name + "_" + info.param.extension.substr(1);
   for (char& c : out) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
   return out;
 }
-INSTANTIATE_TEST_SUITE_P(Kinds, TwinFiles, ::testing::ValuesIn(test::sample_kinds(kRows)), name_of);
-INSTANTIATE_TEST_SUITE_P(Kinds, TwinLargeFiles, ::testing::ValuesIn(test::sample_kinds(kLargeRows)), name_of);
+INSTANTIATE_TEST_SUITE_P(Kinds, TwinFiles, ::testing::ValuesIn(test::sample_kinds(kRows)), kind_name);
+INSTANTIATE_TEST_SUITE_P(Kinds, TwinLargeFiles, ::testing::ValuesIn(test::sample_kinds(kLargeRows)), kind_name);
 
 }  // namespace
 }  // namespace penstock

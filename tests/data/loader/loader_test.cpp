@@ -8,8 +8,8 @@
 #include <condition_variable>
 #include <limits>
 #include <mutex>
-#include <set>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
@@ -28,6 +28,7 @@ using test::TemporaryFolder;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using Indices = std::vector<std::int64_t>;
 
 const std::vector<std::size_t> kWorkers = {0, 1, 2, 8};
 
@@ -187,7 +188,6 @@ class OddBatches final : public BatchSamplerInterface {
 
 TEST(Loader, RefusesOrdersThatMakeNoSense) {
   const Dataset dataset = rows(test::numbered_rows(6, 1));
-  using Indices = std::vector<std::int64_t>;
   const auto first_error = [&](const Indices& order, const Indices& ends, std::size_t workers) {
     const OddBatches odd(BatchOrder(order, ends));
     DataLoader loader(dataset, {.batch_sampler = odd, .num_workers = workers});

@@ -330,20 +330,20 @@ TEST(Prefetch, RestartsDropWhatWasPrepared) {
 }
 
 TEST(AutoWorkers, AreMoreWhereSamplesAreWaitedFor) {
-  constexpr std::int64_t kSamples = 3000;
-  const Dataset slow = test::watched(rows(Tensor::zeros(Shape{kSamples, 1})),
+  constexpr std::int64_t kSlowSamples = 3000;
+  const Dataset slow = test::watched(rows(Tensor::zeros(Shape{kSlowSamples, 1})),
                                      [](std::int64_t, const data::Scratch&) { std::this_thread::sleep_for(5ms); });
   DataLoader loader(slow, {.batch_size = 2, .shuffle = true, .seed = 3});
   const std::uint64_t before = loader.stats().workers;
   EXPECT_GE(before, 1U);
-  DataLoader plain(rows(Tensor::zeros(Shape{kSamples, 1})),
+  DataLoader plain(rows(Tensor::zeros(Shape{kSlowSamples, 1})),
                    {.batch_size = 2, .shuffle = true, .num_workers = 0, .seed = 3});
   std::int64_t batches = 0;
   while (const auto batch = loader.next()) {
     ASSERT_EQ(batch->indices, plain.next()->indices) << "their number changes no batch";
     ++batches;
   }
-  EXPECT_EQ(batches, kSamples / 2);
+  EXPECT_EQ(batches, kSlowSamples / 2);
   EXPECT_GT(loader.stats().workers, before);
 }
 

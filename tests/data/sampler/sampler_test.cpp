@@ -13,6 +13,7 @@
 #include "data/sampler/golden.h"
 #include "data/sampler/torch_random.h"
 #include "penstock/error.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
@@ -21,17 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Indices = std::vector<std::int64_t>;
-
-template <class F>
-Error error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "no error";
-  return Error(ErrorCode::kIo, "no error");
-}
+using test::error_of;
 
 Indices iota(std::int64_t n) {
   Indices out(static_cast<std::size_t>(n));
@@ -95,7 +86,7 @@ TEST(Random, InsideOutIsAPermutationThatUsesTheWholeGenerator) {
 TEST(Samplers, SequentialCounts) {
   EXPECT_THAT(sampler::sequential(3).order(1, 2).to_vector(), ElementsAre(0, 1, 2));
   EXPECT_THAT(sampler::sequential(0).order(0, 0).to_vector(), IsEmpty());
-  EXPECT_EQ(error_of([] { sampler::sequential(-1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::sequential(-1); })->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(Samplers, RandomIsTorchsRandomSampler) {
@@ -116,9 +107,9 @@ TEST(Samplers, SeedAndEpochAddUp) {
 }
 
 TEST(Samplers, RandomRefusesWhatItCannotDraw) {
-  EXPECT_EQ(error_of([] { sampler::random(-1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::random(5, {.num_samples = -2}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::random(0, {.num_samples = 1}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::random(-1); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::random(5, {.num_samples = -2}); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::random(0, {.num_samples = 1}); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(sampler::random(0).order(0, 0).to_vector(), IsEmpty());
   EXPECT_THAT(sampler::random(0, {.replacement = true}).order(0, 0).to_vector(), IsEmpty());
 }
@@ -188,16 +179,16 @@ TEST(Samplers, WeightedWithoutReplacementTakesEachOnce) {
 
 TEST(Samplers, WeightedRefusesWeightsThatMeanNothing) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_THAT(error_of([&] { sampler::weighted({1, nan}, 1); }).message(), HasSubstr("weight 1 is nan"));
-  EXPECT_EQ(error_of([] { sampler::weighted({1, -1}, 1); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error_of([&] { sampler::weighted({1, nan}, 1); })->message(), HasSubstr("weight 1 is nan"));
+  EXPECT_EQ(error_of([] { sampler::weighted({1, -1}, 1); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] {
               sampler::weighted({1, std::numeric_limits<double>::infinity()}, 1);
-            }).code(),
+            })->code(),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::weighted({0, 0}, 1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::weighted({}, 1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::weighted({1}, -1); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::weighted({1, 0}, 2, false); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({0, 0}, 1); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({}, 1); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({1}, -1); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::weighted({1, 0}, 2, false); })->code(), ErrorCode::kInvalidArgument);
 }
 
 /// The part of each index, of `nodes` parts.
@@ -258,9 +249,9 @@ TEST(Samplers, NodeLocalShufflesEachPartAnew) {
 
 TEST(Samplers, NodeLocalRefusesNoNodes) {
   for (const NodeLocalOptions& options : {NodeLocalOptions{.nodes = 0}, NodeLocalOptions{.ranks_per_node = 0}}) {
-    EXPECT_EQ(error_of([&] { sampler::node_local(5, options); }).code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error_of([&] { sampler::node_local(5, options); })->code(), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(error_of([] { sampler::node_local(-1, {}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::node_local(-1, {}); })->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(Samplers, DistributedIsTorchs) {
@@ -292,14 +283,14 @@ TEST(Samplers, DistributedRefusesARankOutside) {
     std::int64_t size() const noexcept override { return 4; }
     Order order(std::uint64_t, std::uint64_t) const override { return Indices{}; }
   };
-  EXPECT_THAT(error_of([] { sampler::distributed(Short(), {.num_replicas = 2}).order(0, 0); }).message(),
+  EXPECT_THAT(error_of([] { sampler::distributed(Short(), {.num_replicas = 2}).order(0, 0); })->message(),
               HasSubstr("gave 0 indices and said that it has 4"));
-  EXPECT_THAT(error_of([] { sampler::distributed(10, {.rank = 3, .num_replicas = 3}); }).message(),
+  EXPECT_THAT(error_of([] { sampler::distributed(10, {.rank = 3, .num_replicas = 3}); })->message(),
               HasSubstr("Invalid rank 3, rank should be in the interval [0, 2]"));
-  EXPECT_EQ(error_of([] { sampler::distributed(10, {.rank = -1, .num_replicas = 3}); }).code(),
+  EXPECT_EQ(error_of([] { sampler::distributed(10, {.rank = -1, .num_replicas = 3}); })->code(),
             ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { sampler::distributed(10, {.num_replicas = 0}); }).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(error_of([] { Sampler(std::shared_ptr<const SamplerInterface>()); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::distributed(10, {.num_replicas = 0}); })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { Sampler(std::shared_ptr<const SamplerInterface>()); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_THAT(sampler::distributed(0, {.num_replicas = 2}).order(0, 0).to_vector(), IsEmpty());
 }
 
@@ -333,14 +324,14 @@ TEST(BatchSamplers, GivenBatchesStayAsTheyAre) {
   const std::vector<Indices> given = {{3, 1}, {2}, {0, 0, 5}};
   EXPECT_EQ(split(sampler::batches(given).batches(8, 9)), given);
   EXPECT_EQ(sampler::batches(given).size(), 3);
-  EXPECT_EQ(error_of([] { sampler::batches(std::vector<Indices>{{1}, {}}); }).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error_of([] { sampler::batches(std::vector<Indices>{{1}, {}}); })->code(), ErrorCode::kInvalidArgument);
 }
 
 TEST(BatchSamplers, RefusesBatchesThatEndOutOfOrder) {
   for (const Indices& ends : {Indices{2}, Indices{2, 1}, Indices{0, 4}, Indices{-1}}) {
-    const Error error = error_of([&] { BatchOrder(Indices(ends.size()), ends); });
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("ends a batch at position"));
+    const auto error = error_of([&] { BatchOrder(Indices(ends.size()), ends); });
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), HasSubstr("ends a batch at position"));
   }
 }
 
@@ -354,12 +345,12 @@ TEST(BatchSamplers, ASizeBeyondAllSamplesIsOneBatch) {
 }
 
 TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
-  EXPECT_THAT(error_of([] { sampler::batches(sampler::sequential(3), 0); }).message(),
+  EXPECT_THAT(error_of([] { sampler::batches(sampler::sequential(3), 0); })->message(),
               HasSubstr("batch_size should be a positive integer value"));
   for (const std::int64_t size : {0, -1}) {
-    EXPECT_EQ(error_of([&] { BatchOrder::equal(Order::range(3), size); }).code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(error_of([&] { BatchOrder::equal(Order::range(3), size); })->code(), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(error_of([] { BatchSampler(std::shared_ptr<const BatchSamplerInterface>()); }).code(),
+  EXPECT_EQ(error_of([] { BatchSampler(std::shared_ptr<const BatchSamplerInterface>()); })->code(),
             ErrorCode::kInvalidArgument);
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "data/stream/numbers.h"
 #include "data/support.h"
 #include "penstock/ops.h"
 #include "penstock/sample_stream.h"
@@ -15,9 +16,11 @@
 namespace penstock {
 namespace {
 
+using test::flat;
+using test::Numbers;
+using test::options;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Numbers = std::vector<std::int64_t>;
 
 /// 0, 1, ... of so many; those of `bad` throw.
 auto next_of(std::int64_t size, std::set<std::int64_t> bad, std::int64_t start = 0) {
@@ -33,10 +36,6 @@ SampleStream failing(std::int64_t size, const std::set<std::int64_t>& bad) {
 }
 SampleStream failing_anywhere(std::int64_t size, const std::set<std::int64_t>& bad) {
   return stream([=](std::int64_t start) { return next_of(size, bad, start); });
-}
-
-LoaderOptions options(std::int64_t batch_size, std::size_t workers, OnError on_error = OnError::kRaise) {
-  return {.batch_size = batch_size, .num_workers = workers, .on_error = on_error};
 }
 
 /// Batch by batch; an error is an empty one.
@@ -124,12 +123,6 @@ struct Interruption {
   }
 };
 
-Numbers through(DataLoader& loader) {
-  Numbers out;
-  for (const Numbers& batch : outcomes(loader)) out.insert(out.end(), batch.begin(), batch.end());
-  return out;
-}
-
 const Numbers kEight = {0, 1, 2, 3, 4, 5, 6, 7};
 
 TEST(StreamLosses, AnInterruptedFilterIsAskedAgain) {
@@ -139,7 +132,7 @@ TEST(StreamLosses, AnInterruptedFilterIsAskedAgain) {
       return true;
     });
     DataLoader loader(one, options(3, 0));
-    EXPECT_EQ(through(loader), kEight);
+    EXPECT_EQ(flat(outcomes(loader)), kEight);
   }
 }
 
@@ -152,7 +145,7 @@ TEST(StreamLosses, AnInterruptedMapBelowAFilterIsCalledAgain) {
                                  })
                                  .filter([](const Value&) { return true; });
     DataLoader loader(one, options(3, 0));
-    EXPECT_EQ(through(loader), kEight);
+    EXPECT_EQ(flat(outcomes(loader)), kEight);
   }
 }
 
@@ -169,10 +162,10 @@ TEST(StreamLosses, AnInterruptedSourceGoesOnWhereItWas) {
       };
     };
     DataLoader anywhere(stream(source), options(3, 0));
-    EXPECT_EQ(through(anywhere), kEight);
+    EXPECT_EQ(flat(outcomes(anywhere)), kEight);
     *stop.done = false;
     DataLoader anew(stream([source] { return source(0); }), options(3, 0));
-    EXPECT_EQ(through(anew), kEight);
+    EXPECT_EQ(flat(outcomes(anew)), kEight);
     *stop.done = false;
     DataLoader once(stream(source(0)), options(3, 0));
     Numbers seen;

@@ -13,17 +13,20 @@
 #include <stdexcept>
 #include <thread>
 
+#include "data/stream/numbers.h"
 #include "data/support.h"
 #include "penstock/ops.h"
 
 namespace penstock {
 namespace {
 
+using test::flat;
+using test::Numbers;
+using test::options;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Numbers = std::vector<std::int64_t>;
 
 /// Samples begin, begin + 1, ... of so many; `calls` counts them.
 SampleStream counting(std::int64_t size, std::int64_t begin = 0, std::atomic<int>* calls = nullptr) {
@@ -63,16 +66,6 @@ std::vector<Numbers> batches_of(DataLoader& loader) {
   std::vector<Numbers> out;
   while (const auto batch = loader.next()) out.push_back(test::values_of<std::int64_t>(batch->tensor()));
   return out;
-}
-
-Numbers flat(const std::vector<Numbers>& batches) {
-  Numbers out;
-  for (const Numbers& batch : batches) out.insert(out.end(), batch.begin(), batch.end());
-  return out;
-}
-
-LoaderOptions options(std::int64_t batch_size, std::size_t workers) {
-  return {.batch_size = batch_size, .num_workers = workers};
 }
 
 TEST(SampleStream, GivesWhatItsFunctionGives) {

@@ -14,10 +14,12 @@
 #include "penstock/loader.h"
 #include "penstock/ops.h"
 #include "penstock/tensor.h"
+#include "support/errors.h"
 
 namespace penstock {
 namespace {
 
+using test::error_of;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -33,17 +35,6 @@ Tensor first_of(const Dataset& dataset) { return dataset.get(0).as_tensor(); }
 template <class T>
 Tensor row_of(const std::vector<T>& values, const Shape& shape) {
   return Tensor::of(std::span<const T>(values)).reshape(shape);
-}
-
-template <class Function>
-Error error_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorCode::kIo, "none");
 }
 
 TEST(Transforms, BytesBecomeNormalizedFloats) {
@@ -85,9 +76,9 @@ TEST(Transforms, OneHotRows) {
   const Tensor out = first_of(labels.one_hot(3));
   EXPECT_EQ(out.shape(), (Shape{2, 3}));
   EXPECT_THAT(values_of<std::int64_t>(out), ElementsAre(0, 0, 1, 1, 0, 0));
-  const Error error = error_of([&] { labels.one_hot(2).get(0); });
-  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.message(), HasSubstr("one_hot(2) found class 2"));
+  const auto error = error_of([&] { labels.one_hot(2).get(0); });
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error->message(), HasSubstr("one_hot(2) found class 2"));
 }
 
 TEST(Transforms, ClampKeepsNan) {
@@ -135,10 +126,10 @@ TEST(Transforms, AStrictCastRefusesWhatDoesNotFit) {
       EXPECT_NO_THROW(dataset.cast(one.to, true).get(0)) << one.value;
       continue;
     }
-    const Error error = error_of([&] { dataset.cast(one.to, true).get(0); });
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("sample 0"));
-    EXPECT_THAT(error.message(), HasSubstr("strict cast from float64"));
+    const auto error = error_of([&] { dataset.cast(one.to, true).get(0); });
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), HasSubstr("sample 0"));
+    EXPECT_THAT(error->message(), HasSubstr("strict cast from float64"));
   }
 }
 
@@ -149,9 +140,9 @@ TEST(Transforms, AStrictCastRefusesAnImaginaryPartThatHasNoPlace) {
     const Dataset dataset = rows(row_of<Complex>({{1, 0}, {2, 3}}, {1, 2}));
     EXPECT_NO_THROW(dataset.cast(to).get(0));
     EXPECT_NO_THROW(dataset.cast(DType::complex64, true).get(0));
-    const Error error = error_of([&] { dataset.cast(to, true).get(0); });
-    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.message(), HasSubstr("real part 2"));
+    const auto error = error_of([&] { dataset.cast(to, true).get(0); });
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), HasSubstr("real part 2"));
   }
 }
 
@@ -160,10 +151,10 @@ TEST(Transforms, EachKeyHasAPart) {
                                     {"mask", Value::tensor(row_of<float>({3, 4}, {2}))}});
   const Dataset samples = dataset(std::vector<Value>{sample});
   EXPECT_NO_THROW(samples.scale(2, {"image", "mask"}).get(0));
-  const Error wrong = error_of([&] { samples.scale(2, {"image", "maks"}).get(0); });
-  EXPECT_EQ(wrong.code(), ErrorCode::kKeyNotFound);
-  EXPECT_THAT(wrong.message(), ::testing::AllOf(HasSubstr("'maks'"), HasSubstr("did you mean 'mask'")));
-  EXPECT_THAT(error_of([&] { samples.scale(2, {"a"}).get(0); }).message(), HasSubstr("the dict right around it"));
+  const auto wrong = error_of([&] { samples.scale(2, {"image", "maks"}).get(0); });
+  EXPECT_EQ(wrong->code(), ErrorCode::kKeyNotFound);
+  EXPECT_THAT(wrong->message(), ::testing::AllOf(HasSubstr("'maks'"), HasSubstr("did you mean 'mask'")));
+  EXPECT_THAT(error_of([&] { samples.scale(2, {"a"}).get(0); })->message(), HasSubstr("the dict right around it"));
 }
 
 TEST(Transforms, WhatDoesNotSuitASampleNamesIt) {
@@ -191,10 +182,10 @@ TEST(Transforms, WhatDoesNotSuitASampleNamesIt) {
       {strings({"a", "b"}).cast(DType::float32), ErrorCode::kInvalidArgument, "no tensor"},
   };
   for (const Case& one : cases) {
-    const Error error = error_of([&] { one.dataset.get(1); });
-    EXPECT_EQ(error.code(), one.code) << error.what();
-    EXPECT_THAT(error.message(), HasSubstr(one.says));
-    EXPECT_THAT(error.message(), HasSubstr("sample 1"));
+    const auto error = error_of([&] { one.dataset.get(1); });
+    EXPECT_EQ(error->code(), one.code) << error->what();
+    EXPECT_THAT(error->message(), HasSubstr(one.says));
+    EXPECT_THAT(error->message(), HasSubstr("sample 1"));
   }
 }
 

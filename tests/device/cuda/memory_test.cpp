@@ -11,10 +11,13 @@
 #include "penstock/stream.h"
 #include "support/devices.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/simulator.h"
 
 namespace penstock {
 namespace {
+
+using test::kMega;
 
 class CudaMemory : public test::WithDevice {};
 
@@ -47,7 +50,6 @@ TEST_F(CudaMemory, ThatIsRefusedIsNotCounted) {
 class SimulatedCudaMemory : public test::WithSimulator {};
 
 TEST_F(SimulatedCudaMemory, WhatIsCachedMakesWayForWhatIsAskedFor) {
-  constexpr std::size_t kMega = std::size_t{1} << 20;
   const auto set_memory = test::simulator_function<PenstockSimSetMemory>("penstockSimSetMemory");
   empty_cache(device);
   set_memory(statistics().device_bytes + 100 * kMega);
@@ -58,7 +60,6 @@ TEST_F(SimulatedCudaMemory, WhatIsCachedMakesWayForWhatIsAskedFor) {
 }
 
 TEST_F(SimulatedCudaMemory, WhatIsCachedCountsAgainstTheCap) {
-  constexpr std::size_t kMega = std::size_t{1} << 20;
   empty_cache(device);
   const std::uint64_t cap = memory_stats(device).in_use_bytes + 100 * kMega;
   set_memory_cap(device, cap);

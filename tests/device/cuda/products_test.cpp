@@ -17,12 +17,14 @@
 #include "penstock/error.h"
 #include "support/cublas.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/process.h"
 #include "support/simulator.h"
 
 namespace penstock::device {
 namespace {
 
+using test::kMega;
 using testing::HasSubstr;
 
 constexpr int kExecutionFailed = 13;
@@ -198,8 +200,6 @@ TEST_F(CudaProducts, AreAbsentForAReason) {
   EXPECT_THAT(reason_with("PENSTOCK_SIM_CUBLAS=not_initialized"), HasSubstr("gives 1 (CUBLAS_STATUS_NOT_INITIALIZED)"));
   EXPECT_THAT(reason_with("PENSTOCK_SIM_JIT=0"), HasSubstr("does not start here"));
 }
-
-constexpr std::size_t kMega = std::size_t{1} << 20;
 
 void set_device_memory(std::uint64_t bytes) {
   test::simulator_function<PenstockSimSetMemory>("penstockSimSetMemory")(bytes);

@@ -23,7 +23,7 @@ using test::source_of;
 using test::written;
 using ::testing::HasSubstr;
 
-Index index_of(const std::string& file) { return kNpyFormat.read_index(source_of(file, "x.npy"), {}); }
+Index npy_index(const std::string& file) { return kNpyFormat.read_index(source_of(file, "x.npy"), {}); }
 
 const std::vector<Shape> kShapes{Shape(),     Shape{0},       Shape{1},       Shape{7},
                                  Shape{3, 4}, Shape{2, 0, 3}, Shape{2, 3, 4}, Shape{1, 2, 1, 2, 1, 2, 2}};
@@ -33,7 +33,7 @@ TEST(Npy, GivesBackWhatWasWritten) {
     for (const Shape& shape : kShapes) {
       const Tensor tensor = numbered(dtype, shape);
       const std::string file = written(kNpyFormat, Value::tensor(tensor));
-      const Index index = index_of(file);
+      const Index index = npy_index(file);
       ASSERT_EQ(index.entries.size(), 1u);
       EXPECT_EQ(index.entries[0].name, "");
       EXPECT_EQ(index.structure.entry_index(), 0u);
@@ -47,7 +47,7 @@ TEST(Npy, KeepsFortranOrder) {
   const Tensor tensor = numbered(DType::float32, Shape{4, 3, 2}).permute(std::array<std::size_t, 3>{2, 1, 0});
   const std::string file = written(kNpyFormat, Value::tensor(tensor));
   EXPECT_THAT(file, HasSubstr("'fortran_order': True, 'shape': (2, 3, 4)"));
-  const Index index = index_of(file);
+  const Index index = npy_index(file);
   EXPECT_EQ(index.entries[0].strides, (Strides{1, 2, 6}));
   EXPECT_TRUE(Tensor::identical(load_entry(index, 0), tensor));
 }
@@ -58,7 +58,7 @@ TEST(Npy, WritesOtherOrdersInC) {
                                base.select(2, 3), base.slice(0, 1, 3).transpose(0, 1)}) {
     const std::string file = written(kNpyFormat, Value::tensor(tensor));
     EXPECT_THAT(file, HasSubstr("'fortran_order': False"));
-    EXPECT_TRUE(Tensor::identical(load_entry(index_of(file), 0), tensor));
+    EXPECT_TRUE(Tensor::identical(load_entry(npy_index(file), 0), tensor));
   }
 }
 
@@ -77,7 +77,7 @@ TEST(Npy, WritesSmallFloatsAsMlDtypesDoes) {
     const Tensor tensor = numbered(dtype, Shape{5});
     const std::string file = written(kNpyFormat, Value::tensor(tensor));
     EXPECT_THAT(file, HasSubstr(std::string("{'descr': ") + descr));
-    const Tensor loaded = load_entry(index_of(file), 0);
+    const Tensor loaded = load_entry(npy_index(file), 0);
     EXPECT_EQ(loaded.dtype().code(), DType::Code::kVoid);
     EXPECT_EQ(std::memcmp(loaded.data(), tensor.data(), tensor.nbytes()), 0);
   }
@@ -87,7 +87,7 @@ TEST(Npy, SwapsByteOrder) {
   std::string file = make_npy_header(DType::int32, Shape{2}, false);
   file.replace(file.find("<i4"), 3, ">i4");
   file += std::string("\0\0\1\2\xFF\xFF\xFF\xFE", 8);
-  const Index index = index_of(file);
+  const Index index = npy_index(file);
   EXPECT_TRUE(index.entries[0].encoding.swapped);
   const Tensor tensor = load_entry(index, 0);
   EXPECT_THAT(test::values_of<std::int32_t>(tensor), testing::ElementsAre(258, -2));
@@ -105,7 +105,7 @@ TEST(Npy, IsRecognisedByItsMagic) {
 TEST(Npy, RefusesEveryTruncation) {
   const std::string file = written(kNpyFormat, Value::tensor(numbered(DType::int32, Shape{3, 4})));
   for (std::size_t length = 0; length < file.size(); ++length) {
-    const auto error = test::error_of([&] { index_of(file.substr(0, length)); });
+    const auto error = test::error_of([&] { npy_index(file.substr(0, length)); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kTruncated) << length;
     EXPECT_EQ(error->path(), "x.npy");
@@ -115,7 +115,7 @@ TEST(Npy, RefusesEveryTruncation) {
 TEST(Npy, LeavesWhatFollowsThePayload) {
   const Tensor tensor = numbered(DType::int32, Shape{3});
   const std::string file = written(kNpyFormat, Value::tensor(tensor));
-  EXPECT_TRUE(Tensor::identical(load_entry(index_of(file + file), 0), tensor));
+  EXPECT_TRUE(Tensor::identical(load_entry(npy_index(file + file), 0), tensor));
 }
 
 TEST(Npy, ReadsHeadersOnly) {
@@ -133,8 +133,8 @@ TEST(Npy, ReadsLongHeaders) {
   const Tensor tensor = numbered(DType::with_descr(DType::Code::kStructured, 1000, fields), Shape{3});
   const std::string file = written(kNpyFormat, Value::tensor(tensor));
   EXPECT_GT(file.size(), 10'000u);
-  EXPECT_TRUE(Tensor::identical(load_entry(index_of(file), 0), tensor));
-  EXPECT_EQ(test::code_of([&] { index_of(file.substr(0, 3000)); }), ErrorCode::kTruncated);
+  EXPECT_TRUE(Tensor::identical(load_entry(npy_index(file), 0), tensor));
+  EXPECT_EQ(test::code_of([&] { npy_index(file.substr(0, 3000)); }), ErrorCode::kTruncated);
 }
 
 TEST(Npy, HoldsOneTensor) {

@@ -27,7 +27,7 @@ using test::written;
 using ::testing::HasSubstr;
 using Items = std::vector<std::pair<std::string, Value>>;
 
-Index index_of(const std::string& file) { return kNpzFormat.read_index(source_of(file, "x.npz"), {}); }
+Index npz_index(const std::string& file) { return kNpzFormat.read_index(source_of(file, "x.npz"), {}); }
 
 std::string npy_of(const Tensor& tensor) { return written(kNpyFormat, Value::tensor(tensor)); }
 
@@ -56,7 +56,7 @@ TEST(Npz, GivesBackWhatWasWritten) {
         items.emplace_back("key " + std::to_string(items.size()), Value::tensor(tensors.back()));
       }
     }
-    const Index index = index_of(written(kNpzFormat, Value::dict(items), {.compress = compress}));
+    const Index index = npz_index(written(kNpzFormat, Value::dict(items), {.compress = compress}));
     ASSERT_EQ(index.entries.size(), tensors.size());
     EXPECT_EQ(index.structure.size(), tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -70,7 +70,7 @@ TEST(Npz, GivesBackWhatWasWritten) {
 TEST(Npz, StoragesAreWholeMembers) {
   const Tensor tensor = numbered(DType::int32, Shape{3, 4});
   const std::string npy = npy_of(tensor);
-  const Index index = index_of(build_zip({{.name = "w.npy", .data = npy}}));
+  const Index index = npz_index(build_zip({{.name = "w.npy", .data = npy}}));
   const StorageEntry& storage = index.storages.at(0);
   EXPECT_EQ(storage.name, "w.npy");
   EXPECT_EQ(storage.offset, 35u);
@@ -84,7 +84,7 @@ TEST(Npz, StoragesAreWholeMembers) {
 TEST(Npz, EmptyArchiveIsAnEmptyDict) {
   const std::string file = written(kNpzFormat, Value::dict(Items{}));
   EXPECT_EQ(file.substr(0, 4), "PK\5\6");
-  const Index index = index_of(file);
+  const Index index = npz_index(file);
   EXPECT_TRUE(index.entries.empty());
   EXPECT_TRUE(index.structure.is(Value::Kind::kDict));
   const Source source = source_of(file);
@@ -93,13 +93,13 @@ TEST(Npz, EmptyArchiveIsAnEmptyDict) {
 
 TEST(Npz, KeysLoseTheirSuffixOnce) {
   const std::string npy = npy_of(numbered(DType::int8, Shape{2}));
-  EXPECT_EQ(names_of(index_of(build_zip({{.name = "a.npy", .data = npy},
-                                         {.name = "b", .data = npy},
-                                         {.name = "c.npy.npy", .data = npy},
-                                         {.name = "d/e.npy", .data = npy}}))),
+  EXPECT_EQ(names_of(npz_index(build_zip({{.name = "a.npy", .data = npy},
+                                          {.name = "b", .data = npy},
+                                          {.name = "c.npy.npy", .data = npy},
+                                          {.name = "d/e.npy", .data = npy}}))),
             (std::vector<std::string>{"a", "b", "c.npy", "d/e"}));
   const auto error = test::error_of([&] {
-    index_of(build_zip({{.name = "a.npy", .data = npy}, {.name = "b", .data = npy}, {.name = "a", .data = npy}}));
+    npz_index(build_zip({{.name = "a.npy", .data = npy}, {.name = "b", .data = npy}, {.name = "a", .data = npy}}));
   });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
@@ -109,10 +109,10 @@ TEST(Npz, KeysLoseTheirSuffixOnce) {
 TEST(Npz, OtherMembersAreRawBytes) {
   const std::string long_text(3000, 'x');
   const Index index =
-      index_of(build_zip({{.name = "readme.txt", .data = "hello"},
-                          {.name = "empty", .data = ""},
-                          {.name = "long", .data = long_text, .method = 8, .stored = deflated(long_text)},
-                          {.name = "folder/", .data = ""}}));
+      npz_index(build_zip({{.name = "readme.txt", .data = "hello"},
+                           {.name = "empty", .data = ""},
+                           {.name = "long", .data = long_text, .method = 8, .stored = deflated(long_text)},
+                           {.name = "folder/", .data = ""}}));
   EXPECT_EQ(names_of(index), (std::vector<std::string>{"readme.txt", "empty", "long"}));
   const Tensor text = load_entry(index, 0);
   EXPECT_EQ(text.dtype(), DType::uint8);
@@ -126,7 +126,7 @@ TEST(Npz, ObjectArraysThatCannotBeReadAreListedButMarked) {
   objects.replace(objects.find("'<i4'"), 5, "'|O' ");
   const Tensor plain = numbered(DType::int8, Shape{2});
   const Index index =
-      index_of(build_zip({{.name = "bad.npy", .data = objects}, {.name = "good.npy", .data = npy_of(plain)}}));
+      npz_index(build_zip({{.name = "bad.npy", .data = objects}, {.name = "good.npy", .data = npy_of(plain)}}));
   ASSERT_EQ(index.entries.size(), 2u);
   EXPECT_TRUE(index.entries[0].pickled);
   EXPECT_EQ(index.entries[0].dtype.name(), "object");
@@ -155,7 +155,7 @@ TEST(Npz, RefusesArraysLongerThanTheirMember) {
       const std::uint16_t method = compress ? 8 : 0;
       const std::string file =
           build_zip({{.name = "a.npy", .data = cut, .method = method, .stored = compress ? deflated(cut) : cut}});
-      const auto error = test::error_of([&] { index_of(file); });
+      const auto error = test::error_of([&] { npz_index(file); });
       ASSERT_TRUE(error) << length;
       EXPECT_EQ(error->code(), ErrorCode::kTruncated);
       EXPECT_EQ(error->path(), "x.npz");
@@ -168,7 +168,7 @@ TEST(Npz, RefusesArraysLongerThanTheirMember) {
 TEST(Npz, RefusesDamagedStreams) {
   const std::string npy = npy_of(numbered(DType::int32, Shape{100}));
   const std::string file = build_zip({{.name = "a.npy", .data = npy, .method = 8, .stored = std::string(300, '\xFF')}});
-  EXPECT_EQ(test::code_of([&] { index_of(file); }), ErrorCode::kCorrupt);
+  EXPECT_EQ(test::code_of([&] { npz_index(file); }), ErrorCode::kCorrupt);
 }
 
 TEST(Npz, ArraysReadAloneAreCheckedAsTheyAreTogether) {
@@ -192,7 +192,7 @@ TEST(Npz, ArraysReadAloneAreCheckedAsTheyAreTogether) {
     EXPECT_EQ(outcome(good, all), "read");
     EXPECT_EQ(outcome(good, alone), "read");
     EXPECT_EQ(outcome(good, into), "read");
-    const Index index = index_of(good);
+    const Index index = npz_index(good);
     const std::size_t array = index.storages[0].offset + index.entries[0].byte_offset;
     // A bit of the first and last element, and a blank that fills up the header: it has its part in the CRC.
     for (const std::size_t at : {array, array + tensor.nbytes() - 1, array - 2}) {
@@ -231,7 +231,7 @@ TEST(Npz, RefusesEveryTruncation) {
   const std::string file =
       written(kNpzFormat, Value::dict(Items{{"a", Value::tensor(numbered(DType::int8, Shape{5}))}}));
   for (std::size_t length = 0; length < file.size(); ++length) {
-    EXPECT_EQ(test::code_of([&] { index_of(file.substr(0, length)); }), ErrorCode::kTruncated) << length;
+    EXPECT_EQ(test::code_of([&] { npz_index(file.substr(0, length)); }), ErrorCode::kTruncated) << length;
   }
 }
 
@@ -243,7 +243,7 @@ TEST(Npz, SurvivesEveryChangedByte) {
       std::string changed = file;
       changed[at] = static_cast<char>(changed[at] ^ 0x41);
       try {
-        EXPECT_LE(index_of(changed).entries.size(), 1u);
+        EXPECT_LE(npz_index(changed).entries.size(), 1u);
       } catch (const Error& error) {
         EXPECT_EQ(error.path(), "x.npz");
       }
@@ -253,14 +253,14 @@ TEST(Npz, SurvivesEveryChangedByte) {
 
 TEST(Npz, ABareTensorIsTheFirstArray) {
   const Tensor tensor = numbered(DType::int8, Shape{2});
-  EXPECT_EQ(names_of(index_of(written(kNpzFormat, Value::tensor(tensor)))), std::vector<std::string>{"arr_0"});
+  EXPECT_EQ(names_of(npz_index(written(kNpzFormat, Value::tensor(tensor)))), std::vector<std::string>{"arr_0"});
 }
 
 TEST(Npz, KeepsFortranOrder) {
   const Tensor tensor = numbered(DType::int16, Shape{4, 3}).transpose(0, 1);
   const std::string file = written(kNpzFormat, Value::tensor(tensor));
   EXPECT_THAT(file, HasSubstr("'fortran_order': True"));
-  EXPECT_TRUE(Tensor::identical(load_entry(index_of(file), 0), tensor));
+  EXPECT_TRUE(Tensor::identical(load_entry(npz_index(file), 0), tensor));
 }
 
 TEST(Npz, HoldsAFlatDictOfTensors) {
@@ -294,7 +294,7 @@ TEST(Npz, KeysAreLabels) {
   for (const char* key : {"../a", "/group/data", "..", "a\\b", "C:\\x", "a/../b", "", "a//b", "x.npy", "x"}) {
     items.emplace_back(key, Value::tensor(numbered(DType::int8, Shape{2})));
   }
-  const Index index = index_of(written(kNpzFormat, Value::dict(items)));
+  const Index index = npz_index(written(kNpzFormat, Value::dict(items)));
   ASSERT_EQ(index.entries.size(), items.size());
   for (std::size_t i = 0; i < items.size(); ++i) EXPECT_EQ(index.entries[i].name, items[i].first);
 }
@@ -302,10 +302,10 @@ TEST(Npz, KeysAreLabels) {
 TEST(Npz, TellsNumpysReaderOfFoldersAndPython2) {
   std::string old = npy_of(numbered(DType::int8, Shape{2}));
   old.replace(old.find("(2,)"), 5, "(2L,)");
-  const Index index = index_of(build_zip({{.name = "d/", .data = ""},
-                                          {.name = "a.npy", .data = npy_of(numbered(DType::int8, Shape{2}))},
-                                          {.name = "d/e/", .data = ""},
-                                          {.name = "b.npy", .data = old}}));
+  const Index index = npz_index(build_zip({{.name = "d/", .data = ""},
+                                           {.name = "a.npy", .data = npy_of(numbered(DType::int8, Shape{2}))},
+                                           {.name = "d/e/", .data = ""},
+                                           {.name = "b.npy", .data = old}}));
   EXPECT_EQ(names_of(index), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(index.numpy.folders, (std::vector<std::pair<std::size_t, std::string>>{{0, "d/"}, {1, "d/e/"}}));
   EXPECT_EQ(index.numpy.python2_headers, std::vector<std::size_t>{1});

@@ -13,6 +13,7 @@
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/pickles.h"
+#include "support/tensors.h"
 
 namespace penstock::format {
 namespace {
@@ -23,6 +24,7 @@ using test::bytes_of;
 using test::code_of;
 using test::error_of;
 using test::source_of;
+using test::values_of;
 using testing::HasSubstr;
 
 const std::string kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"s;
@@ -65,7 +67,7 @@ std::string shorts(int count) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * 2};
 }
 
-Legacy good() {
+Legacy good_legacy() {
   return {.object = dict({text("a"), tensor(id("ShortStorage", "11", 6), 1, {2, 2}, {2, 1}), text("b"),
                           tensor(id("ByteStorage", "7", 3), 0, {3}, {1})}),
           .storages = {{"11", 6, shorts(6)}, {"7", 3, "xyz"}}};
@@ -73,14 +75,8 @@ Legacy good() {
 
 Archive opened(const Legacy& legacy) { return open(source_of(legacy.file(), "m.pt")); }
 
-std::vector<std::int16_t> values_of(const Tensor& tensor) {
-  const Tensor elements = tensor.contiguous();
-  const auto values = elements.values<std::int16_t>();
-  return {values.begin(), values.end()};
-}
-
 TEST(PtLegacy, TheEndOfTheFirstOfSeveral) {
-  const std::string one = good().file();
+  const std::string one = good_legacy().file();
   for (const std::string& behind : {std::string(), one, "other bytes"s}) {
     const std::string all = one + behind;
     EXPECT_EQ(pt_legacy_end(FileBytes(bytes_of(all), "m.pt")), one.size());
@@ -93,16 +89,16 @@ TEST(PtLegacy, TheEndOfTheFirstOfSeveral) {
 }
 
 TEST(PtLegacy, ReadsTensors) {
-  const Archive archive = opened(good());
+  const Archive archive = opened(good_legacy());
   EXPECT_EQ(archive.format(), "pt");
   EXPECT_EQ(archive.metadata().at("version"), "legacy");
-  EXPECT_EQ(values_of(archive["a"].load()), (std::vector<std::int16_t>{1, 2, 3, 4}));
+  EXPECT_EQ(values_of<std::int16_t>(archive["a"].load()), (std::vector<std::int16_t>{1, 2, 3, 4}));
   EXPECT_EQ(archive["b"].load().nbytes(), 3U);
 }
 
 TEST(PtLegacy, EveryProtocolsMagicIsKnown) {
   const auto with = [](const std::string& magic) {
-    Legacy legacy = good();
+    Legacy legacy = good_legacy();
     legacy.magic = magic;
     return legacy;
   };
@@ -119,25 +115,25 @@ TEST(PtLegacy, EveryProtocolsMagicIsKnown) {
 }
 
 TEST(PtLegacy, ViewsOfStorages) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   legacy.object = list({tensor(id("ShortStorage", "11", 6), 0, {6}, {1}),
                         tensor(id("ShortStorage", "11", 6, tuple({text("v"), integer(2), integer(3)})), 1, {2}, {1})});
   legacy.storages.pop_back();
   const Archive archive = opened(legacy);
   EXPECT_EQ(archive.storages().size(), 1U);
-  EXPECT_EQ(values_of(archive["1"].load()), (std::vector<std::int16_t>{3, 4}));
+  EXPECT_EQ(values_of<std::int16_t>(archive["1"].load()), (std::vector<std::int16_t>{3, 4}));
   legacy.object = tensor(id("ShortStorage", "11", 6, tuple({text("v"), integer(2), integer(3)})), 0, {4}, {1});
   EXPECT_EQ(code_of([&] { opened(legacy); }), ErrorCode::kCorrupt);
 }
 
 TEST(PtLegacy, KeysOfStoragesMayBeNumbers) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   const std::string id =
       tuple({text("storage"), global("torch", "ShortStorage"), integer(11), text("cpu"), integer(6), "N"}) + "Q";
   legacy.object = tensor(id, 0, {6}, {1});
   legacy.storages.pop_back();
   legacy.keys = whole(list({integer(11)}));
-  EXPECT_EQ(values_of(opened(legacy)["tensor"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values_of<std::int16_t>(opened(legacy)["tensor"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
   legacy.keys = whole(list({integer(12)}));
   EXPECT_EQ(code_of([&] { opened(legacy); }), ErrorCode::kCorrupt);
   legacy.keys = whole(list({"N"}));
@@ -145,7 +141,7 @@ TEST(PtLegacy, KeysOfStoragesMayBeNumbers) {
 }
 
 TEST(PtLegacy, ClassesWithTheirSource) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   const std::string module = tuple({text("module"), global("my", "Net"), text("net.py"), text("import os")}) + "Q";
   legacy.object = module + ")\x81" + dict({text("w"), tensor(id("ShortStorage", "11", 6), 0, {6}, {1})}) + "b";
   legacy.storages.pop_back();
@@ -155,14 +151,14 @@ TEST(PtLegacy, ClassesWithTheirSource) {
 }
 
 TEST(PtLegacy, NothingButPlainValues) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   legacy.object = dict({text("epoch"), "K\x07"});
   legacy.storages.clear();
   EXPECT_EQ(opened(legacy).load()["epoch"].as_int(), 7);
 }
 
 TEST(PtLegacy, LargePicklesAreReadInSteps) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   legacy.object = list({bytes(std::string(3'000'000, 'x')), tensor(id("ShortStorage", "11", 6), 0, {6}, {1})});
   legacy.storages = {{"11", 6, shorts(6)}};
   const auto source = std::make_shared<test::CountingSource>(legacy.file());
@@ -173,7 +169,7 @@ TEST(PtLegacy, LargePicklesAreReadInSteps) {
 }
 
 TEST(PtLegacy, PayloadIsNotRead) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   legacy.object = tensor(id("ByteStorage", "7", 10'000'000), 0, {10'000'000}, {1});
   legacy.storages = {{"7", 10'000'000, std::string(10'000'000, 'x')}};
   const auto source = std::make_shared<test::CountingSource>(legacy.file());
@@ -181,16 +177,16 @@ TEST(PtLegacy, PayloadIsNotRead) {
   EXPECT_LT(source->bytes_read, 1'000'000U);
 }
 
-struct Flaw {
+struct LegacyFlaw {
   std::string name;
   void (*make)(Legacy& legacy);
   ErrorCode code = ErrorCode::kCorrupt;
   std::string says;
 };
-class EveryFlawOfLegacy : public testing::TestWithParam<Flaw> {};
+class EveryFlawOfLegacy : public testing::TestWithParam<LegacyFlaw> {};
 
 TEST_P(EveryFlawOfLegacy, IsRefused) {
-  Legacy legacy = good();
+  Legacy legacy = good_legacy();
   GetParam().make(legacy);
   const auto error = error_of([&] { opened(legacy); });
   ASSERT_TRUE(error);
@@ -203,36 +199,36 @@ TEST_P(EveryFlawOfLegacy, IsRefused) {
 INSTANTIATE_TEST_SUITE_P(
     PtLegacy, EveryFlawOfLegacy,
     testing::Values(
-        Flaw{"version", [](Legacy& l) { l.version = whole("M\xe8\x03"); }, ErrorCode::kUnsupported, "1000"},
-        Flaw{"system_no_dict", [](Legacy& l) { l.system = whole("N"); }, ErrorCode::kCorrupt, "dict"},
-        Flaw{"keys_no_list", [](Legacy& l) { l.keys = whole("N"); }, ErrorCode::kCorrupt, "list"},
-        Flaw{"key_no_text", [](Legacy& l) { l.keys = whole("](NNe"); }, ErrorCode::kCorrupt, "no tensor uses"},
-        Flaw{"key_unknown", [](Legacy& l) { l.storages[0].key = "12"; }, ErrorCode::kCorrupt, "no tensor uses"},
-        Flaw{"key_twice", [](Legacy& l) { l.storages[1].key = "11"; }, ErrorCode::kCorrupt, "already"},
-        Flaw{"key_missing", [](Legacy& l) { l.storages.pop_back(); }, ErrorCode::kCorrupt, "2 storages, but 1"},
-        Flaw{"count_differs", [](Legacy& l) { l.storages[0].numel = 5; }, ErrorCode::kCorrupt, "5 elements"},
-        Flaw{"count_negative", [](Legacy& l) { l.storages[0].numel = -1; }, ErrorCode::kCorrupt, "-1 elements"},
-        Flaw{"bytes_behind", [](Legacy& l) { l.behind = "x"; }, ErrorCode::kCorrupt, "1 byte follows"},
-        Flaw{"data_short", [](Legacy& l) { l.storages[1].data = "xy"; }, ErrorCode::kTruncated, "file ends"},
-        Flaw{"storage_in_system",
-             [](Legacy& l) {
-               l.system = whole(dict({text("x"), id("ByteStorage", "7", 3)}));
-             },
-             ErrorCode::kCorrupt, "plain value"},
-        Flaw{"sizes_disagree",
-             [](Legacy& l) {
-               l.object = list({id("ByteStorage", "7", 3), id("ByteStorage", "7", 4)});
-             },
-             ErrorCode::kCorrupt, "declared twice"},
-        Flaw{"types_disagree",
-             [](Legacy& l) {
-               l.object = list({id("ByteStorage", "7", 4), id("ShortStorage", "7", 2)});
-             },
-             ErrorCode::kCorrupt, "declared twice"}),
+        LegacyFlaw{"version", [](Legacy& l) { l.version = whole("M\xe8\x03"); }, ErrorCode::kUnsupported, "1000"},
+        LegacyFlaw{"system_no_dict", [](Legacy& l) { l.system = whole("N"); }, ErrorCode::kCorrupt, "dict"},
+        LegacyFlaw{"keys_no_list", [](Legacy& l) { l.keys = whole("N"); }, ErrorCode::kCorrupt, "list"},
+        LegacyFlaw{"key_no_text", [](Legacy& l) { l.keys = whole("](NNe"); }, ErrorCode::kCorrupt, "no tensor uses"},
+        LegacyFlaw{"key_unknown", [](Legacy& l) { l.storages[0].key = "12"; }, ErrorCode::kCorrupt, "no tensor uses"},
+        LegacyFlaw{"key_twice", [](Legacy& l) { l.storages[1].key = "11"; }, ErrorCode::kCorrupt, "already"},
+        LegacyFlaw{"key_missing", [](Legacy& l) { l.storages.pop_back(); }, ErrorCode::kCorrupt, "2 storages, but 1"},
+        LegacyFlaw{"count_differs", [](Legacy& l) { l.storages[0].numel = 5; }, ErrorCode::kCorrupt, "5 elements"},
+        LegacyFlaw{"count_negative", [](Legacy& l) { l.storages[0].numel = -1; }, ErrorCode::kCorrupt, "-1 elements"},
+        LegacyFlaw{"bytes_behind", [](Legacy& l) { l.behind = "x"; }, ErrorCode::kCorrupt, "1 byte follows"},
+        LegacyFlaw{"data_short", [](Legacy& l) { l.storages[1].data = "xy"; }, ErrorCode::kTruncated, "file ends"},
+        LegacyFlaw{"storage_in_system",
+                   [](Legacy& l) {
+                     l.system = whole(dict({text("x"), id("ByteStorage", "7", 3)}));
+                   },
+                   ErrorCode::kCorrupt, "plain value"},
+        LegacyFlaw{"sizes_disagree",
+                   [](Legacy& l) {
+                     l.object = list({id("ByteStorage", "7", 3), id("ByteStorage", "7", 4)});
+                   },
+                   ErrorCode::kCorrupt, "declared twice"},
+        LegacyFlaw{"types_disagree",
+                   [](Legacy& l) {
+                     l.object = list({id("ByteStorage", "7", 4), id("ShortStorage", "7", 2)});
+                   },
+                   ErrorCode::kCorrupt, "declared twice"}),
     [](const auto& one) { return one.param.name; });
 
 TEST(PtLegacy, EveryTruncationIsAnError) {
-  const std::string file = good().file();
+  const std::string file = good_legacy().file();
   for (std::size_t length = 0; length < file.size(); ++length) {
     EXPECT_TRUE(error_of([&] { read_pt_index(bytes_of(file).first(length), "m.pt"); })) << length;
     EXPECT_TRUE(error_of([&] { open(source_of(file.substr(0, length))); })) << length;

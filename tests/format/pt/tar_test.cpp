@@ -13,6 +13,7 @@
 #include "support/bytes.h"
 #include "support/errors.h"
 #include "support/pickles.h"
+#include "support/tensors.h"
 
 namespace penstock::format {
 namespace {
@@ -22,6 +23,7 @@ using test::bytes_of;
 using test::code_of;
 using test::error_of;
 using test::source_of;
+using test::values_of;
 using testing::HasSubstr;
 
 std::string octal(std::uint64_t value, std::size_t width) {
@@ -76,21 +78,15 @@ struct Tar {
 
 Archive opened(const std::string& file) { return open(source_of(file, "m.pth")); }
 
-std::vector<std::int16_t> values_of(const Tensor& tensor) {
-  const Tensor elements = tensor.contiguous();
-  const auto values = elements.values<std::int16_t>();
-  return {values.begin(), values.end()};
-}
-
 TEST(PtTar, ReadsTensorsAndStorages) {
   const Archive archive = opened(Tar().file());
   EXPECT_EQ(archive.format(), "pt");
   EXPECT_EQ(archive.metadata().at("version"), "tar");
   EXPECT_EQ(archive.storages().size(), 1U);
   EXPECT_EQ(archive["a"].shape(), (Shape{2, 3}));
-  EXPECT_EQ(values_of(archive["a"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(values_of(archive["b"].load()), (std::vector<std::int16_t>{3, 5}));
-  EXPECT_EQ(values_of(archive["s"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values_of<std::int16_t>(archive["a"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values_of<std::int16_t>(archive["b"].load()), (std::vector<std::int16_t>{3, 5}));
+  EXPECT_EQ(values_of<std::int16_t>(archive["s"].load()), (std::vector<std::int16_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(PtTar, LocationsAreKept) {
@@ -130,12 +126,12 @@ TEST(PtTar, OtherArchivesAreNotTorchs) {
             ErrorCode::kUnknownFormat);
 }
 
-struct Flaw {
+struct TarFlaw {
   std::string name;
   std::string (*make)(Tar tar);
   ErrorCode code = ErrorCode::kCorrupt;
 };
-class EveryFlawOfTar : public testing::TestWithParam<Flaw> {};
+class EveryFlawOfTar : public testing::TestWithParam<TarFlaw> {};
 
 TEST_P(EveryFlawOfTar, IsRefused) {
   const auto error = error_of([&] { opened(GetParam().make(Tar())); });
@@ -162,7 +158,7 @@ std::string one_storage(const std::string& type, std::int64_t numel) {
   return whole("K\x01") + whole(tuple({integer(100), text("cpu"), type})) + raw<std::int64_t>({numel});
 }
 
-std::vector<Flaw> flaws() {
+std::vector<TarFlaw> flaws() {
   const auto truncated = ErrorCode::kTruncated;
   return {
       {"stranger", [](Tar tar) { return tar_member("pickle", tar.pickle) + tar_member("evil", "x") + tar.file(); }},

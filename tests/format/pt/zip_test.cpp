@@ -33,7 +33,7 @@ using testing::HasSubstr;
 const std::string kFloats(reinterpret_cast<const char*>(std::vector<float>{1, 2, 3, 4}.data()), 16);
 
 std::string four_floats(std::string_view key = "0") { return tensor(storage("FloatStorage", key, 4), 0, {4}, {1}); }
-std::vector<ZipMember> good() { return pt_members(whole(dict({text("w"), four_floats()})), {kFloats}); }
+std::vector<ZipMember> good_members() { return pt_members(whole(dict({text("w"), four_floats()})), {kFloats}); }
 Archive opened(const std::vector<ZipMember>& members) { return open(source_of(build_zip(members), "m.pt")); }
 
 void expect_floats(const Tensor& tensor, const std::vector<float>& expected) {
@@ -42,7 +42,7 @@ void expect_floats(const Tensor& tensor, const std::vector<float>& expected) {
 }
 
 TEST(PtZip, ReadsATensor) {
-  const Archive archive = opened(good());
+  const Archive archive = opened(good_members());
   EXPECT_EQ(archive.format(), "pt");
   EXPECT_EQ(archive.metadata().at("version"), "3");
   EXPECT_EQ(archive.metadata().at("byteorder"), "little");
@@ -51,7 +51,7 @@ TEST(PtZip, ReadsATensor) {
 }
 
 TEST(PtZip, SourceAndMemoryGiveTheSameIndex) {
-  const std::string file = build_zip(good());
+  const std::string file = build_zip(good_members());
   const Index index = read_pt_index(bytes_of(file), "m.pt");
   const auto source = std::make_shared<test::CountingSource>(file);
   const Index other = kPtFormat.read_index(source, {});
@@ -63,13 +63,13 @@ TEST(PtZip, SourceAndMemoryGiveTheSameIndex) {
 }
 
 TEST(PtZip, RecordsMayComeInAnyOrder) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   std::reverse(members.begin(), members.end());
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
 }
 
 TEST(PtZip, OldArchivesLackRecords) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   std::erase_if(members, [](const ZipMember& member) { return member.name.ends_with("byteorder"); });
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
   members.back().name = "archive/.data/version";
@@ -80,17 +80,17 @@ TEST(PtZip, OldArchivesLackRecords) {
 }
 
 TEST(PtZip, OptionsSayTheByteOrderThatIsNotRecorded) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   for (std::size_t i = 0; i < 16; i += 4) std::reverse(members[2].data.begin() + i, members[2].data.begin() + i + 4);
   members.erase(members.begin() + 1);
   const Archive archive = open(source_of(build_zip(members), "m.pt"), {.big_endian = true});
   EXPECT_EQ(archive.metadata().at("byteorder"), "big");
   expect_floats(archive["w"].load(), {1, 2, 3, 4});
-  expect_floats(open(source_of(build_zip(good())), {.big_endian = true})["w"].load(), {1, 2, 3, 4});
+  expect_floats(open(source_of(build_zip(good_members())), {.big_endian = true})["w"].load(), {1, 2, 3, 4});
 }
 
 TEST(PtZip, OtherByteOrderIsSwapped) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   members[1].data = "big";
   for (std::size_t i = 0; i < 16; i += 4) std::reverse(members[2].data.begin() + i, members[2].data.begin() + i + 4);
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
@@ -99,7 +99,7 @@ TEST(PtZip, OtherByteOrderIsSwapped) {
 }
 
 TEST(PtZip, DeflatedRecords) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   for (ZipMember& member : members) {
     std::string stored;
     const auto data = bytes_of(member.data);
@@ -122,7 +122,7 @@ TEST(PtZip, DeflatedPicklesBecomeNoMoreThanTheyCouldHold) {
     deflate({&data, 1}, [&](std::span<const std::byte> piece) {
       stored.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     });
-    std::vector<ZipMember> members = good();
+    std::vector<ZipMember> members = good_members();
     members[0] = {.name = members[0].name, .data = pickle, .method = 8, .stored = stored};
     EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kLimit) << opcode;
   }
@@ -130,7 +130,7 @@ TEST(PtZip, DeflatedPicklesBecomeNoMoreThanTheyCouldHold) {
 
 TEST(PtZip, RecordsOfAWordAreShort) {
   for (const char* name : {"archive/version", "archive/byteorder", "archive/.format_version"}) {
-    std::vector<ZipMember> members = good();
+    std::vector<ZipMember> members = good_members();
     std::erase_if(members, [&](const ZipMember& member) { return member.name == name; });
     members.push_back({.name = name, .data = "3" + std::string(5000, '\n')});
     EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kLimit) << name;
@@ -138,7 +138,7 @@ TEST(PtZip, RecordsOfAWordAreShort) {
 }
 
 TEST(PtZip, ArchivesWithoutTheirPickleAreNotTakenForNpz) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   members.erase(members.begin());
   const auto error = error_of([&] { opened(members); });
   ASSERT_TRUE(error);
@@ -200,7 +200,7 @@ TEST(PtZip, ExportedProgramsAreNamedAndRefused) {
 }
 
 TEST(PtZip, NamesAreUtf8WhateverTheyAreSaidToBe) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   for (ZipMember& member : members) member.name.replace(0, 7, "caf\u00e9");
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
   for (ZipMember& member : members) member.name.replace(3, 2, "\x82");
@@ -222,16 +222,16 @@ TEST(PtZip, ContainersBeforeZipAreNamedAndRefused) {
   EXPECT_THAT(error->message(), HasSubstr("PYTORCH1"));
 }
 
-struct Flaw {
+struct ZipFlaw {
   std::string name;
   void (*make)(std::vector<ZipMember>& members);
   ErrorCode code = ErrorCode::kCorrupt;
   std::string says;
 };
-class EveryFlaw : public testing::TestWithParam<Flaw> {};
+class EveryFlaw : public testing::TestWithParam<ZipFlaw> {};
 
 TEST_P(EveryFlaw, IsRefused) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   GetParam().make(members);
   const auto error = error_of([&] { opened(members); });
   ASSERT_TRUE(error);
@@ -244,37 +244,37 @@ using Members = std::vector<ZipMember>;
 INSTANTIATE_TEST_SUITE_P(
     PtZip, EveryFlaw,
     testing::Values(
-        Flaw{"version_0", [](Members& m) { m[3].data = "0\n"; }, ErrorCode::kUnsupported, "version 0"},
-        Flaw{"version_11", [](Members& m) { m[3].data = "11\n"; }, ErrorCode::kUnsupported, "version 11"},
-        Flaw{"version_text", [](Members& m) { m[3].data = "three"; }, ErrorCode::kCorrupt, "is not a number"},
-        Flaw{"another_folder", [](Members& m) { m[2].name = "other/data/0"; }, ErrorCode::kCorrupt,
-             "not in the folder"},
-        Flaw{"prefix_of_folder", [](Members& m) { m[2].name = "archive2/data/0"; }, ErrorCode::kCorrupt,
-             "not in the folder"},
-        Flaw{"second_pickle_elsewhere", [](Members& m) { m.push_back({.name = "x/data.pkl"}); }, ErrorCode::kCorrupt,
-             "folder"},
-        Flaw{"storage_missing", [](Members& m) { m[2].name = "archive/data/1"; }, ErrorCode::kCorrupt,
-             "archive/data/0"},
-        Flaw{"storage_short", [](Members& m) { m[2].data.pop_back(); }, ErrorCode::kCorrupt,
-             "16 bytes, but its record has 15"},
-        Flaw{"storage_long", [](Members& m) { m[2].data += 'x'; }, ErrorCode::kCorrupt, "has 17"},
-        Flaw{"pickle_damaged",
-             [](Members& m) {
-               m[0].crc = 1;
-               m[0].local_crc = 1;
-             },
-             ErrorCode::kChecksum, "data.pkl"},
-        Flaw{"version_damaged",
-             [](Members& m) {
-               m[3].crc = 1;
-               m[3].local_crc = 1;
-             },
-             ErrorCode::kChecksum, "version"},
-        Flaw{"pickle_empty", [](Members& m) { m[0].data = ""; }, ErrorCode::kTruncated, "data.pkl"},
-        Flaw{"pickle_then_more", [](Members& m) { m[0].data += "N."; }, ErrorCode::kCorrupt, "follow the end"},
+        ZipFlaw{"version_0", [](Members& m) { m[3].data = "0\n"; }, ErrorCode::kUnsupported, "version 0"},
+        ZipFlaw{"version_11", [](Members& m) { m[3].data = "11\n"; }, ErrorCode::kUnsupported, "version 11"},
+        ZipFlaw{"version_text", [](Members& m) { m[3].data = "three"; }, ErrorCode::kCorrupt, "is not a number"},
+        ZipFlaw{"another_folder", [](Members& m) { m[2].name = "other/data/0"; }, ErrorCode::kCorrupt,
+                "not in the folder"},
+        ZipFlaw{"prefix_of_folder", [](Members& m) { m[2].name = "archive2/data/0"; }, ErrorCode::kCorrupt,
+                "not in the folder"},
+        ZipFlaw{"second_pickle_elsewhere", [](Members& m) { m.push_back({.name = "x/data.pkl"}); }, ErrorCode::kCorrupt,
+                "folder"},
+        ZipFlaw{"storage_missing", [](Members& m) { m[2].name = "archive/data/1"; }, ErrorCode::kCorrupt,
+                "archive/data/0"},
+        ZipFlaw{"storage_short", [](Members& m) { m[2].data.pop_back(); }, ErrorCode::kCorrupt,
+                "16 bytes, but its record has 15"},
+        ZipFlaw{"storage_long", [](Members& m) { m[2].data += 'x'; }, ErrorCode::kCorrupt, "has 17"},
+        ZipFlaw{"pickle_damaged",
+                [](Members& m) {
+                  m[0].crc = 1;
+                  m[0].local_crc = 1;
+                },
+                ErrorCode::kChecksum, "data.pkl"},
+        ZipFlaw{"version_damaged",
+                [](Members& m) {
+                  m[3].crc = 1;
+                  m[3].local_crc = 1;
+                },
+                ErrorCode::kChecksum, "version"},
+        ZipFlaw{"pickle_empty", [](Members& m) { m[0].data = ""; }, ErrorCode::kTruncated, "data.pkl"},
+        ZipFlaw{"pickle_then_more", [](Members& m) { m[0].data += "N."; }, ErrorCode::kCorrupt, "follow the end"},
         // A scanner that stops at the first error, and a loader that acts before it, would disagree.
-        Flaw{"payload_then_broken", [](Members& m) { m[0].data = "cos\nsystem\nX\x01\x00\x00\x00x\x85R\xff."; },
-             ErrorCode::kTruncated, ""}),
+        ZipFlaw{"payload_then_broken", [](Members& m) { m[0].data = "cos\nsystem\nX\x01\x00\x00\x00x\x85R\xff."; },
+                ErrorCode::kTruncated, ""}),
     [](const auto& one) { return one.param.name; });
 
 TEST(PtZip, AFolderIsNeeded) {
@@ -287,14 +287,14 @@ TEST(PtZip, AFolderIsNeeded) {
 
 TEST(PtZip, LookUpsAreExact) {
   // Searching for "data.pkl" as a part of names finds the wrong one.
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   members.insert(members.begin(), {.name = "archive/notdata.pkl", .data = whole("N")});
   members.push_back({.name = "archive/x/data.pkl", .data = whole("K\x07")});
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
 }
 
 TEST(PtZip, ChecksumsCanBeLeftOut) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   for (ZipMember& member : members)
     member.crc = member.local_crc = 0;  // as torch writes after set_crc32_options(False)
   expect_floats(opened(members)["w"].load(), {1, 2, 3, 4});
@@ -306,14 +306,14 @@ TEST(PtZip, ChecksumsCanBeLeftOut) {
 }
 
 TEST(PtZip, WrongPayloadIsFoundWhenItIsRead) {
-  std::vector<ZipMember> members = good();
+  std::vector<ZipMember> members = good_members();
   members[2].crc = members[2].local_crc = 12345;
   const Archive archive = opened(members);
   EXPECT_EQ(code_of([&] { archive["w"].load(); }), ErrorCode::kChecksum);
 }
 
 TEST(PtZip, EveryTruncationIsAnError) {
-  const std::string file = build_zip(good());
+  const std::string file = build_zip(good_members());
   for (std::size_t length = 0; length < file.size(); ++length) {
     EXPECT_TRUE(error_of([&] { read_pt_index(bytes_of(file).first(length), "m.pt"); })) << length;
     EXPECT_TRUE(error_of([&] { open(source_of(file.substr(0, length))); })) << length;
@@ -321,7 +321,7 @@ TEST(PtZip, EveryTruncationIsAnError) {
 }
 
 TEST(PtZip, EveryFlippedBitIsAnErrorOrHarmless) {
-  const std::string file = build_zip(good());
+  const std::string file = build_zip(good_members());
   std::size_t refused = 0;
   for (std::size_t bit = 0; bit < file.size() * 8; ++bit) {
     std::string damaged = file;

@@ -30,7 +30,7 @@ struct Member {
   friend bool operator==(const Member&, const Member&) = default;
 };
 
-std::vector<Member> members_of(const std::string& archive) {
+std::vector<Member> contents_of(const std::string& archive) {
   std::vector<ZipEntry> entries;
   read_zip_directory(bytes_of(archive), "x.zip", entries);
   std::vector<Member> out;
@@ -66,8 +66,8 @@ std::string written(ZipStyle style, bool deflated, const std::string& front = {}
 
 TEST(ZipWriter, WhatItWritesIsRead) {
   for (const ZipStyle style : {ZipStyle::kNumpy, ZipStyle::kTorch}) {
-    EXPECT_EQ(members_of(written(style, false)), kMembers);
-    EXPECT_EQ(members_of(written(style, true)), kMembers);
+    EXPECT_EQ(contents_of(written(style, false)), kMembers);
+    EXPECT_EQ(contents_of(written(style, true)), kMembers);
   }
   EXPECT_LT(written(ZipStyle::kNumpy, true).size(), 2000u);
 }
@@ -80,7 +80,7 @@ TEST(ZipWriter, WritesNothingForNothing) {
   for (const ZipStyle style : {ZipStyle::kNumpy, ZipStyle::kTorch}) {
     StringSink sink;
     ZipWriter(sink, style).finish();
-    EXPECT_EQ(members_of(sink.text), std::vector<Member>());
+    EXPECT_EQ(contents_of(sink.text), std::vector<Member>());
     EXPECT_EQ(sink.text.size(), style == ZipStyle::kNumpy ? 22u : 98u);
   }
 }
@@ -91,7 +91,7 @@ TEST(ZipWriter, AlignsAsTorchDoes) {
     ZipWriter zip(sink, ZipStyle::kTorch, alignment);
     for (const Member& member : kMembers) zip.add(member.name, bytes_of(member.data));
     zip.finish();
-    EXPECT_EQ(members_of(sink.text), kMembers);
+    EXPECT_EQ(contents_of(sink.text), kMembers);
     std::vector<ZipEntry> entries;
     read_zip_directory(bytes_of(sink.text), "x.pt", entries);
     for (const ZipEntry& entry : entries) {
@@ -110,7 +110,7 @@ TEST(ZipWriter, WritesTorchsBytes) {
     const std::string original = test::read_file((*folder / name).string());
     StringSink sink;
     ZipWriter zip(sink, ZipStyle::kTorch);
-    for (const Member& member : members_of(original)) zip.add(member.name, bytes_of(member.data));
+    for (const Member& member : contents_of(original)) zip.add(member.name, bytes_of(member.data));
     zip.finish();
     EXPECT_TRUE(sink.text == original) << name;
   }
@@ -129,7 +129,7 @@ TEST(ZipWriter, RefusesNamesThatWouldNotBeRead) {
   }
   zip.add_text("b", "3");
   zip.finish();
-  EXPECT_EQ(members_of(sink.text), (std::vector<Member>{{"a", "1"}, {"b", "3"}}));
+  EXPECT_EQ(contents_of(sink.text), (std::vector<Member>{{"a", "1"}, {"b", "3"}}));
 }
 
 TEST(ZipWriter, CountsMoreMembersThan16Bits) {
@@ -137,7 +137,7 @@ TEST(ZipWriter, CountsMoreMembersThan16Bits) {
   ZipWriter zip(sink, ZipStyle::kNumpy);
   for (int i = 0; i < 70'000; ++i) zip.add_text(std::to_string(i), "");
   zip.finish();
-  EXPECT_EQ(members_of(sink.text).size(), 70'000u);
+  EXPECT_EQ(contents_of(sink.text).size(), 70'000u);
 }
 
 /// A file of which only the small writes are kept; the rest is zeros.

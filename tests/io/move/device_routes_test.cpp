@@ -23,12 +23,12 @@
 namespace penstock::io {
 namespace {
 
+using test::kMega;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Bytes = std::vector<std::byte>;
 
-constexpr std::size_t kMega = std::size_t{1} << 20;
 /// cuFile wherever the file lies, so that a test does not depend on the disk below it.
 constexpr DeviceReader kAnywhere{"gds", "cuFile", open_gds_anywhere};
 

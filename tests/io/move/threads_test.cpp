@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "core/task_pool.h"
+#include "support/files.h"
 
 namespace penstock::io {
 namespace {
 
-constexpr std::uint64_t kMega = 1 << 20;
+using test::kMega;
+
 constexpr std::uint64_t kGiga = 1 << 30;
 
 /// As many as that, where the machine has them.

@@ -32,7 +32,7 @@ std::string utils(std::string_view name) { return global("torch._utils", name); 
 std::string dtype(std::string_view name) { return global("torch", name); }
 /// Sixteen floats.
 std::string floats() { return storage("FloatStorage", "0", 16); }
-std::string leaf() { return tensor(floats(), 0, {2, 3}, {3, 1}); }
+std::string matrix() { return tensor(floats(), 0, {2, 3}, {3, 1}); }
 std::string ints(const std::vector<std::int64_t>& shape) {
   return tensor(storage("LongStorage", "0", 8), 0, shape, std::vector<std::int64_t>(shape.size(), 1));
 }
@@ -82,16 +82,16 @@ TEST(Rebuild, TensorV3HasItsOwnDType) {
 TEST(Rebuild, OldTensorsAndParameters) {
   EXPECT_EQ(only_entry(call(utils("_rebuild_tensor"), {floats(), integer(0), integers({4}), integers({1})})).shape,
             Shape{4});
-  EXPECT_TRUE(only_entry(call(utils("_rebuild_parameter"), {leaf(), kTrue, ordered_dict()})).requires_grad);
+  EXPECT_TRUE(only_entry(call(utils("_rebuild_parameter"), {matrix(), kTrue, ordered_dict()})).requires_grad);
   const Value state = read_object(
-      call(utils("_rebuild_parameter_with_state"), {leaf(), kFalse, ordered_dict(), dict({text("a"), "K\x01"})}));
+      call(utils("_rebuild_parameter_with_state"), {matrix(), kFalse, ordered_dict(), dict({text("a"), "K\x01"})}));
   ASSERT_TRUE(state.is(Kind::kTensor));
   EXPECT_EQ(state.type_name(), kParameterName);
   EXPECT_EQ((*state.state())["a"].as_int(), 1);
-  EXPECT_TRUE(only_entry(call(global("torch.nn.parameter", "Parameter"), {leaf()})).requires_grad);
-  EXPECT_FALSE(only_entry(call(global("torch.nn.parameter", "Parameter"), {leaf(), kFalse})).requires_grad);
+  EXPECT_TRUE(only_entry(call(global("torch.nn.parameter", "Parameter"), {matrix()})).requires_grad);
+  EXPECT_FALSE(only_entry(call(global("torch.nn.parameter", "Parameter"), {matrix(), kFalse})).requires_grad);
   // torch 0.3: the mark comes with the state.
-  EXPECT_FALSE(only_entry(call(global("torch.nn.parameter", "Parameter"), {leaf()}) +
+  EXPECT_FALSE(only_entry(call(global("torch.nn.parameter", "Parameter"), {matrix()}) +
                           tuple({kFalse, kFalse, ordered_dict()}) + "b")
                    .requires_grad);
   EXPECT_EQ(only_entry(global("torch", "FloatTensor") + ")\x81" +
@@ -112,7 +112,7 @@ TEST(Rebuild, FromType) {
   }
   // An unknown function gives an object around a tensor that still loads.
   EXPECT_EQ(index_of(call(global("torch._tensor", "_rebuild_from_type_v2"),
-                          {global("my", "rebuild"), global("my", "T"), tuple({leaf()}), kNone}))
+                          {global("my", "rebuild"), global("my", "T"), tuple({matrix()}), kNone}))
                 .entries.size(),
             1U);
 }
@@ -139,8 +139,8 @@ TEST(Rebuild, CallsDoNotNest) {
 TEST(Rebuild, DeviceTensors) {
   for (const char* name :
        {"_rebuild_device_tensor_from_cpu_tensor", "_rebuild_device_tensor_from_numpy", "_rebuild_xla_tensor"}) {
-    EXPECT_TRUE(only_entry(call(utils(name), {leaf(), dtype("float32"), text("xla:0"), kTrue})).requires_grad);
-    const Index other = index_of(call(utils(name), {leaf(), dtype("bfloat16"), text("xla:0"), kTrue}));
+    EXPECT_TRUE(only_entry(call(utils(name), {matrix(), dtype("float32"), text("xla:0"), kTrue})).requires_grad);
+    const Index other = index_of(call(utils(name), {matrix(), dtype("bfloat16"), text("xla:0"), kTrue}));
     EXPECT_TRUE(other.structure.is(Kind::kObject));
     EXPECT_EQ(other.entries.size(), 1U);
   }
@@ -257,7 +257,7 @@ std::vector<Lie> lies() {
       {"offset_no_int", call(utils("_rebuild_tensor"), {floats(), kNone, integers({1}), integers({1})})},
       {"offset_big_int",
        call(utils("_rebuild_tensor"), {floats(), "L99999999999999999999L\n", integers({1}), integers({1})})},
-      {"storage_no_storage", call(utils("_rebuild_tensor"), {leaf(), integer(0), integers({1}), integers({1})})},
+      {"storage_no_storage", call(utils("_rebuild_tensor"), {matrix(), integer(0), integers({1}), integers({1})})},
       {"too_few_arguments", call(utils("_rebuild_tensor_v2"), {floats(), integer(0), integers({1}), integers({1})})},
       {"too_many_arguments",
        call(utils("_rebuild_tensor"), {floats(), integer(0), integers({1}), integers({1}), kNone})},
@@ -296,12 +296,12 @@ std::vector<Lie> lies() {
        global("torch", "FloatTensor") + ")\x81" + tuple({floats(), integer(0), integers({17}), integers({1})}) + "b"},
       {"tensor_build_of_other_dtype",
        global("torch", "LongTensor") + ")\x81" + tuple({floats(), integer(0), integers({1}), integers({1})}) + "b"},
-      {"tensor_build_again", leaf() + tuple({floats(), integer(0), integers({1}), integers({1})}) + "b"},
+      {"tensor_build_again", matrix() + tuple({floats(), integer(0), integers({1}), integers({1})}) + "b"},
       {"quantized_without_scale", tensor(storage("QInt8Storage", "1", 16), 0, {1}, {1})},
       {"v3_quantized_without_scale",
        call(utils("_rebuild_tensor_v3"), {storage("UntypedStorage", "1", 16), integer(0), integers({1}), integers({1}),
                                           kFalse, ordered_dict(), dtype("quint8")})},
-      {"setitem_on_tensor", leaf() + "K\x01K\x02s"},
+      {"setitem_on_tensor", matrix() + "K\x01K\x02s"},
       {"setitem_on_storage", floats() + "K\x01K\x02s"},
       {"setitem_on_size", call(global("torch", "Size"), {tuple({})}) + "K\x01K\x02s"},
       {"setitem_on_device", call(global("torch", "device"), {text("cpu")}) + "K\x01K\x02s"},
@@ -326,13 +326,13 @@ std::vector<Lie> lies() {
        qtensor({2}, {1}, 0, tuple({global("torch", "per_tensor_other"), integer(1), integer(0)}))},
       {"quantized_no_scheme", qtensor({2}, {1}, 0, tuple({}))},
       {"packed_beyond", qtensor({33}, {1}, 0, per_tensor(), "QUInt4x2Storage")},
-      {"sparse_indices_flat", sparse("sparse_coo", {ints({2}), leaf(), integers({4, 4})})},
-      {"sparse_lengths_differ", sparse("sparse_coo", {ints({2, 3}), leaf(), integers({4, 4})})},
-      {"sparse_dimensions_differ", sparse("sparse_coo", {ints({1, 2}), leaf(), integers({4})})},
-      {"sparse_size_text", sparse("sparse_coo", {ints({1, 2}), leaf(), text("x")})},
+      {"sparse_indices_flat", sparse("sparse_coo", {ints({2}), matrix(), integers({4, 4})})},
+      {"sparse_lengths_differ", sparse("sparse_coo", {ints({2, 3}), matrix(), integers({4, 4})})},
+      {"sparse_dimensions_differ", sparse("sparse_coo", {ints({1, 2}), matrix(), integers({4})})},
+      {"sparse_size_text", sparse("sparse_coo", {ints({1, 2}), matrix(), text("x")})},
       {"sparse_values_list", sparse("sparse_coo", {ints({1, 2}), "]", integers({4, 3})})},
-      {"sparse_strided", sparse("strided", {leaf()})},
-      {"compressed_lengths_differ", sparse("sparse_csr", {ints({3}), ints({3}), leaf(), integers({2, 2})})},
+      {"sparse_strided", sparse("strided", {matrix()})},
+      {"compressed_lengths_differ", sparse("sparse_csr", {ints({3}), ints({3}), matrix(), integers({2, 2})})},
       {"compressed_empty", sparse("sparse_csr", {ints({0}), ints({2}), ints({2}), integers({2, 2})})},
       {"sparse_layout_cut",
        call(utils("_rebuild_sparse_tensor"),
@@ -421,12 +421,13 @@ TEST(Composites, PackedQuantizedTensorsAreTheirBytes) {
 }
 
 TEST(Composites, Sparse) {
-  const Index coo = index_of(dict({text("s"), sparse("sparse_coo", {ints({1, 2}), leaf(), integers({4, 3}), kTrue})}));
+  const Index coo =
+      index_of(dict({text("s"), sparse("sparse_coo", {ints({1, 2}), matrix(), integers({4, 3}), kTrue})}));
   EXPECT_EQ(coo.structure["s"].type_name(), "torch.sparse_coo_tensor");
   EXPECT_EQ(coo.entries[0].name, "s.indices");
   EXPECT_EQ(coo.entries[1].name, "s.values");
   for (const char* layout : {"sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"}) {
-    const Index index = index_of(sparse(layout, {ints({3}), ints({2}), leaf(), integers({2, 2})}));
+    const Index index = index_of(sparse(layout, {ints({3}), ints({2}), matrix(), integers({2, 2})}));
     EXPECT_EQ(index.structure.type_name(), "torch." + std::string(layout) + "_tensor");
     EXPECT_EQ(index.entries.size(), 3U);
   }
@@ -451,7 +452,7 @@ TEST(Composites, KeepTheirClass) {
   const std::string meta = tuple({dtype("float16"), integers({2}), integers({1}), kFalse});
   const auto of_type = [&](const std::string& function, const std::string& type, const std::string& arguments) {
     return index_of(call(global("torch._tensor", "_rebuild_from_type_v2"),
-                         {function, type, arguments, tuple({kNone, dict({text("elem"), leaf()})})}));
+                         {function, type, arguments, tuple({kNone, dict({text("elem"), matrix()})})}));
   };
   const Index sub = of_type(utils("_rebuild_meta_tensor_no_storage"), global("my", "Sub"), meta);
   EXPECT_EQ(sub.structure.type_name(), "torch.tensor_subclass");
@@ -475,20 +476,21 @@ TEST(Composites, CallsThatAFileNamesLikeThemAreNone) {
                            "marked_tensor", "wrapper_subclass", "tensor_subclass"}) {
     const std::string callable = global("torch", name);
     const std::string other = "torch." + std::string(name) + "()";
-    const Index index = index_of(call(callable, {leaf()}));
+    const Index index = index_of(call(callable, {matrix()}));
     EXPECT_EQ(index.structure.type_name(), other);
     EXPECT_EQ(index.unknown_globals, std::vector<std::string>{"torch." + std::string(name)});
-    EXPECT_EQ(read_object(callable + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92").type_name(), other);
+    EXPECT_EQ(read_object(callable + tuple({matrix()}) + dict({text("a"), kNone}) + "\x92").type_name(), other);
     EXPECT_EQ(
         read_object(call(global("copyreg", "_reconstructor"), {callable, global("builtins", "list"), "]"})).type_name(),
         other);
   }
   EXPECT_EQ(
-      read_object(global("torch.nn", "Parameter") + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92").type_name(),
+      read_object(global("torch.nn", "Parameter") + tuple({matrix()}) + dict({text("a"), kNone}) + "\x92").type_name(),
       "torch.nn.Parameter");
-  EXPECT_EQ(read_object(global("torch.nn.parameter", "Parameter") + tuple({leaf()}) + dict({text("a"), kNone}) + "\x92")
-                .type_name(),
-            "torch.nn.parameter.Parameter()");
+  EXPECT_EQ(
+      read_object(global("torch.nn.parameter", "Parameter") + tuple({matrix()}) + dict({text("a"), kNone}) + "\x92")
+          .type_name(),
+      "torch.nn.parameter.Parameter()");
 }
 
 TEST(Types, SizeDeviceDTypeLayout) {
