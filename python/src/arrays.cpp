@@ -38,13 +38,6 @@ void require_host(const Tensor& tensor, const char* what) {
                            tensor.device().to_string()));
 }
 
-nb::tuple byte_strides(const Tensor& tensor) {
-  const auto itemsize = static_cast<std::int64_t>(tensor.dtype().itemsize());
-  Shape bytes = tensor.strides();
-  for (std::size_t dim = 0; dim < bytes.rank(); ++dim) bytes[dim] *= itemsize;
-  return tuple_of(bytes);
-}
-
 /// A structure's descr as a Python object; it is a literal, never code.
 nb::object descr_object(const DType& dtype) {
   return nb::module_::import_("ast").attr("literal_eval")(text_from(dtype.numpy_descr()));
@@ -142,6 +135,13 @@ const char* buffer_refusal(const Tensor& tensor, int flags) noexcept {
 }
 
 }  // namespace
+
+nb::tuple byte_strides(const Tensor& tensor) {
+  const auto itemsize = static_cast<std::int64_t>(tensor.dtype().itemsize());
+  Shape bytes = tensor.strides();
+  for (std::size_t dim = 0; dim < bytes.rank(); ++dim) bytes[dim] *= itemsize;
+  return tuple_of(bytes);
+}
 
 std::unique_ptr<BufferSizes> buffer_sizes(const Tensor& tensor) {
   auto sizes = std::make_unique<BufferSizes>();

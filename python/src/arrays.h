@@ -14,6 +14,8 @@ namespace penstock::python {
 nb::object to_numpy(const Tensor& tensor);
 /// The dtype of such arrays; imports numpy. TypeError as above.
 nb::object to_numpy_dtype(const DType& dtype);
+/// The strides in bytes, as NumPy counts them.
+nb::tuple byte_strides(const Tensor& tensor);
 /// `Tensor.__array_interface__`; AttributeError where NumPy has no such type.
 nb::dict array_interface(const Tensor& tensor);
 /// The same memory as uint8, with a last dimension for the bytes of an element.

@@ -46,9 +46,9 @@ std::size_t bytes_of(const Shape& shape, const DType& dtype, Device where) {
 }
 
 /// The generator given, or a new one that is seeded by the operating system.
-class Source {
+class Draws {
  public:
-  explicit Source(nb::handle generator)
+  explicit Draws(nb::handle generator)
       : own_(generator.is_none() ? Generator::from_entropy() : Generator(0)),
         given_(generator.is_none() ? nullptr : nb::cast<Generator*>(generator)),
         object_(generator) {}
@@ -96,8 +96,8 @@ void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* 
         const Shape shape = shape_of(size);
         const DType type = dtype_or(dtype, DType::float32);
         const Device where = device_or_cpu(device);
-        return Source(generator).draw(shape, type, where,
-                                      [=](Generator& source) { return draw(shape, source, type, where); });
+        return Draws(generator).draw(shape, type, where,
+                                     [=](Generator& source) { return draw(shape, source, type, where); });
       },
       nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
       nb::arg("device") = nb::none(), nb::sig(signature),
@@ -112,8 +112,8 @@ Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dt
   const Shape shape = shape_from(args[args.size() - 1]);
   const DType type = dtype_or(dtype, DType::int64);
   const Device where = device_or_cpu(device);
-  return Source(generator).draw(shape, DType::int64, where,
-                                [=](Generator& source) { return randint(low, high, shape, source, type, where); });
+  return Draws(generator).draw(shape, DType::int64, where,
+                               [=](Generator& source) { return randint(low, high, shape, source, type, where); });
 }
 
 /// arange(end), arange(start, end) and arange(start, end, step).

@@ -14,7 +14,7 @@
 namespace penstock::python {
 namespace {
 
-nb::object to_python(const doctor::Fact::Value& value) {
+nb::object fact_value(const doctor::Fact::Value& value) {
   if (const auto* yes = std::get_if<bool>(&value)) return nb::bool_(*yes);
   if (const auto* count = std::get_if<std::uint64_t>(&value)) return nb::int_(*count);
   if (const auto* number = std::get_if<double>(&value)) return nb::float_(*number);
@@ -39,7 +39,7 @@ nb::dict doctor(nb::handle path) {
   for (const doctor::Section& section : sections) {
     nb::dict facts;
     for (const doctor::Fact& fact : section.facts) {
-      facts[text_from(fact.name)] = to_python(fact.value);
+      facts[text_from(fact.name)] = fact_value(fact.value);
       if (fact.weight != doctor::Fact::Weight::kFine) advice.append(advice_of(section, fact));
     }
     out[text_from(section.name)] = facts;

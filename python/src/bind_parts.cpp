@@ -288,14 +288,14 @@ nb::tuple numpy_facts(const PyArchive& archive) {
 
 /// Where the pickle that `data` begins with ends.
 std::uint64_t pickle_end(nb::handle data) {
-  class NoStorages final : public format::pickle::Outside {
+  class PlainPickle final : public format::pickle::Outside {
     std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
       throw Error(ErrorCode::kCorrupt, "the pickle refers to a storage of torch's");
     }
   };
   const Buffer memory = memory_of(data);
   format::Index index;
-  NoStorages none;
+  PlainPickle none;
   const ReleasedGil released;
   return format::pickle::read_pickle({memory.data(), memory.size()}, 0, index, none, {.whole = false});
 }

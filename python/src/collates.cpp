@@ -107,7 +107,7 @@ void bind_collates(nb::module_& module) {
                      "lengths: bool = False, mask: bool = "
                      "False, keys: str | typing.Iterable[str] | None = None, "
                      "dims: typing.Iterable[int] | None = None) -> Collate"),
-             docs::kPad);
+             docs::kPadCollate);
   module.def("pad_to", pad_length, nb::arg("length").none(), nb::arg("dim") = 0, nb::arg("mode") = "zero",
              nb::arg("value") = 0.0, nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
              nb::arg("dims") = nb::none(),

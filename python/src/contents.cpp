@@ -14,12 +14,11 @@
 namespace penstock::python {
 namespace {
 
-bool is_path(nb::handle given) {
-  if (PyBytes_Check(given.ptr()) != 0) {
-    const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
-    return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
-  }
-  return PyUnicode_Check(given.ptr()) != 0 || has_attribute(given, "__fspath__");
+/// Bytes may be a path or content: no path has a zero byte.
+bool is_path_not_content(nb::handle given) {
+  if (PyBytes_Check(given.ptr()) == 0) return is_path(given);
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
+  return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ Source source_given(nb::handle given, const std::string& name) {
 }
 
 PyArchive open_given(nb::handle given, const OpenOptions& options) {
-  if (is_path(given)) return open_archive(path_from(given), options);
+  if (is_path_not_content(given)) return open_archive(path_from(given), options);
   if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
   const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
   const nb::object bytes = content[0];

@@ -63,6 +63,10 @@ std::string path_from(nb::handle path) {
   return {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))};
 }
 
+bool is_path(nb::handle object) {
+  return PyUnicode_Check(object.ptr()) != 0 || PyBytes_Check(object.ptr()) != 0 || has_attribute(object, "__fspath__");
+}
+
 Device device_from(nb::handle device) {
   if (nb::isinstance<Device>(device)) return nb::cast<Device>(device);
   if (PyUnicode_Check(device.ptr()) || comes_from(device, "torch")) return {str_of(device)};

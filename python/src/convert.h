@@ -21,6 +21,8 @@ namespace penstock::python {
 
 /// The bytes of a path: str, bytes or os.PathLike; TypeError otherwise.
 std::string path_from(nb::handle path);
+/// Whether it is one of these.
+bool is_path(nb::handle object);
 /// A Device, its text, or another library's device that prints as such.
 Device device_from(nb::handle device);
 /// A DType, a name or descr, a Python number type, or another library's dtype. kInvalidArgument names what was given.

@@ -1,5 +1,6 @@
 #include "cuda_array.h"
 
+#include "arrays.h"
 #include "convert.h"
 #include "core/format.h"
 #include "penstock/stream.h"
@@ -35,15 +36,6 @@ std::uintptr_t hand_over(const Tensor& tensor) {
   return stream.native() == nullptr ? kDefaultStream : reinterpret_cast<std::uintptr_t>(stream.native());
 }
 
-nb::object byte_strides(const Tensor& tensor) {
-  if (tensor.is_contiguous()) return nb::none();
-  Shape strides = tensor.strides();
-  for (std::size_t dim = 0; dim < strides.rank(); ++dim) {
-    strides[dim] *= static_cast<std::int64_t>(tensor.dtype().itemsize());
-  }
-  return tuple_of(strides);
-}
-
 }  // namespace
 
 nb::dict cuda_array_interface(const Tensor& tensor) {
@@ -52,7 +44,7 @@ nb::dict cuda_array_interface(const Tensor& tensor) {
   nb::dict out;
   out["version"] = kVersion;
   out["shape"] = tuple_of(tensor.shape());
-  out["strides"] = byte_strides(tensor);
+  out["strides"] = tensor.is_contiguous() ? nb::object(nb::none()) : byte_strides(tensor);
   out["typestr"] = text_from(tensor.dtype().numpy_descr());
   out["data"] = nb::make_tuple(address, tensor.read_only());
   out["stream"] = hand_over(tensor);

@@ -43,10 +43,6 @@ namespace {
 /// Under which name a dataset or collation keeps what it is unpickled by.
 constexpr const char* kRecipe = "_recipe";
 
-bool is_path(nb::handle object) {
-  return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr()) || has_attribute(object, "__fspath__");
-}
-
 std::vector<std::string> strings_from(nb::handle items) {
   std::vector<std::string> out;
   for (const nb::handle item : nb::iter(items)) {
@@ -86,8 +82,8 @@ std::optional<bool> choice_from(nb::handle choice) {
   return choice.is(Py_True);
 }
 
-/// All of a sequence that reads its items when they are asked for, such as a column of a Hugging Face dataset, as a list
-/// or an array; nothing for what is no sequence.
+/// All of a sequence that reads its items when they are asked for, such as a column of a Hugging Face dataset, as a
+/// list or an array; nothing for what is no sequence.
 nb::object whole_of(nb::handle source) {
   const nb::object sequence = nb::module_::import_("collections.abc").attr("Sequence");
   if (PyObject_IsInstance(source.ptr(), sequence.ptr()) != 1 || PyBytes_Check(source.ptr()) != 0) return {};
@@ -346,7 +342,8 @@ nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::ha
   if (dtype.is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found strict=True without a dtype, expected it beside one");
   }
-  if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote") return dataset.attr("_typed")(dtype, is_strict, keys);
+  if (PyUnicode_Check(dtype.ptr()) == 0 || name_from(dtype) != "promote")
+    return dataset.attr("_typed")(dtype, is_strict, keys);
   if (is_stream(dataset)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found dtype=\"promote\" for a stream, whose types are not known beforehand; name the type");

@@ -209,7 +209,7 @@ ForeignArray describe(M* managed, bool read_only) {
 }
 
 template <class M>
-M* take(nb::handle capsule, const char* used_name) {
+M* take_managed(nb::handle capsule, const char* used_name) {
   auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule.ptr(), kName<M>));
   if (managed == nullptr || PyCapsule_SetName(capsule.ptr(), used_name) != 0) nb::raise_python_error();
   return managed;
@@ -218,10 +218,10 @@ M* take(nb::handle capsule, const char* used_name) {
 Tensor from_capsule(nb::handle capsule) {
   const nb::ft_object_guard alone(capsule);  // another thread may want to take it too
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName) != 0) {
-    return import_versioned(take<ManagedVersioned>(capsule, dlpack::kVersionedUsedName));
+    return import_versioned(take_managed<ManagedVersioned>(capsule, dlpack::kVersionedUsedName));
   }
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::kLegacyName) != 0) {
-    return tensor_over(describe(take<Managed>(capsule, dlpack::kLegacyUsedName), false));
+    return tensor_over(describe(take_managed<Managed>(capsule, dlpack::kLegacyUsedName), false));
   }
   throw Error(ErrorCode::kInvalidArgument, "found no DLPack capsule, or one that was taken already");
 }

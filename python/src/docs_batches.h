@@ -30,7 +30,7 @@ Returns
 -------
 Collate)";
 
-inline constexpr const char* kPad = R"(Pads samples to the longest of the batch, then stacks them.
+inline constexpr const char* kPadCollate = R"(Pads samples to the longest of the batch, then stacks them.
 
 Parameters
 ----------

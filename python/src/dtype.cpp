@@ -34,7 +34,7 @@ constexpr const char* kOpaque = "opaque";
 
 using State = std::tuple<std::string, std::size_t, std::string>;
 
-State get_state(const DType& dtype) {
+State state_of(const DType& dtype) {
   const std::string name = dtype.name();
   if (DType::from_name(name) == dtype) return {kNamed, dtype.itemsize(), name};
   if (dtype.code() == DType::Code::kStructured) return {kStructure, dtype.itemsize(), dtype.numpy_descr()};
@@ -78,7 +78,7 @@ void bind_dtype_class(nb::module_& module) {
              return core::format("penstock.DType({})", nb::repr(text_from(dtype.name())).c_str());
            })
       .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def("__getstate__", get_state)
+      .def("__getstate__", state_of)
       .def("__setstate__", [](DType& self, const State& state) { new (&self) DType(from_state(state)); });
 }
 

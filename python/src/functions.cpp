@@ -73,7 +73,7 @@ ErrorCode code_of(nb::handle exception) {
   return ErrorCode::kUserCode;
 }
 
-std::string text_of(nb::handle exception) {
+std::string message_of(nb::handle exception) {
   try {
     const std::string type = nb::str(nb::object(exception.type().attr("__name__"))).c_str();
     const std::string text = name_from(nb::str(exception));
@@ -100,7 +100,7 @@ bool is_given_back(const nb::tuple& lent) {
 }  // namespace
 
 RaisedInPython::RaisedInPython(nb::object exception)
-    : exception_(exception.ptr()), kept_(keep_alive(exception)), text_(text_of(exception)) {}
+    : exception_(exception.ptr()), kept_(keep_alive(exception)), text_(message_of(exception)) {}
 
 HeldFunction::HeldFunction(nb::handle function, const char* what) : cell_(std::make_shared<Cell>()) {
   if (PyCallable_Check(function.ptr()) == 0) {
@@ -160,8 +160,7 @@ Value HeldFunction::operator()(const std::vector<Value>& arguments) const {
 Value HeldFunction::operator()(const Value& argument, const data::RandomKey& key) const {
   return call([&](const nb::object& function) {
     const nb::module_ module = nb::module_::import_("penstock._functions");
-    const auto lent =
-        nb::borrow<nb::tuple>(module.attr("lent_generator")(key.seed, key.epoch, key.index, key.stage));
+    const auto lent = nb::borrow<nb::tuple>(module.attr("lent_generator")(key.seed, key.epoch, key.index, key.stage));
     Value out = from_python(function(to_python(argument), nb::handle(lent[0])));
     if (is_given_back(lent)) module.attr("idle_generators").attr("append")(lent);
     return out;

@@ -18,7 +18,7 @@ namespace penstock::python {
 namespace {
 
 /// A label of a dict as a table has it: text, or a number of any library.
-std::string text_of(nb::handle given) {
+std::string label_from(nb::handle given) {
   if (PyUnicode_Check(given.ptr()) != 0) return name_from(given);
   const nb::object value = has_attribute(given, "item") ? nb::object(given.attr("item")()) : nb::borrow(given);
   if (PyUnicode_Check(value.ptr()) != 0) return name_from(value);
@@ -37,7 +37,7 @@ nb::object labelled(nb::handle given, nb::handle table, nb::handle file, nb::han
       throw Error(ErrorCode::kInvalidArgument, "found names of columns beside a dict, expected them beside a file");
     }
     std::vector<std::pair<std::string, std::string>> rows;
-    for (const auto& [name, text] : nb::cast<nb::dict>(table)) rows.emplace_back(path_from(name), text_of(text));
+    for (const auto& [name, text] : nb::cast<nb::dict>(table)) rows.emplace_back(path_from(name), label_from(text));
     return made_by("with_labels", arguments, nb::cast(with_labels(dataset, rows)));
   }
   const LabelOptions options{.file = file.is_none() ? "" : name_from(file),

@@ -78,34 +78,34 @@ void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<n
   for (const nb::handle item : nb::iter(data)) flatten(item, shape, dim + 1, out);
 }
 
-enum class Kind : std::uint8_t { kBool, kInteger, kReal, kComplex };
+enum class NumberKind : std::uint8_t { kBool, kInteger, kReal, kComplex };
 
-Kind kind_of(nb::handle leaf) {
+NumberKind kind_of(nb::handle leaf) {
   if (nb::isinstance<Tensor>(leaf)) return kind_of(to_item(nb::cast<const Tensor&>(leaf)));
-  if (PyBool_Check(leaf.ptr())) return Kind::kBool;
-  if (PyLong_Check(leaf.ptr())) return Kind::kInteger;
-  if (PyFloat_Check(leaf.ptr())) return Kind::kReal;
-  if (PyComplex_Check(leaf.ptr())) return Kind::kComplex;
-  if (PyIndex_Check(leaf.ptr())) return Kind::kInteger;
-  if (has_attribute(leaf, "__float__")) return Kind::kReal;
+  if (PyBool_Check(leaf.ptr())) return NumberKind::kBool;
+  if (PyLong_Check(leaf.ptr())) return NumberKind::kInteger;
+  if (PyFloat_Check(leaf.ptr())) return NumberKind::kReal;
+  if (PyComplex_Check(leaf.ptr())) return NumberKind::kComplex;
+  if (PyIndex_Check(leaf.ptr())) return NumberKind::kInteger;
+  if (has_attribute(leaf, "__float__")) return NumberKind::kReal;
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("found an object of type {} among the values, expected numbers", object_type(leaf)));
 }
 
 /// The widest kind; of no values, real.
-Kind common_kind(const std::vector<nb::object>& leaves) {
-  Kind kind = leaves.empty() ? Kind::kReal : Kind::kBool;
+NumberKind common_kind(const std::vector<nb::object>& leaves) {
+  NumberKind kind = leaves.empty() ? NumberKind::kReal : NumberKind::kBool;
   for (const nb::object& leaf : leaves) kind = std::max(kind, kind_of(leaf));
   return kind;
 }
 
-DType number_type(Kind kind) {
+DType number_type(NumberKind kind) {
   switch (kind) {
-    case Kind::kBool:
+    case NumberKind::kBool:
       return DType::boolean;
-    case Kind::kInteger:
+    case NumberKind::kInteger:
       return DType::int64;
-    case Kind::kReal:
+    case NumberKind::kReal:
       return DType::float32;
     default:
       return DType::complex64;
@@ -171,14 +171,14 @@ Tensor filled(const Shape& shape, const DType& dtype, const std::vector<nb::obje
 
 Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, const DType& type) {
   switch (common_kind(leaves)) {
-    case Kind::kBool:
+    case NumberKind::kBool:
       return filled<bool>(shape, DType::boolean, leaves, [](const nb::object& leaf) { return leaf.is(Py_True); });
-    case Kind::kInteger:
+    case NumberKind::kInteger:
       // Floats hold what no integer does.
       if (type.is_floating()) return filled<double>(shape, DType::float64, leaves, real_of);
       if (type == DType::uint64) return filled<std::uint64_t>(shape, type, leaves, unsigned_from);
       return filled<std::int64_t>(shape, DType::int64, leaves, integer_from);
-    case Kind::kReal:
+    case NumberKind::kReal:
       return filled<double>(shape, DType::float64, leaves, real_of);
     default:
       return filled<std::complex<double>>(shape, DType::complex128, leaves, complex_of);
@@ -193,7 +193,7 @@ void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype)
   const std::int64_t most = (std::int64_t{1} << bits) - 1;
   const std::int64_t least = dtype.is_signed() ? -most - 1 : 0;
   for (const nb::object& leaf : leaves) {
-    if (kind_of(leaf) != Kind::kInteger) continue;
+    if (kind_of(leaf) != NumberKind::kInteger) continue;
     const std::int64_t value = integer_from(leaf);
     if (value < least || value > most) {
       throw Error(ErrorCode::kInvalidArgument, core::format("{} is outside the range of {}", value, dtype.name()));

@@ -20,7 +20,7 @@ constexpr std::size_t kMostShown = 5000;
 constexpr int kDigits = 4;
 
 /// The indices shown of a dimension; -1 stands for the gap.
-std::vector<std::int64_t> shown(std::int64_t size, bool shorten) {
+std::vector<std::int64_t> shown_indices(std::int64_t size, bool shorten) {
   std::vector<std::int64_t> out;
   if (!shorten || size <= 2 * kEdge) {
     for (std::int64_t i = 0; i < size; ++i) out.push_back(i);
@@ -79,7 +79,7 @@ class Elements {
   void collect(std::size_t dim, std::size_t offset) {
     if (dim == tensor_.rank()) return add_one(Tensor(tensor_.buffer(), tensor_.dtype(), Shape{}, Strides{}, offset));
     const std::int64_t step = tensor_.strides()[dim] * static_cast<std::int64_t>(tensor_.dtype().itemsize());
-    for (const std::int64_t i : shown(tensor_.shape()[dim], shorten_)) {
+    for (const std::int64_t i : shown_indices(tensor_.shape()[dim], shorten_)) {
       if (i >= 0) collect(dim + 1, offset + static_cast<std::size_t>(i * step));
     }
   }
@@ -147,7 +147,7 @@ void write(std::string& out, const Tensor& tensor, bool shorten, std::size_t dim
     out += elements.take();
     return;
   }
-  const std::vector<std::int64_t> indices = shown(tensor.shape()[dim], shorten);
+  const std::vector<std::int64_t> indices = shown_indices(tensor.shape()[dim], shorten);
   out += '[';
   if (dim + 1 == tensor.rank()) {
     write_row(out, indices, elements, indent + 1);
@@ -179,7 +179,7 @@ bool is_showable(const Tensor& tensor) {
   if (tensor.numel() <= kWholeUpTo) return true;
   std::size_t count = 1;
   for (const std::int64_t size : tensor.shape()) {
-    count *= shown(std::min(size, 2 * kEdge + 1), true).size();
+    count *= shown_indices(std::min(size, 2 * kEdge + 1), true).size();
     if (count > kMostShown) return false;
   }
   return true;
