@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <libdeflate.h>
 
 #include <algorithm>
 #include <complex>
@@ -13,6 +12,7 @@
 #include "archive/load_view.h"
 #include "archive/made_archive.h"
 #include "io/copy/crc32.h"
+#include "support/deflated.h"
 #include "support/errors.h"
 #include "support/tensors.h"
 
@@ -21,6 +21,7 @@ namespace {
 
 using test::code_of;
 using test::CountingSource;
+using test::deflated;
 using test::error_of;
 using test::expected;
 using test::MadeArchive;
@@ -214,14 +215,6 @@ TEST(LoadTensors, ResidentStoragesOfTheOtherByteOrderAreSwapped) {
     EXPECT_TRUE(Tensor::identical(tensors[0], swapped(Tensor(memory.buffer(), DType::int32, {10}))));
     EXPECT_TRUE(Tensor::identical(tensors[1], swapped(Tensor(memory.buffer(), DType::float32, {5}, {2}, 4))));
   }
-}
-
-std::string deflated(const std::string& text) {
-  libdeflate_compressor* c = libdeflate_alloc_compressor(6);
-  std::string out(libdeflate_deflate_compress_bound(c, text.size()), '\0');
-  out.resize(libdeflate_deflate_compress(c, text.data(), text.size(), out.data(), out.size()));
-  libdeflate_free_compressor(c);
-  return out;
 }
 
 /// Three deflated storages behind one another, with their CRCs, of int32.

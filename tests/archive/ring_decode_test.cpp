@@ -11,6 +11,7 @@
 #include "archive/made_archive.h"
 #include "format/zip/inflate.h"
 #include "io/copy/crc32.h"
+#include "support/deflated.h"
 #include "support/devices.h"
 #include "support/errors.h"
 #include "support/files.h"
@@ -19,6 +20,7 @@ namespace penstock::archive {
 namespace {
 
 using test::bytes_of;
+using test::deflated;
 using test::kMega;
 using test::MadeArchive;
 using test::source_of;
@@ -32,13 +34,6 @@ std::string pattern_text(std::size_t bytes) {
 std::string shrinking_text(std::size_t bytes) {
   std::string out = pattern_text(bytes);
   for (char& c : out) c = static_cast<char>('a' + (static_cast<unsigned char>(c) >> 4));
-  return out;
-}
-
-std::string deflated(std::string_view text) {
-  std::string out;
-  const std::span<const std::byte> part = bytes_of(text);
-  format::deflate({&part, 1}, [&out](std::span<const std::byte> piece) { out += test::text_of(piece); });
   return out;
 }
 

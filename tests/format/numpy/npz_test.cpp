@@ -12,6 +12,7 @@
 #include "format/numpy/npy_support.h"
 #include "format/rows.h"
 #include "penstock/load.h"
+#include "support/deflated.h"
 #include "support/errors.h"
 #include "support/tensors.h"
 #include "support/zip_builder.h"
@@ -20,6 +21,7 @@ namespace penstock::format {
 namespace {
 
 using test::build_zip;
+using test::deflated;
 using test::load_entry;
 using test::numbered;
 using test::source_of;
@@ -34,15 +36,6 @@ std::string npy_of(const Tensor& tensor) { return written(kNpyFormat, Value::ten
 std::vector<std::string> names_of(const Index& index) {
   std::vector<std::string> out;
   for (const TensorEntry& entry : index.entries) out.push_back(entry.name);
-  return out;
-}
-
-std::string deflated(const std::string& text) {
-  std::string out;
-  const std::array parts{test::bytes_of(text)};
-  deflate(parts, [&out](std::span<const std::byte> piece) {
-    out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-  });
   return out;
 }
 
