@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <memory>
@@ -414,7 +415,8 @@ TEST(ValueIteration, IsARange) {
   static_assert(std::ranges::input_range<const Value> && std::ranges::input_range<Value::Items>);
   const Value value = Value::list({3, 4});
   std::int64_t sum = 0;
-  for (const std::int64_t item : value | std::views::transform(&Value::get<std::int64_t>)) sum += item;
+  std::ranges::for_each(
+      value, [&sum](std::int64_t item) { sum += item; }, &Value::get<std::int64_t>);
   EXPECT_EQ(sum, 7);
   EXPECT_EQ(value[1u].as_int(), 4);
   EXPECT_EQ(value[std::int64_t{1}].as_int(), 4);

@@ -32,10 +32,9 @@ std::vector<std::int64_t> counted(std::int64_t begin, std::int64_t end) {
 /// Batches in this order are made of the dataset's samples.
 void expect_samples(const Dataset& dataset, const std::vector<std::int64_t>& order, std::int64_t batch_size,
                     const std::string& what) {
-  DataLoader loader(dataset, {.batch_size = batch_size,
-                              .sampler = sampler::subset(order),
-                              .num_workers = 0,
-                              .collate = collate::samples()});
+  DataLoader loader(
+      dataset,
+      {.batch_size = batch_size, .sampler = sampler::subset(order), .num_workers = 0, .collate = collate::samples()});
   DataLoader stacked(dataset, {.batch_size = batch_size, .sampler = sampler::subset(order), .num_workers = 0});
   std::size_t at = 0;
   while (const auto batch = loader.next()) {
@@ -102,7 +101,7 @@ TEST(EvenRows, AreSuchWhereverNoFunctionOrFileComesBetween) {
 
 TEST(EvenRows, PadAndKeepApartAsOthers) {
   const Dataset a = rows(test::numbered_rows(30, 5));
-  for (const Collate& collate : {collate::pad(), collate::pad_to({7}), collate::ragged()}) {
+  for (const Collate& collate : {collate::pad(), collate::pad_to(7), collate::ragged()}) {
     DataLoader even(a, {.batch_size = 10, .num_workers = 0, .collate = collate});
     DataLoader other(dataset(30, [&](std::int64_t i) { return a.get(i); }),
                      {.batch_size = 10, .num_workers = 0, .collate = collate});
