@@ -40,21 +40,3 @@ file(GLOB_RECURSE installed "${WORK}/prefix/*")
 if(result OR installed)
   message(FATAL_ERROR "The embedder has nothing to install, but there are rules:\n${output}\n${installed}")
 endif()
-
-# Flags of the project that holds it reach our headers, which stand them, and are undone for our sources.
-execute_process(COMMAND "${CMAKE_COMMAND}" -S "${EMBEDDER}" -B "${WORK}/strict" -G Ninja "-DPENSTOCK=${PROJECT}" -DSTRICT=ON
-                        "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_DISABLE_FIND_PACKAGE_CLI11=ON
-                RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-if(NOT result)
-  execute_process(COMMAND "${CMAKE_COMMAND}" --build "${WORK}/strict" --target
-                          penstock/src/CMakeFiles/penstock_core.dir/core/shape.cpp.o CMakeFiles/program.dir/program.cpp.o
-                          CMakeFiles/embedder.dir/main.cpp.o
-                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-endif()
-if(result)
-  message(FATAL_ERROR "Penstock cannot be built inside of a project with strict warnings:\n${output}")
-endif()
-file(STRINGS "${WORK}/strict/build.ninja" flags REGEX "^  FLAGS = .*-ffast-math.*-fno-fast-math")
-if(NOT flags)
-  message(FATAL_ERROR "-ffast-math of the project that holds it reaches our sources")
-endif()

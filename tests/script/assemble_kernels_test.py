@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Assembles the device kernels' PTX text with NVIDIA's assembler where there is one, as a driver will.
 
-tests/script/assemble_kernels_test.py [--record]
+tests/script/assemble_kernels_test.py [--record] [--one]
 
-Each text for each kind of processor below. Registers, spilled bytes and stack of each entry are compared with those in
+Each text for each kind of processor below, or, with --one, for the newest alone. Registers, spilled bytes and stack of each entry are compared with those in
 bench/results/kernels.json, where the same ptxas made them: spills and stack may not grow. --record writes them anew.
 Exits 77, skipped, where no ptxas is found: in build/cuda (script/cuda_packages), on PATH or in /usr/local/cuda*/bin.
 """
@@ -89,6 +89,8 @@ def main() -> int:
     version = re.findall(r"V(\S+)", ask(ptxas, "--version"))[0]
     known = ask(ptxas, "--help")
     processors = [processor for processor in PROCESSORS if f"'{processor}'" in known]
+    if "--one" in sys.argv:
+        processors = processors[-1:]
     all_uses: dict[str, dict[str, Use]] = {}
     wrong = [] if processors else ["this ptxas knows none of the processors"]
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {"ptxas": ""}

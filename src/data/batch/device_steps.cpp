@@ -120,7 +120,7 @@ Sample DeviceSteps::changed(const Sample& sample, Cut& cut, const std::vector<bo
   const std::span<Source> sources = arena.array<Source>(cut.parts.size());
   std::copy_n(sample.sources, sources.size(), sources.begin());
   for (const Left& left : left_) sources[left.tensor].conversion = cut.parts[left.tensor].here.get();
-  return {cut.to.get(), sources.data()};
+  return {cut.to.get(), {sources.data()}};
 }
 
 bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch) {

@@ -224,7 +224,7 @@ class Packed final : public detail::DatasetImpl {
         const bool empty = column.bytes_of(sample) == 0;
         own[c] = empty ? data::Source{} : column.values.at(rows * column.row_bytes);
       }
-      out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, scratch), own.data()};
+      out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, scratch), {own.data()}};
     }
   }
 

@@ -45,7 +45,7 @@ class Rows final : public detail::DatasetImpl {
     const data::EvenColumn column = this->column(indices);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       sources[i] = column.source(i);
-      out[i] = {layout_.get(), &sources[i]};
+      out[i] = {layout_.get(), {&sources[i]}};
     }
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,

@@ -26,7 +26,7 @@ class Strings final : public detail::DatasetImpl {
       auto layout = std::make_shared<data::Layout>();
       layout->structure = structure_;
       layout->scalars.push_back(Value::string(strings_[static_cast<std::size_t>(indices[i])]));
-      out[i] = {layout.get(), nullptr};
+      out[i] = {layout.get(), {nullptr}};
       scratch.objects.push_back(std::move(layout));
     }
   }

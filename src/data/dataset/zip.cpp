@@ -100,7 +100,7 @@ class Zip final : public detail::DatasetImpl {
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         next = std::copy_n(samples[p * count + i].sources, layouts[p]->tensors.size(), next);
       }
-      out[i] = {joined, sources.data()};
+      out[i] = {joined, {sources.data()}};
     }
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
