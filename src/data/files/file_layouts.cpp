@@ -177,7 +177,7 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
   }
   if (plain) note_split(*known, file, scratch);
   if (plain) learn_prefix(prefix_length(state, file.bytes), std::move(known), file, scratch);
-  return {sample.layout.get(), sources.data()};
+  return {sample.layout.get(), {sources.data()}};
 }
 
 void FileLayouts::learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch) {
@@ -194,7 +194,7 @@ Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch
     sources[i] = {.data = find(known, known.places[i], file, scratch)};
   }
   note_split(known, file, scratch);
-  return {known.layout.get(), sources.data()};
+  return {known.layout.get(), {sources.data()}};
 }
 
 void FileLayouts::note_split(const Known& known, const File& file, const Scratch& scratch) {

@@ -235,7 +235,7 @@ class Files final : public detail::DatasetImpl {
     }
     const data::Layout* const layout = sample.layout.get();
     scratch.objects.push_back(std::move(file));  // lives until the batch is made
-    return {layout, sources.data()};
+    return {layout, {sources.data()}};
   }
 
   /// Reads a little file, by fewer calls than opening it takes. Returns nothing for all others.
@@ -267,7 +267,7 @@ class Files final : public detail::DatasetImpl {
     const std::span<data::Source> sources = scratch.arena.array<data::Source>(sample.entries.size());
     std::fill(sources.begin(), sources.end(), data::Source{});
     scratch.objects.push_back(sample.layout);
-    return {sample.layout.get(), sources.data()};
+    return {sample.layout.get(), {sources.data()}};
   }
 
   static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {

@@ -60,7 +60,7 @@ class RawFiles final : public detail::DatasetImpl {
             is_url ? io::remote::source_of(opened[url++]) : open_one(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         sources[i] = {.within = file.get()};
-        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), &sources[i]};
+        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), {&sources[i]}};
         scratch.objects.push_back(std::move(file));
       } catch (const Error& error) {
         fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);

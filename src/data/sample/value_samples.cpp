@@ -112,7 +112,7 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
       tensor = {};
     }
   }
-  return {layout, sources.data()};
+  return {layout, {sources.data()}};
 }
 
 void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,

@@ -108,7 +108,7 @@ class Transformed final : public detail::DatasetImpl {
         if (sources[t].conversion == nullptr) sources[t].key = scratch.key_of(indices[i]);
         sources[t].conversion = conversion.get();
       }
-      out[i] = {converted->to.get(), sources.data()};
+      out[i] = {converted->to.get(), {sources.data()}};
     }
   }
 
