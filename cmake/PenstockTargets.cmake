@@ -60,6 +60,13 @@ if(PENSTOCK_SANITIZE)
                                                     -fno-sanitize-recover=all)
   # Functions of libraries that are opened at run time are declared with types of our own.
   target_compile_options(penstock_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-fno-sanitize=function>)
+  # As GCC says itself, so that sources ask in one way.
+  foreach(sanitizer IN ITEMS address thread)
+    if(PENSTOCK_SANITIZE MATCHES "${sanitizer}")
+      string(TOUPPER "__sanitize_${sanitizer}__" macro)
+      target_compile_definitions(penstock_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:${macro}=1>)
+    endif()
+  endforeach()
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
 

@@ -148,7 +148,8 @@ TEST(HostBlocksConcurrent, ThreadsShareBlocks) {
   EXPECT_LE(blocks.idle_bytes(), 16 * kHugePage);
 }
 
-#if !defined(__SANITIZE_THREAD__)
+// Sanitizers' own allocators have locks that a child inherits held.
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST(HostBlocks, AChildMadeWhileTheLockIsHeldGoesOn) {
   const HostBlocks blocks(16 * kHugePage);
   std::atomic<bool> stop = false;
