@@ -92,7 +92,7 @@ build() {
   local folder=build/$1
   shift
   [ -f "$folder/.ninja_log" ] ||
-    say "Building $folder: the first time takes 5 to 15 minutes on two cores, less with a warm compiler cache"
+    say "Building $folder: the first time takes 2 to 10 minutes on two cores, less with a warm compiler cache"
   if [ -t 1 ]; then
     NINJA_STATUS='[%f/%t] ' ninja -C "$folder" -j "$CMAKE_BUILD_PARALLEL_LEVEL" "$@"
   else
