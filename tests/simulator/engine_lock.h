@@ -4,14 +4,6 @@
 #include <mutex>
 
 #if defined(__SANITIZE_THREAD__)
-#define PENSTOCK_SIM_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PENSTOCK_SIM_TSAN 1
-#endif
-#endif
-
-#if defined(PENSTOCK_SIM_TSAN)
 #include <sanitizer/tsan_interface.h>
 extern "C" {
 void AnnotateIgnoreSyncBegin(const char* file, int line);
@@ -29,7 +21,7 @@ namespace penstock::simulator {
 /// the simulator's alone, a device gives no such promise, and it would hide the races which are looked for.
 class Unseen {
  public:
-#if defined(PENSTOCK_SIM_TSAN)
+#if defined(__SANITIZE_THREAD__)
   Unseen() {
     AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
@@ -50,12 +42,12 @@ class Unseen {
 
 /// The order that the driver does promise: what came before happens_before(x) is seen after happens_after(x).
 inline void happens_before([[maybe_unused]] void* x) noexcept {
-#if defined(PENSTOCK_SIM_TSAN)
+#if defined(__SANITIZE_THREAD__)
   __tsan_release(x);
 #endif
 }
 inline void happens_after([[maybe_unused]] void* x) noexcept {
-#if defined(PENSTOCK_SIM_TSAN)
+#if defined(__SANITIZE_THREAD__)
   __tsan_acquire(x);
 #endif
 }

@@ -172,7 +172,7 @@ TEST_F(ProcessTest, FaultsWhenTheHostReadsADeviceAddress) {
   EXPECT_DEATH(std::exit(read()), "");
 }
 
-#if defined(PENSTOCK_SIM_TSAN)
+#if defined(__SANITIZE_THREAD__)
 TEST_F(ProcessTest, LetsThreadSanitizerSeeASourceChangedTooEarly) {
   const auto race = [] {
     set("PENSTOCK_SIM_MODE", "delay");
