@@ -92,8 +92,8 @@ endfunction()
 
 # penstock_precompile(TARGET FIRST HEADER...): the sources of TARGET find the standard library's headers, and HEADERs,
 # parsed: a third of the time that they take to compile. FIRST is the target that this is done in, for all of the same
-# flags; it comes first. Release objects of the library do without, so that they show what a source forgets to include,
-# and so that the Python module is made of the same objects; so does all of the preset `lint`.
+# flags; it comes first. For tests that are compiled one by one: joined sources parse them once anyway, and the library
+# does without, so that it shows what a source forgets to include.
 function(penstock_precompile target first)
   if(NOT PENSTOCK_PRECOMPILE OR PENSTOCK_UNITY)
     return()
@@ -111,10 +111,10 @@ function(penstock_precompile target first)
     ${ARGN})
 endfunction()
 
-# penstock_unity(TARGET [FILES]): the sources of each room (folder) are compiled as one, at most FILES at a time (16 where
-# nothing is said): headers are parsed, and templates made, once a room and not once a source. Sources with options of
-# their own stay alone. PENSTOCK_UNITY=OFF, as in the preset `dev`, compiles each source alone: a touched one is quicker
-# built, and shows what it forgets to include.
+# penstock_unity(TARGET [FILES]): the sources of each room (folder) are compiled as one, at most FILES (default 16) at a
+# time: headers are parsed, and templates made, once a room and not once a source. Sources with options of their own stay
+# alone. PENSTOCK_UNITY=OFF, as in the preset `dev`, compiles each source alone: a touched one is quicker built, and shows
+# what it forgets to include.
 function(penstock_unity target)
   if(NOT PENSTOCK_UNITY)
     return()

@@ -107,7 +107,8 @@ class Narrowing {
       const auto same = [&](std::size_t other) { return is_same(from_.entries[other], entry); };
       if (std::none_of(found->second.begin(), found->second.end(), same)) continue;
       for (const std::size_t other : found->second) {
-        if (same(other) && (positions_[other] == archive::kNowhere || other == i)) positions_[other] = out_.entries.size();
+        if (same(other) && (positions_[other] == archive::kNowhere || other == i))
+          positions_[other] = out_.entries.size();
       }
       out_.entries.push_back(entry);
       out_.entries.back().name.erase(0, stem_.size());

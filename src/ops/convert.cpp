@@ -122,7 +122,8 @@ std::size_t width_of(DType::Code code) noexcept { return DType(code).itemsize();
 /// Calls body(first, count) for consecutive chunks.
 template <class Body>
 void for_each_chunk(std::size_t count, Body body) {
-  for (std::size_t first = 0; first < count; first += kElementsAtOnce) body(first, std::min(kElementsAtOnce, count - first));
+  for (std::size_t first = 0; first < count; first += kElementsAtOnce)
+    body(first, std::min(kElementsAtOnce, count - first));
 }
 
 /// The loops that lead from one real type to another, one behind the other; none from a type to itself.

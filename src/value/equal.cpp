@@ -48,7 +48,8 @@ class Comparison {
   explicit Comparison(int depth) : depth_(depth) {
     if (depth > kMaxUnorderedDepth) {
       throw Error(ErrorCode::kLimit,
-                  core::format("the values to compare have more than {} sets or keys one inside the other", kMaxUnorderedDepth));
+                  core::format("the values to compare have more than {} sets or keys one inside the other",
+                               kMaxUnorderedDepth));
     }
   }
 

@@ -250,13 +250,15 @@ class LoaderState {
   /// A source that gives its samples once cannot go back.
   void require_read(const LoaderPosition& position) const {
     if (position.read < 0 || position.held < 0 || position.held > position.read) {
-      refuse(core::format("the fields 'read' and 'held' of the position are {} and {}, expected 0 or more, and 'held' no "
-                          "more than 'read'",
-                          position.read, position.held));
+      refuse(
+          core::format("the fields 'read' and 'held' of the position are {} and {}, expected 0 or more, and 'held' no "
+                       "more than 'read'",
+                       position.read, position.held));
     }
     if (stream_ && position.batch > 0 && position.read == 0) {
       refuse(
-          "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read by "
+          "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read "
+          "by "
           "then; go on from a whole position, or from the beginning of an epoch");
     }
     const bool stays = position.seed == seed_ && position.epoch == epoch_ && position.batch == next_;
@@ -285,10 +287,9 @@ class LoaderState {
     const auto set_aside = [this, epoch = epoch_](std::int64_t number, const Error& error) {
       return maker_.policy().set_aside(number, epoch, maker_.dataset().impl().describe(number), error);
     };
-    const data::StreamFeed::Place place{
-        .seed = {.seed = seed_, .epoch = epoch_},
-        .batch = next_,
-        .place = next_ > 0 ? std::optional(place_) : std::nullopt};
+    const data::StreamFeed::Place place{.seed = {.seed = seed_, .epoch = epoch_},
+                                        .batch = next_,
+                                        .place = next_ > 0 ? std::optional(place_) : std::nullopt};
     feed_ = std::make_shared<data::StreamFeed>(*stream_, options_, place, set_aside);
     maker_.take_from(feed_);
   }
@@ -338,11 +339,12 @@ class LoaderState {
     if (expected_.empty() || next_ != begin_ || next_ >= epoch_batches_->size()) return;
     const std::string now = taken_.of(epoch_batches_, next_);
     if (data::TakenIndices::agree(expected_, now)) return;
-    throw Error(ErrorCode::kChanged,
-                core::format("the sampler gives other indices for the {} of epoch {} that were taken before the position "
-                             "was: going on would lose samples and repeat others; have the sampler draw from seed and "
-                             "epoch alone, or seed what it draws from as before, or begin an epoch",
-                             core::counted(static_cast<std::uint64_t>(next_), "batch", "batches"), epoch_));
+    throw Error(
+        ErrorCode::kChanged,
+        core::format("the sampler gives other indices for the {} of epoch {} that were taken before the position "
+                     "was: going on would lose samples and repeat others; have the sampler draw from seed and "
+                     "epoch alone, or seed what it draws from as before, or begin an epoch",
+                     core::counted(static_cast<std::uint64_t>(next_), "batch", "batches"), epoch_));
   }
 
   [[noreturn]] void throw_order_too_large() const {
@@ -388,12 +390,12 @@ class LoaderState {
   BatchSampler batch_sampler_;
   std::uint64_t seed_ = 0;
   std::uint64_t epoch_ = 0;
-  std::int64_t next_ = 0;              ///< batch of the epoch
-  std::int64_t begin_ = 0;             ///< where in the epoch the iteration began
-  std::int64_t left_out_ = 0;          ///< batches since then that OnError left out
-  bool just_loaded_ = false;           ///< nothing was asked for since `seek`
-  bool told_none_ = false;             ///< the error that no sample could be read was thrown; the end is not told yet
-  std::string expected_;               ///< LoaderPosition::indices of `seek`
+  std::int64_t next_ = 0;      ///< batch of the epoch
+  std::int64_t begin_ = 0;     ///< where in the epoch the iteration began
+  std::int64_t left_out_ = 0;  ///< batches since then that OnError left out
+  bool just_loaded_ = false;   ///< nothing was asked for since `seek`
+  bool told_none_ = false;     ///< the error that no sample could be read was thrown; the end is not told yet
+  std::string expected_;       ///< LoaderPosition::indices of `seek`
   data::DatasetName dataset_;
   data::TakenIndices taken_;
   Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known

@@ -9,7 +9,8 @@
 namespace penstock::format::dcp {
 namespace {
 
-[[noreturn]] void fail_chunk(const StoredChunk& chunk, ErrorCode code, const std::string& message, const std::string& name) {
+[[noreturn]] void fail_chunk(const StoredChunk& chunk, ErrorCode code, const std::string& message,
+                             const std::string& name) {
   throw Error(code, message, {chunk.file.name(), chunk.storage.offset, name});
 }
 
@@ -18,24 +19,25 @@ void require_as_said(const StoredChunk& chunk, const DType& dtype, const std::st
   const TensorEntry& entry = chunk.entry;
   if (entry.dtype != dtype) {
     fail_chunk(chunk, ErrorCode::kCorrupt,
-         core::format("a chunk is of {}, where .metadata says {}; {}", entry.dtype.name(), dtype.name(), kAdvice),
-         name);
+               core::format("a chunk is of {}, where .metadata says {}; {}", entry.dtype.name(), dtype.name(), kAdvice),
+               name);
   }
   if (entry.shape == chunk.box.shape) return;
   fail_chunk(chunk, ErrorCode::kCorrupt,
-       core::format("the chunk at {} has shape {}, where .metadata says {}; {}", chunk.box.at.to_string(),
-                    entry.shape.to_string(), chunk.box.shape.to_string(), kAdvice),
-       name);
+             core::format("the chunk at {} has shape {}, where .metadata says {}; {}", chunk.box.at.to_string(),
+                          entry.shape.to_string(), chunk.box.shape.to_string(), kAdvice),
+             name);
 }
 
 /// Whether parts of the chunk can be read from its file, in the order of bytes that the others have.
 void require_readable_in_parts(const StoredChunk& chunk, const StoredChunk& first, const std::string& name) {
   const bool plain = chunk.storage.lies_in_file() && !chunk.entry.encoding.has_math_bits();
   if (plain && chunk.entry.encoding.swapped == first.entry.encoding.swapped) return;
-  fail_chunk(chunk, ErrorCode::kUnsupported,
-       "it is cut into chunks, and this one is compressed, has torch's conj or neg bit, or the other byte order than "
-       "the others; load the checkpoint with torch and save it again",
-       name);
+  fail_chunk(
+      chunk, ErrorCode::kUnsupported,
+      "it is cut into chunks, and this one is compressed, has torch's conj or neg bit, or the other byte order than "
+      "the others; load the checkpoint with torch and save it again",
+      name);
 }
 
 FoundChunk found(const StoredChunk& chunk, bool verify) {

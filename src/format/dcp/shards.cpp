@@ -107,7 +107,8 @@ class ShardsReader {
   static Shape ordered(Tensor& tensor) {
     Shape shape = tensor.chunks.front().box.shape;
     for (const StoredChunk& chunk : tensor.chunks) {
-      if (chunk.box.shape.rank() != shape.rank()) fail_shard(chunk.file, tensor.name, "its chunks differ in dimensions");
+      if (chunk.box.shape.rank() != shape.rank())
+        fail_shard(chunk.file, tensor.name, "its chunks differ in dimensions");
       for (std::size_t d = 0; d < shape.rank(); ++d) {
         shape[d] = std::max(shape[d], core::checked_add(chunk.box.at[d], chunk.box.shape[d], "the end of a chunk"));
       }

@@ -285,7 +285,8 @@ void write_npz(const Value& value, io::ByteSink& sink, const SaveOptions& option
   }
 }
 
-void write_unloaded_npz(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options, std::string_view path) {
+void write_unloaded_npz(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
+                        std::string_view path) {
   try {
     refuse_nested(content.structure);
     ZipWriter zip(sink, ZipStyle::kNumpy);

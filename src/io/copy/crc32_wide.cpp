@@ -3,8 +3,9 @@
 // for Generic Polynomials Using PCLMULQDQ Instruction" (Intel, 2009). Registers have 512 or 256 bits here, and the
 // bytes can be stored to another place in the same pass.
 
-#include "io/copy/copy.h"
 #include "io/copy/crc32_wide.h"
+
+#include "io/copy/copy.h"
 
 #if defined(__x86_64__)
 

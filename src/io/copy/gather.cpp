@@ -19,7 +19,6 @@
 namespace penstock::io {
 namespace {
 
-
 // How much is prefetched: the processor's own prefetchers follow from there. More lines, or rows much further ahead,
 // measured slower, and so did stores past the cache.
 constexpr std::size_t kLinesAhead = 8;

@@ -45,7 +45,8 @@ struct Exchange {
   /// A text that the body of every good answer contains. A store may answer 200 and explain an error in the body.
   std::string_view expects = {};
   bool keys_forgotten = false;
-  bool unsettled = false;  ///< a try that was no success may have been carried out: its answer was lost, or is no refusal
+  bool unsettled =
+      false;  ///< a try that was no success may have been carried out: its answer was lost, or is no refusal
   /// Looks at an answer of status 2xx, 304 or 416; else 2xx is success. May throw Error.
   std::function<Verdict(const Answer&)> accept = {};
 

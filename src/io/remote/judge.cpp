@@ -54,23 +54,23 @@ std::string through(const HttpRequest& request) {
 
 /// A proxy that answers, and lets nothing through.
 Verdict refused_by_proxy(const Exchange& exchange, const HttpRequest& request, const std::string& said) {
-  return failed(exchange, ErrorCode::kPermission,
-              core::format("{}{}; check its user name and password, and whether it allows this host", said,
-                           through(request)));
+  return failed(
+      exchange, ErrorCode::kPermission,
+      core::format("{}{}; check its user name and password, and whether it allows this host", said, through(request)));
 }
 
 Verdict judge_ca_file(const Exchange& exchange, const HttpRequest& request, const std::string& problem) {
   const std::string& file = request.ca_file.empty() ? settings().ca_file : request.ca_file;
   if (file.empty()) {
     return failed(exchange, ErrorCode::kIo,
-                core::format("the certificates of this machine cannot be read: {}; install the Debian package "
-                             "ca-certificates",
-                             problem));
+                  core::format("the certificates of this machine cannot be read: {}; install the Debian package "
+                               "ca-certificates",
+                               problem));
   }
-  return failed(exchange, ErrorCode::kIo,
-              core::format("the file of certificates {} cannot be read, which {} names; name one that can",
-                           core::quoted(file),
-                           request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle"));
+  return failed(
+      exchange, ErrorCode::kIo,
+      core::format("the file of certificates {} cannot be read, which {} names; name one that can", core::quoted(file),
+                   request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle"));
 }
 
 /// The connection or the reply itself failed.
@@ -78,7 +78,7 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
   const std::string problem = without_proxy_secrets(harmless(request, answer.problem));
   if (answer.endless_head) {
     return failed(exchange, ErrorCode::kIo,
-                "the server sends header lines without an end, so Penstock stops talking to it; check the URL");
+                  "the server sends header lines without an end, so Penstock stops talking to it; check the URL");
   }
   switch (answer.code) {
     case curl::kWriteError:
@@ -86,40 +86,41 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
                              : failed(exchange, ErrorCode::kOutOfMemory, "there is no memory for the server's answer");
     case curl::kNoMemory:  // libcurl gives this also for a header line that is longer than its limit
       return failed(exchange, ErrorCode::kIo,
-                  "a header line of the server's answer is too long, or there is no memory for it, so Penstock stops "
-                  "talking to it; check the URL");
+                    "a header line of the server's answer is too long, or there is no memory for it, so Penstock stops "
+                    "talking to it; check the URL");
     case curl::kTimedOut:
-      return again(core::format("no data, or less than 1 KiB a second, arrived within the time limit, "
-                                "PENSTOCK_REMOTE_TIMEOUT ({}){}",
-                                problem, through(request)));
+      return again(
+          core::format("no data, or less than 1 KiB a second, arrived within the time limit, "
+                       "PENSTOCK_REMOTE_TIMEOUT ({}){}",
+                       problem, through(request)));
     case curl::kNoConnection:
       if (exchange.tries < kMostRefusedConnections) return again(core::format("no connection ({})", problem));
       return failed(exchange, ErrorCode::kIo,
-                  core::format("no connection to the server: {}; check that it runs, and its port{}", problem,
-                               through(request)));
+                    core::format("no connection to the server: {}; check that it runs, and its port{}", problem,
+                                 through(request)));
     case curl::kNoProxyHost:
     case curl::kProxy:
-      return failed(exchange, ErrorCode::kIo,
-                  core::format("the proxy does not answer as one: {}{}; check that variable", problem,
-                               through(request)));
+      return failed(
+          exchange, ErrorCode::kIo,
+          core::format("the proxy does not answer as one: {}{}; check that variable", problem, through(request)));
     case curl::kNoHost:
       return failed(exchange, ErrorCode::kIo,
-                  core::format("the host is not known: {}; check the name, and this machine's network", problem));
+                    core::format("the host is not known: {}; check the name, and this machine's network", problem));
     case curl::kNotTrusted:
     case curl::kTlsConnect:
     case curl::kCertificateProblem:
     case curl::kCipher:
       return failed(exchange, ErrorCode::kIo,
-                  core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE (of S3, "
-                               "AWS_CA_BUNDLE is taken first) if you trust it",
-                               problem));
+                    core::format("the server is not trusted: {}; name its certificate in SSL_CERT_FILE (of S3, "
+                                 "AWS_CA_BUNDLE is taken first) if you trust it",
+                                 problem));
     case curl::kBadCaFile:
       return judge_ca_file(exchange, request, problem);
     case curl::kPartialFile:
       return again("the answer was cut");
     case curl::kBadUrl:
       return failed(exchange, ErrorCode::kInvalidArgument,
-                  core::format("not a valid URL: {}{}", problem, through(request)));
+                    core::format("not a valid URL: {}{}", problem, through(request)));
     case curl::kGotNothing:
     case curl::kSendError:
     case curl::kReceiveError:
@@ -157,19 +158,19 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
                                    const std::string& text) {
   if (status == 412) {
     return failed(exchange, ErrorCode::kInvalidArgument,
-                text + "; there is an object of this name already: name another one, or replace it with --force");
+                  text + "; there is an object of this name already: name another one, or replace it with --force");
   }
   if (store.code == "NoSuchUpload") {
     return failed(exchange, ErrorCode::kIo,
-                text + "; somebody ended the upload, as rules of a bucket do with old ones: write it again");
+                  text + "; somebody ended the upload, as rules of a bucket do with old ones: write it again");
   }
   if (status == 501) {
     return failed(exchange, ErrorCode::kUnsupported,
-                text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
+                  text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
   }
   if (status >= 200 && status < 300) {
     return failed(exchange, ErrorCode::kIo,
-                text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
+                  text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
   }
   return std::nullopt;
 }
@@ -179,7 +180,7 @@ Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, c
                          const std::string& text) {
   if (store.code == "RequestTimeTooSkewed") {
     return failed(exchange, ErrorCode::kPermission,
-                text + "; this machine's clock is wrong, and signatures hold for minutes: set it (timedatectl)");
+                  text + "; this machine's clock is wrong, and signatures hold for minutes: set it (timedatectl)");
   }
   if (!request.unsigned_because.empty()) {
     return failed(exchange, ErrorCode::kPermission, core::format("{}; {}", text, request.unsigned_because));
@@ -188,8 +189,8 @@ Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, c
     return failed(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
   }
   return failed(exchange, ErrorCode::kPermission,
-              core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
-                           exchange.writes ? "write" : "read"));
+                core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
+                             exchange.writes ? "write" : "read"));
 }
 
 Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
@@ -208,13 +209,13 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
       return refused_by_proxy(exchange, request, text);
     case 404:
       return failed(exchange, ErrorCode::kNotFound,
-                  text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
-                          : in_bucket                  ? "; check the key"
-                                                       : "; check the URL"));
+                    text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
+                            : in_bucket                  ? "; check the key"
+                                                         : "; check the URL"));
     case 412:
       return failed(exchange, ErrorCode::kChanged,
-                  core::format("{}; the object was written anew since it was opened ({}): open it again", text,
-                               versions(exchange, answer)));
+                    core::format("{}; the object was written anew since it was opened ({}): open it again", text,
+                                 versions(exchange, answer)));
     case 416:
       return failed(exchange, ErrorCode::kChanged, text + "; the object is shorter now than when it was opened");
     default:
@@ -229,9 +230,9 @@ bool is_redirect(long status) noexcept {
 }
 
 bool is_refusal(const Answer& answer) noexcept {
-  constexpr std::array kNotReached = {curl::kNoConnection, curl::kNoHost,    curl::kNoProxyHost, curl::kBadUrl,
-                                      curl::kNotTrusted,   curl::kTlsConnect, curl::kCipher,     curl::kBadCaFile,
-                                      curl::kCertificateProblem};
+  constexpr std::array kNotReached = {curl::kNoConnection, curl::kNoHost,     curl::kNoProxyHost,
+                                      curl::kBadUrl,       curl::kNotTrusted, curl::kTlsConnect,
+                                      curl::kCipher,       curl::kBadCaFile,  curl::kCertificateProblem};
   if (answer.status >= 300 && answer.status < 500) return true;
   return answer.status == 0 && std::find(kNotReached.begin(), kNotReached.end(), answer.code) != kNotReached.end();
 }
@@ -254,11 +255,12 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
     return failed(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
   }
   if (is_redirect(status)) {
-    return failed(exchange, ErrorCode::kIo,
-                said(status, store) + (exchange.bucket.empty()
-                                           ? "; the redirect is refused: at most 5 are followed, to http or https "
-                                             "alone, and never from https to http"
-                                           : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
+    return failed(
+        exchange, ErrorCode::kIo,
+        said(status, store) + (exchange.bucket.empty()
+                                   ? "; the redirect is refused: at most 5 are followed, to http or https "
+                                     "alone, and never from https to http"
+                                   : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
   }
   if (status == 0) return failed(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
   return judge_refusal(exchange, request, store, answer);

@@ -66,9 +66,8 @@ std::string entry(std::string_view name) {
   const Files& known = files();
   const std::string profile = profile_name();
   bool is_there = false;
-  for (const Entries* const entries :
-       {known.credentials.find(profile), known.config.find("profile " + profile),
-        profile == "default" ? known.config.find(profile) : nullptr}) {
+  for (const Entries* const entries : {known.credentials.find(profile), known.config.find("profile " + profile),
+                                       profile == "default" ? known.config.find(profile) : nullptr}) {
     if (entries == nullptr) continue;
     is_there = true;
     if (const auto found = entries->find(name); found != entries->end()) return found->second;

@@ -201,8 +201,7 @@ void build_object_list(World& world, Cell* array, const Cell& list, const Shape&
     if (size < 0) corrupt(core::format("an array of shape {}", shape.to_string()));
   }
   if (!list.is(Kind::kList) || static_cast<std::uint64_t>(shape.numel()) != list.items.size()) {
-    corrupt(core::format("an array of shape {} has {}", shape.to_string(),
-                         core::counted(list.items.size(), "object")));
+    corrupt(core::format("an array of shape {} has {}", shape.to_string(), core::counted(list.items.size(), "object")));
   }
   world.arena().charge(list.items.size());
   const std::vector<Cell*> items = nested(world, {list.items.begin(), list.items.size()}, shape);
