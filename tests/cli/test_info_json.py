@@ -37,7 +37,7 @@ def info(path: Path) -> dict:
 
 
 class Reader:
-    """Python's values from what docs/guide.md says of the form."""
+    """Python's values from what docs/guide/command.md says of the form."""
 
     def __init__(self, facts: dict):
         self.shared, self.known = facts["shared"], {}

@@ -23,8 +23,12 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"# (\w+\.py)\n")
 IMPORT = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
 
-HOW_TO = tuple(f"docs/howto/{page.name}" for page in sorted((ROOT / "docs/howto").glob("*.md")))
-PAGES = ("README.md", "docs/guide.md", "docs/from-cpp.md", "docs/coming-from-pytorch.md", "docs/start.md", *HOW_TO)
+GUIDE, HOW_TO = (
+    tuple(f"docs/{folder}/{page.name}" for page in sorted((ROOT / "docs" / folder).glob("*.md")))
+    for folder in ("guide", "howto")
+)
+PAGES = ("README.md", "docs/guide.md", *GUIDE, "docs/from-cpp.md", "docs/coming-from-pytorch.md", "docs/start.md")
+PAGES = (*PAGES, *HOW_TO)
 FRAMEWORKS = {"accelerate", "datasets", "monai", "pytorch_lightning", "transformers"}
 ENGINES = {"ray", "grain", "dask"}
 QUIET = {

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/design/promises.md"
-DOCUMENTS = ("SECURITY.md", "docs/remote.md", "docs/settings.md", "docs/guide.md", "docs/howto/faq.md")
+DOCUMENTS = ("SECURITY.md", "docs/remote.md", "docs/settings.md", "docs/guide", "docs/howto/faq.md")
 
 
 def rows(page: str) -> dict[str, list[tuple[str, str]]]:
