@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def build(tmp_path_factory):
     return build
 
 
+def test_the_headers_compile_with_torch():
+    """What every change sees of the programs below: all that they use compiles, without code for it."""
+    wheel = Path(torch.__file__).parent / "include"
+    includes = ("-I", ROOT / "include", "-isystem", wheel, "-isystem", wheel / "torch" / "csrc" / "api" / "include")
+    compiler = os.environ.get("CXX", "g++")
+    run(compiler, "-std=c++20", "-fsyntax-only", *includes, ROOT / "tests" / "libtorch" / "optimizer_program.cpp")
+
+
+@pytest.mark.nightly
 def test_the_example_trains_from_pythons_checkpoint(build, tmp_path):
     program = build(ROOT / "examples" / "libtorch") / "train_libtorch"
     layer = torch.nn.Linear(64, 10)
@@ -74,10 +84,12 @@ def tests(build):
     return build(ROOT / "tests" / "libtorch")
 
 
+@pytest.mark.nightly
 def test_the_adapter(tests):
     run(tests / "adapter_test")
 
 
+@pytest.mark.nightly
 def test_states_of_optimizers(tests):
     run(tests / "optimizer_test")
 
@@ -108,6 +120,7 @@ def optimize(optimizer, parameters, steps):
         optimizer.step()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizers_go_on_where_the_other_language_stopped(name, tests, tmp_path):
     # The steps of LBFGS depend on all before them, and so would the last digits of float32.
@@ -137,6 +150,7 @@ def test_optimizers_go_on_where_the_other_language_stopped(name, tests, tmp_path
     torch.testing.assert_close([p.data for p in again], [p.data for p in parameters])
 
 
+@pytest.mark.nightly
 def test_a_checkpoint_of_another_optimizer_is_refused(tests, tmp_path):
     parameters = [torch.nn.Parameter(torch.ones(3))]
     optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)

@@ -37,10 +37,10 @@ def installed(package):
     ("package", "program", "part"),
     [
         ("pytorch_lightning", "lightning", "fit"),
-        ("pytorch_lightning", "lightning", "resume"),
-        ("pytorch_lightning", "lightning", "ddp"),
+        pytest.param("pytorch_lightning", "lightning", "resume", marks=pytest.mark.nightly),
+        pytest.param("pytorch_lightning", "lightning", "ddp", marks=pytest.mark.nightly),
         ("accelerate", "accelerate", "one"),
-        ("accelerate", "accelerate", "two"),
+        pytest.param("accelerate", "accelerate", "two", marks=pytest.mark.nightly),
         ("transformers", "transformers", "train"),
         ("datasets", "datasets", "load"),
     ],

@@ -124,10 +124,23 @@ time.sleep(0.5)
 """
 
 
-@pytest.mark.parametrize("kind", ["torch", "mapped", "native", "load"])
-@pytest.mark.parametrize("workers", [0, 2])
-def test_programs_end_while_daemon_threads_read(path, kind, workers):
-    for _ in range(3):
+# Each program starts an interpreter with torch: one of a kind on every change, the others at night.
+@pytest.mark.parametrize(
+    ("kind", "workers", "times"),
+    [
+        ("torch", 2, 1),
+        ("mapped", 2, 1),
+        ("native", 2, 1),
+        ("load", 0, 1),
+        *(
+            pytest.param(kind, workers, 5, marks=pytest.mark.nightly)
+            for kind in ("torch", "mapped", "native", "load")
+            for workers in (0, 2)
+        ),
+    ],
+)
+def test_programs_end_while_daemon_threads_read(path, kind, workers, times):
+    for _ in range(times):
         command = [sys.executable, "-c", PROGRAM, str(path), kind, str(workers)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert (done.returncode, done.stderr) == (0, "")
