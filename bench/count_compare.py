@@ -10,7 +10,7 @@ TOLERANCE = 0.05
 OF_ALLOCATOR = {"brk", "mmap", "mremap", "munmap", "madvise", "mprotect"}
 
 ADVICE = (
-    "find out why (HACKING.md, Debugging), or, where the growth is meant, record anew with "
+    "find out why (docs/design/tools.md, Debugging), or, where the growth is meant, record anew with "
     "`script/bench counts --record` and say why in the commit"
 )
 
