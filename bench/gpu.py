@@ -147,7 +147,7 @@ def _our_move(to: str) -> Call:
 
     def run() -> object:
         moved = source.to(to)
-        penstock.synchronize("cuda:0")
+        penstock.device.synchronize("cuda:0")
         return moved
 
     return run
@@ -180,7 +180,7 @@ def _our_product(size: int) -> Call:
 
     def run() -> object:
         product = a @ b
-        penstock.synchronize("cuda:0")
+        penstock.device.synchronize("cuda:0")
         return product
 
     return run
@@ -225,7 +225,7 @@ def _our_images(path: Path) -> Call:
         batch = None
         for each in loader:
             batch = each
-        penstock.synchronize("cuda:0")
+        penstock.device.synchronize("cuda:0")
         return batch
 
     return run
@@ -279,7 +279,7 @@ def _images_line(root: Path) -> Line:
 def lines(root: Path) -> list[Line]:
     import penstock
 
-    if not penstock.is_available():
+    if not penstock.device.is_available():
         raise Absent("no CUDA device here; run it on a machine with one")
     loads = [_load_line(root, gb, suffix) for gb in GB for suffix in FORMATS]
     moves = [_move_line(to) for to in ("cuda:0", "cpu")]

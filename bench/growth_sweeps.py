@@ -169,7 +169,7 @@ SWEEPS = (
     Sweep("mixing datasets of 20 samples", _decades(4, 4_000), _mixed_datasets),
     Sweep("mixing samples of two datasets", _decades(1_000, 1_000_000), _mixed_samples),
     Sweep("mixing streams of 10 samples", _decades(3, 3_000), _mixed_streams),
-    Sweep("datasets of 4 samples in a row", _decades(4, 4_000), _joined(penstock.concat)),
+    Sweep("datasets of 4 samples in a row", _decades(4, 4_000), _joined(penstock.Dataset.concat)),
     Sweep("datasets of 4 samples side by side", _decades(4, 4_000), _joined(penstock.zip)),
     Sweep("stages of map", _decades(1, 1_000), _stages),
     Sweep("weights in an array", _decades(1_000, 1_000_000), _weights(lambda n: array("d", [1.0]) * n)),

@@ -57,9 +57,9 @@ def machine() -> dict:
 def devices() -> dict:
     import penstock
 
-    if not penstock.is_available():
+    if not penstock.device.is_available():
         return {}
-    facts = [penstock.device_properties(f"cuda:{index}") for index in range(penstock.device_count())]
+    facts = [penstock.device.device_properties(f"cuda:{index}") for index in range(penstock.device.device_count())]
     return {"devices": [one["name"] for one in facts], "driver_version": facts[0]["driver_version"]}
 
 

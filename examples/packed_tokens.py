@@ -30,7 +30,7 @@ for number, batch in enumerate(loader):
     # Each row has the tokens, the place of each in its document, and which document of the row it is, from 1.
     tokens += sum(segment > 0 for row in batch["segments"].tolist() for segment in row)
     places += batch["tokens"].numel()
-    sums.append(penstock.sum(batch["tokens"]).item())
+    sums.append(batch["tokens"].sum().item())
 print(f"{len(documents)} documents in {len(rows)} rows: {tokens / places:.1%} of the places are tokens")
 
 padded = penstock.DataLoader(documents, batch_size=16, collate=penstock.pad())
@@ -38,5 +38,5 @@ print(f"padded in batches of 16: {tokens / sum(batch.numel() for batch in padded
 
 resumed = penstock.DataLoader(rows, **options)
 resumed.load_state_dict(state)
-rest = [penstock.sum(batch["tokens"]).item() for batch in resumed]
+rest = [batch["tokens"].sum().item() for batch in resumed]
 print("resumed after batch 6:", "the same batches" if rest == sums[6:] else "other batches")

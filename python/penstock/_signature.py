@@ -39,7 +39,8 @@ def _parsed(text: str, is_bound: bool) -> inspect.Signature:
 
     defined: dict[str, Any] = {}
     # The text is one of our own, compiled into the module.
-    text = text.replace("penstock._core.", "").replace("penstock.", "")
+    for module in ("penstock._core.", "penstock.device.", "penstock."):
+        text = text.replace(module, "")
     # The function behind a property has no name.
     text = text.replace("def (", "def getter(", 1)
     exec(f"from __future__ import annotations\n{text.rstrip().rstrip(':')}: ...", defined)

@@ -1,5 +1,5 @@
-// Arithmetic, comparisons and functions of elements for Python. Each is a row of a table, from which the function, the
-// operators and their signatures are bound, so that none of them is left out.
+// Arithmetic, comparisons and functions of elements for Python. Each is a row of a table, from which an operator with
+// its reflection, or a method, is bound with its signature, so that none of them is left out.
 
 #include <array>
 #include <string>
@@ -18,40 +18,37 @@ using Unary = Tensor (*)(const Tensor&);
 
 struct BinaryRow {
   Binary call;
-  const char* name;       ///< of the function
-  const char* method;     ///< of the operator
-  const char* reflected;  ///< of the operator with a number on its left; null for comparisons, which Python turns round
-  const char* function_signature;
+  const char* method;
+  const char* reflected;  ///< the operator with a number on its left; null for comparisons, which Python turns round
   const char* method_signature;
   const char* reflected_signature;
   const char* doc;
 };
 
 // Signatures are literals because nanobind keeps the pointer.
-#define PENSTOCK_FUNCTION(name) "def " name "(input: Tensor | complex, other: Tensor | complex) -> Tensor"
 #define PENSTOCK_METHOD(name) "def " name "(self, other: Tensor | complex, /) -> Tensor"
 #define PENSTOCK_COMPARISON(name) "def " name "(self, other: object, /) -> typing.Any"
 
 constexpr std::array kBinary = {
-    BinaryRow{operator+, "add", "__add__", "__radd__", PENSTOCK_FUNCTION("add"), PENSTOCK_METHOD("__add__"),
-              PENSTOCK_METHOD("__radd__"), "The sum, element by element; of bool, or."},
-    BinaryRow{operator-, "sub", "__sub__", "__rsub__", PENSTOCK_FUNCTION("sub"), PENSTOCK_METHOD("__sub__"),
-              PENSTOCK_METHOD("__rsub__"), "The difference, element by element."},
-    BinaryRow{operator*, "mul", "__mul__", "__rmul__", PENSTOCK_FUNCTION("mul"), PENSTOCK_METHOD("__mul__"),
-              PENSTOCK_METHOD("__rmul__"), "The product, element by element; of bool, and."},
-    BinaryRow{operator/, "div", "__truediv__", "__rtruediv__", PENSTOCK_FUNCTION("div"), PENSTOCK_METHOD("__truediv__"),
-              PENSTOCK_METHOD("__rtruediv__"), "The quotient, element by element; of integers, in float32."},
-    BinaryRow{operator==, "eq", "__eq__", nullptr, PENSTOCK_FUNCTION("eq"), PENSTOCK_COMPARISON("__eq__"), nullptr,
+    BinaryRow{operator+, "__add__", "__radd__", PENSTOCK_METHOD("__add__"), PENSTOCK_METHOD("__radd__"),
+              "The sum, element by element; of bool, or."},
+    BinaryRow{operator-, "__sub__", "__rsub__", PENSTOCK_METHOD("__sub__"), PENSTOCK_METHOD("__rsub__"),
+              "The difference, element by element."},
+    BinaryRow{operator*, "__mul__", "__rmul__", PENSTOCK_METHOD("__mul__"), PENSTOCK_METHOD("__rmul__"),
+              "The product, element by element; of bool, and."},
+    BinaryRow{operator/, "__truediv__", "__rtruediv__", PENSTOCK_METHOD("__truediv__"), PENSTOCK_METHOD("__rtruediv__"),
+              "The quotient, element by element; of integers, in float32."},
+    BinaryRow{operator==, "__eq__", nullptr, PENSTOCK_COMPARISON("__eq__"), nullptr,
               "Where elements are equal, as bool."},
-    BinaryRow{operator!=, "ne", "__ne__", nullptr, PENSTOCK_FUNCTION("ne"), PENSTOCK_COMPARISON("__ne__"), nullptr,
+    BinaryRow{operator!=, "__ne__", nullptr, PENSTOCK_COMPARISON("__ne__"), nullptr,
               "Where elements differ, as bool."},
-    BinaryRow{operator<, "lt", "__lt__", nullptr, PENSTOCK_FUNCTION("lt"), PENSTOCK_METHOD("__lt__"), nullptr,
+    BinaryRow{operator<, "__lt__", nullptr, PENSTOCK_METHOD("__lt__"), nullptr,
               "Where elements are less, as bool."},
-    BinaryRow{operator<=, "le", "__le__", nullptr, PENSTOCK_FUNCTION("le"), PENSTOCK_METHOD("__le__"), nullptr,
+    BinaryRow{operator<=, "__le__", nullptr, PENSTOCK_METHOD("__le__"), nullptr,
               "Where elements are less or equal, as bool."},
-    BinaryRow{operator>, "gt", "__gt__", nullptr, PENSTOCK_FUNCTION("gt"), PENSTOCK_METHOD("__gt__"), nullptr,
+    BinaryRow{operator>, "__gt__", nullptr, PENSTOCK_METHOD("__gt__"), nullptr,
               "Where elements are greater, as bool."},
-    BinaryRow{operator>=, "ge", "__ge__", nullptr, PENSTOCK_FUNCTION("ge"), PENSTOCK_METHOD("__ge__"), nullptr,
+    BinaryRow{operator>=, "__ge__", nullptr, PENSTOCK_METHOD("__ge__"), nullptr,
               "Where elements are greater or equal, as bool."},
 };
 
@@ -71,12 +68,11 @@ constexpr std::array kCompound = {
 struct UnaryRow {
   Unary call;
   const char* name;
-  const char* function_signature;
-  const char* method_signature;
+  const char* signature;
   const char* doc;
 };
 
-#define PENSTOCK_UNARY(name) "def " #name "(input: Tensor) -> Tensor", "def " #name "(self) -> Tensor"
+#define PENSTOCK_UNARY(name) "def " #name "(self) -> Tensor"
 
 constexpr std::array kUnary = {
     UnaryRow{neg, "neg", PENSTOCK_UNARY(neg), "The negative of each element."},
@@ -88,7 +84,6 @@ constexpr std::array kUnary = {
     UnaryRow{abs, "abs", PENSTOCK_UNARY(abs), "The absolute value of each element."},
 };
 
-#undef PENSTOCK_FUNCTION
 #undef PENSTOCK_METHOD
 #undef PENSTOCK_COMPARISON
 #undef PENSTOCK_UNARY
@@ -115,23 +110,17 @@ HeldOperand required(nb::handle object) {
       ("found a " + object_type(object) + " where a penstock.Tensor or a number was expected").c_str());
 }
 
-constexpr docs::Parameter kEither{"input", "A Tensor or a number; one of the two is a Tensor."};
-
-void bind_binary(nb::module_& module, nb::class_<Tensor>& tensor, const BinaryRow& row) {
+void bind_binary(nb::class_<Tensor>& tensor, const BinaryRow& row) {
   const Binary function = row.call;
-  module.def(
-      row.name, [function](nb::handle a, nb::handle b) { return call(function, required(a), required(b)); },
-      nb::arg("input").none(), nb::arg("other").none(), nb::sig(row.function_signature),
-      docs::docstring(row.doc, {kEither, docs::kOther}, "Tensor").c_str());
   tensor.def(
       row.method,
       [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, false); },
-      nb::arg("other").none(), nb::sig(row.method_signature));
+      nb::arg("other").none(), nb::sig(row.method_signature), row.doc);
   if (row.reflected == nullptr) return;
   tensor.def(
       row.reflected,
       [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, true); },
-      nb::arg("other").none(), nb::sig(row.reflected_signature));
+      nb::arg("other").none(), nb::sig(row.reflected_signature), row.doc);
 }
 
 /// Gives `self` back, because Python assigns the result of `a += b` to a.
@@ -149,13 +138,10 @@ void bind_compound(nb::class_<Tensor>& tensor, const CompoundRow& row) {
       "In place: the memory is changed, for every view of it; dtype and shape stay.");
 }
 
-void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow& row) {
+void bind_unary(nb::class_<Tensor>& tensor, const UnaryRow& row) {
   const Unary function = row.call;
-  module.def(
-      row.name, [function](const Tensor& input) { return call(function, input); }, nb::arg("input"),
-      nb::sig(row.function_signature), docs::docstring(row.doc, {docs::kInput}, "Tensor").c_str());
   tensor.def(
-      row.name, [function](const Tensor& self) { return call(function, self); }, nb::sig(row.method_signature),
+      row.name, [function](const Tensor& self) { return call(function, self); }, nb::sig(row.signature),
       docs::docstring(row.doc, {}, "Tensor").c_str());
 }
 
@@ -163,9 +149,9 @@ void bind_unary(nb::module_& module, nb::class_<Tensor>& tensor, const UnaryRow&
 
 void bind_elementwise(nb::module_& module) {
   auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
-  for (const BinaryRow& row : kBinary) bind_binary(module, tensor, row);
+  for (const BinaryRow& row : kBinary) bind_binary(tensor, row);
   for (const CompoundRow& row : kCompound) bind_compound(tensor, row);
-  for (const UnaryRow& row : kUnary) bind_unary(module, tensor, row);
+  for (const UnaryRow& row : kUnary) bind_unary(tensor, row);
   tensor.def("__neg__", [](const Tensor& self) { return call(static_cast<Unary>(neg), self); });
   tensor.def("__abs__", [](const Tensor& self) { return call(static_cast<Unary>(abs), self); });
   // Equality is of elements, so that only the object itself can be a key.

@@ -53,9 +53,6 @@ void bind_products(nb::module_& module) {
       "The product of vectors, matrices or batches of them.\n\nLeading dimensions are broadcast. Both have one dtype; "
       "halves are accumulated in float32.";
   constexpr docs::Parameter second{"other", "A Tensor of the same dtype."};
-  module.def("matmul", multiply, nb::arg("input"), nb::arg("other"),
-             nb::sig("def matmul(input: Tensor, other: Tensor) -> Tensor"),
-             docs::docstring(product, {docs::kInput, second}, "Tensor").c_str());
   tensor.def("matmul", multiply, nb::arg("other"), nb::sig("def matmul(self, other: Tensor) -> Tensor"),
              docs::docstring(product, {second}, "Tensor").c_str());
   tensor.def("__matmul__", multiply_operator, nb::arg("other").none(),
@@ -67,9 +64,6 @@ void bind_products(nb::module_& module) {
   constexpr const char* chosen = "The entries of a dimension that `index` names.";
   constexpr docs::Parameter along{"dim", "The dimension; negative ones count from the last."};
   constexpr docs::Parameter which{"index", "A vector of int32 or int64."};
-  module.def("index_select", choose, nb::arg("input"), nb::arg("dim"), nb::arg("index"),
-             nb::sig("def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor"),
-             docs::docstring(chosen, {docs::kInput, along, which}, "Tensor").c_str());
   tensor.def("index_select", choose, nb::arg("dim"), nb::arg("index"),
              nb::sig("def index_select(self, dim: int, index: Tensor) -> Tensor"),
              docs::docstring(chosen, {along, which}, "Tensor").c_str());

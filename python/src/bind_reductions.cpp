@@ -1,4 +1,3 @@
-#include <array>
 #include <string>
 #include <vector>
 
@@ -19,23 +18,18 @@ using Along = Extremum (*)(const Tensor&, std::int64_t, Flag);
 struct SumRow {
   const char* name;
   Over call;
-  const char* function_signature;
-  const char* method_signature;
+  const char* signature;
   const char* doc;
 };
 
 constexpr SumRow kSums[] = {
     {"sum", sum,
-     "def sum(input: Tensor, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = "
-     "None) -> Tensor",
      "def sum(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
      "Tensor",
      "The sum over dimensions.\n\nOf integers and bool it is int64. The order of summation is fixed: the same bits on "
      "every "
      "device."},
     {"mean", mean,
-     "def mean(input: Tensor, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = "
-     "None) -> Tensor",
      "def mean(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
      "Tensor",
      "The mean over dimensions, of floats and complex numbers."},
@@ -56,16 +50,15 @@ struct ExtremeRow {
   const char* name;
   All all;
   Along along;
-  const char* function_signature;
-  const char* method_signature;
+  const char* signature;
   const char* doc;
 };
 
 constexpr ExtremeRow kExtremes[] = {
-    {"max", max, max, "def max(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+    {"max", max, max,
      "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "The greatest element; along a dimension, the pair (values, indices).\n\nNaN counts as the greatest."},
-    {"min", min, min, "def min(input: Tensor, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+    {"min", min, min,
      "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "The least element; along a dimension, the pair (values, indices).\n\nNaN counts as the least."},
 };
@@ -89,17 +82,8 @@ Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {
   return computed(tensor.nbytes(), [=] { return argmax(tensor, along, keepdim); });
 }
 
-/// The same as a function of the module and as a method of Tensor.
-template <class Call, class... Extra>
-void bind_both(nb::module_& module, nb::class_<Tensor>& tensor, const char* name, Call call, const char* function,
-               const char* method, const std::array<std::string, 2>& documentation, const Extra&... extra) {
-  module.def(name, call, nb::arg("input"), extra..., nb::sig(function), documentation[0].c_str());
-  tensor.def(name, call, extra..., nb::sig(method), documentation[1].c_str());
-}
-
-std::array<std::string, 2> extreme_docs(const char* summary, const char* returns) {
-  return {docs::docstring(summary, {docs::kInput, docs::kOneDim, docs::kKeepdim}, returns),
-          docs::docstring(summary, {docs::kOneDim, docs::kKeepdim}, returns)};
+std::string extreme_docs(const char* summary, const char* returns) {
+  return docs::docstring(summary, {docs::kOneDim, docs::kKeepdim}, returns);
 }
 
 }  // namespace
@@ -112,25 +96,22 @@ void bind_reductions(nb::module_& module) {
     const auto call = [function = row.call](const Tensor& input, nb::handle d, bool keep, nb::handle dtype) {
       return reduce(function, input, d, keep, dtype);
     };
-    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature,
-              {docs::docstring(row.doc, {docs::kInput, docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor"),
-               docs::docstring(row.doc, {docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor")},
-              dim, keepdim, nb::kw_only(), nb::arg("dtype") = nb::none());
+    tensor.def(row.name, call, dim, keepdim, nb::kw_only(), nb::arg("dtype") = nb::none(), nb::sig(row.signature),
+               docs::docstring(row.doc, {docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor").c_str());
   }
   for (const ExtremeRow& row : kExtremes) {
     const auto call = [&row](const Tensor& input, nb::handle d, bool keep) {
       return find_extreme(row, input, d, keep);
     };
-    bind_both(module, tensor, row.name, call, row.function_signature, row.method_signature,
-              extreme_docs(row.doc, "Tensor, or Extremum"), dim, keepdim);
+    tensor.def(row.name, call, dim, keepdim, nb::sig(row.signature),
+               extreme_docs(row.doc, "Tensor, or Extremum").c_str());
   }
-  bind_both(module, tensor, "argmax", find_argmax,
-            "def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor",
-            "def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor",
-            extreme_docs("The index of the greatest element in C order, or along a dimension.\n\nOf equal ones it is "
-                         "that of the first.",
-                         "Tensor"),
-            dim, keepdim);
+  tensor.def("argmax", find_argmax, dim, keepdim,
+             nb::sig("def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor"),
+             extreme_docs("The index of the greatest element in C order, or along a dimension.\n\nOf equal ones it is "
+                          "that of the first.",
+                          "Tensor")
+                 .c_str());
 }
 
 }  // namespace penstock::python

@@ -181,6 +181,13 @@ std::vector<Dataset> datasets_from(const nb::tuple& objects) {
   return out;
 }
 
+nb::object concat_with(nb::handle self, const nb::args& others) {
+  const nb::tuple parts = held_datasets(others);
+  std::vector<Dataset> all = datasets_from(parts);
+  all.insert(all.begin(), nb::cast<const Dataset&>(self));
+  return with_recipe("transformed", nb::make_tuple(self, "concat", parts), nb::cast(concat(all)));
+}
+
 /// Of datasets a dataset of tuples, of named ones a dataset of dicts.
 nb::object zipped(const nb::args& datasets, const nb::kwargs& named) {
   if (named.size() == 0) {
@@ -373,8 +380,8 @@ nb::object held_dataset(nb::handle object) {
   if (is_stream(object)) {
     throw Error(
         ErrorCode::kDTypeMismatch,
-        "found a stream, which has no length, where a Dataset is needed; a DataLoader, take(), skip(), repeat() "
-        "and mix() take streams, and list(stream) gives the samples of one that ends");
+        "found a stream, which has no length, where a Dataset is needed; a DataLoader and mix() take streams, a stream "
+        "has take(), skip() and repeat() itself, and list(stream) gives the samples of one that ends");
   }
   if (PyType_Check(object.ptr()) == 0 && has_attribute(object, kHeld)) {
     nb::object held = object.attr(kHeld)();
@@ -447,6 +454,7 @@ void bind_datasets(nb::module_& module) {
       .def("__repr__", [](const Dataset& d) {
         return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
       });
+  of_samples.def("concat", concat_with, nb::sig("def concat(self, *others: Dataset) -> Dataset"), docs::kConcat);
   bind_transforms(of_samples);
   module.def(
       "_typed",
@@ -512,13 +520,6 @@ void bind_datasets(nb::module_& module) {
               "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),
       docs::kPack);
   module.def("zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);
-  module.def(
-      "concat",
-      [](const nb::args& datasets) {
-        const nb::tuple parts = held_datasets(datasets);
-        return made("concat", parts, concat(datasets_from(parts)));
-      },
-      nb::sig("def concat(*datasets: Dataset) -> Dataset"), docs::kConcat);
   module.def(
       "subset",
       [](nb::handle given, nb::handle indices) {

@@ -152,12 +152,12 @@ Returns
 -------
 Dataset)";
 
-inline constexpr const char* kConcat = R"(All samples of the first, then of the second, ...
+inline constexpr const char* kConcat = R"(All samples of this one, then of the others in turn.
 
 Parameters
 ----------
-datasets
-    One dataset or more.
+others
+    Datasets.
 
 Returns
 -------

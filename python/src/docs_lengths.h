@@ -88,12 +88,10 @@ Returns
 -------
 Dataset)";
 
-inline constexpr const char* kTake = R"(The first samples of a dataset, or all where there are fewer.
+inline constexpr const char* kTake = R"(The first samples, or all where there are fewer.
 
 Parameters
 ----------
-dataset
-    The dataset to take samples from.
 count
     How many.
 
@@ -101,12 +99,10 @@ Returns
 -------
 Dataset)";
 
-inline constexpr const char* kSkip = R"(All but the first samples of a dataset; none where there are fewer.
+inline constexpr const char* kSkip = R"(All but the first samples; none where there are fewer.
 
 Parameters
 ----------
-dataset
-    The dataset to leave samples out of.
 count
     How many.
 
@@ -114,14 +110,12 @@ Returns
 -------
 Dataset)";
 
-inline constexpr const char* kRepeat = R"(All samples of a dataset, several times one behind the other.
+inline constexpr const char* kRepeat = R"(All samples, several times one behind the other.
 
 Random steps below draw the same for each repetition of a sample; those that follow draw anew.
 
 Parameters
 ----------
-dataset
-    The dataset to repeat.
 times
     How often.
 

@@ -18,9 +18,6 @@ struct Parameter {
 std::string docstring(std::string_view summary, std::initializer_list<Parameter> parameters = {},
                       std::string_view returns = {});
 
-inline constexpr Parameter kInput{"input", "A Tensor."};
-inline constexpr Parameter kOther{"other",
-                                  "A Tensor or a number. Shapes are broadcast and dtypes promoted as PyTorch does it."};
 inline constexpr Parameter kDims{"dim", "The dimension or dimensions that are reduced; None for all of them."};
 inline constexpr Parameter kOneDim{"dim", "The dimension that is reduced; None for all of them together."};
 inline constexpr Parameter kKeepdim{"keepdim", "Keep reduced dimensions, with size 1."};

@@ -106,7 +106,8 @@ void bind_device_class(nb::module_& module) {
       .def("__eq__", device_equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
       .def("__hash__", [](const Device& device) { return nb::hash(text_from(device.to_string())); })
       .def("__str__", &Device::to_string)
-      .def("__repr__", [](const Device& device) { return core::format("penstock.Device(\"{}\")", device.to_string()); })
+      .def("__repr__",
+           [](const Device& device) { return core::format("penstock.device.Device(\"{}\")", device.to_string()); })
       .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("__getstate__", &Device::to_string)
       .def("__setstate__", [](Device& self, const std::string& text) { new (&self) Device(text); });

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <optional>
 #include <utility>
 
 #include "bindings.h"

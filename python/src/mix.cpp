@@ -1,4 +1,4 @@
-// Parts, repetitions and mixtures of datasets.
+// Parts and repetitions of datasets, which are methods, and mixtures.
 
 #include "penstock/mix.h"
 
@@ -20,13 +20,13 @@
 namespace penstock::python {
 namespace {
 
-/// What `make` gives of a dataset and a count.
-nb::object counted(const char* name, Dataset (*make)(const Dataset&, std::int64_t), nb::handle given, nb::handle count,
-                   const char* what) {
-  if (is_stream(given)) return given.attr(name)(count);
-  const nb::object dataset = held_dataset(given);
+using Counted = Dataset (*)(const Dataset&, std::int64_t);
+
+/// What `make`, which is the method `name`, gives of a dataset and a count.
+nb::object counted(const char* name, Counted make, nb::handle self, nb::handle count, const char* what) {
   const std::int64_t number = integer_argument(count, what);
-  return made_by(name, nb::make_tuple(dataset, number), nb::cast(make(nb::cast<Dataset>(dataset), number)));
+  return with_recipe("transformed", nb::make_tuple(self, name, nb::make_tuple(number)),
+                     nb::cast(make(nb::cast<const Dataset&>(self), number)));
 }
 
 MixEnd end_from(nb::handle end) {
@@ -58,18 +58,17 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
 }  // namespace
 
 void bind_mix(nb::module_& module) {
-  module.def(
-      "take", [](nb::handle dataset, nb::handle count) { return counted("take", take, dataset, count, "count"); },
-      nb::arg("dataset").none(), nb::arg("count").none(), nb::sig("def take(dataset: Dataset, count: int) -> Dataset"),
-      docs::kTake);
-  module.def(
-      "skip", [](nb::handle dataset, nb::handle count) { return counted("skip", skip, dataset, count, "count"); },
-      nb::arg("dataset").none(), nb::arg("count").none(), nb::sig("def skip(dataset: Dataset, count: int) -> Dataset"),
-      docs::kSkip);
-  module.def(
-      "repeat", [](nb::handle dataset, nb::handle times) { return counted("repeat", repeat, dataset, times, "times"); },
-      nb::arg("dataset").none(), nb::arg("times").none(),
-      nb::sig("def repeat(dataset: Dataset, times: int) -> Dataset"), docs::kRepeat);
+  auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
+  dataset
+      .def(
+          "take", [](nb::handle self, nb::handle count) { return counted("take", take, self, count, "count"); },
+          nb::arg("count").none(), nb::sig("def take(self, count: int) -> Dataset"), docs::kTake)
+      .def(
+          "skip", [](nb::handle self, nb::handle count) { return counted("skip", skip, self, count, "count"); },
+          nb::arg("count").none(), nb::sig("def skip(self, count: int) -> Dataset"), docs::kSkip)
+      .def(
+          "repeat", [](nb::handle self, nb::handle times) { return counted("repeat", repeat, self, times, "times"); },
+          nb::arg("times").none(), nb::sig("def repeat(self, times: int) -> Dataset"), docs::kRepeat);
   module.def("mix", mixed, nb::arg("datasets").none(), nb::arg("weights").none(), nb::arg("end") = "first",
              nb::arg("size") = nb::none(),
              nb::sig("def mix(datasets: typing.Iterable[Dataset], weights: typing.Iterable[float], end: str = 'first', "

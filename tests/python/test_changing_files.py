@@ -84,7 +84,7 @@ ROWS_OF = {
     "slices of rows": lambda p: whole(penstock.rows(p, NAMES[p.suffix])),
     "zip of rows": lambda p: samples(penstock.zip(*[penstock.rows(p, NAMES[p.suffix])] * 2)),
     "concat and subset": lambda p: samples(
-        penstock.subset(penstock.concat(*[penstock.rows(p, NAMES[p.suffix])] * 2), range(10, 1900, 7))
+        penstock.subset(penstock.rows(p, NAMES[p.suffix]).concat(penstock.rows(p, NAMES[p.suffix])), range(10, 1900, 7))
     ),
     "loader of rows": lambda p: batches(loader(penstock.rows(p, NAMES[p.suffix])), ROWS // 50),
     "loader of rows, shuffled": lambda p: batches(

@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 
-needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+needs_device = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
 
 
 class Foreign:
@@ -69,7 +69,7 @@ def test_describes_the_memory():
 @needs_device
 def test_names_the_current_stream():
     t = penstock.zeros(4).cuda()
-    with penstock.Stream("cuda:0") as stream:
+    with penstock.device.Stream("cuda:0") as stream:
         assert t.__cuda_array_interface__["stream"] == stream.pointer
 
 
@@ -87,7 +87,7 @@ def test_types_without_a_name_are_refused(dtype):
 def test_there_and_back_without_a_copy(dtype):
     t = penstock.asarray([[0, 1], [1, 0], [1, 1]], dtype, device="cuda")
     address = t.__cuda_array_interface__["data"][0]
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         back = penstock.asarray(Foreign(t))
     assert moved.stats()["device_to_device"]["copies"] == 0
     assert back.device == "cuda:0"
@@ -108,7 +108,7 @@ def test_strides_and_producers_without_a_stream():
 
 @needs_device
 def test_work_waits_for_the_producers_stream():
-    stream = penstock.Stream("cuda:0")
+    stream = penstock.device.Stream("cuda:0")
     with stream:
         t = penstock.arange(0, 100_000, dtype="float32").cuda() + 1
         foreign = Foreign(t)
@@ -132,7 +132,7 @@ def test_wrong_descriptions_are_refused():
 
 
 @needs_device
-@pytest.mark.skipif(penstock.device_count() < 2, reason="one device")
+@pytest.mark.skipif(penstock.device.device_count() < 2, reason="one device")
 def test_the_device_is_that_of_the_memory():
     t = penstock.zeros(4).to("cuda:1")
     assert penstock.asarray(Foreign(t)).device == "cuda:1"

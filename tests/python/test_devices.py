@@ -15,7 +15,7 @@ import pytest
 import penstock
 from penstock import _core
 
-needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+needs_device = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
 needs_simulator = pytest.mark.skipif("PENSTOCK_SIM_MODE" not in os.environ, reason="not the simulated driver")
 
 
@@ -56,11 +56,11 @@ def test_to_takes_device_and_dtype():
 
 def test_absent_devices_are_refused():
     t = penstock.tensor([1.0])
-    for call in (lambda: t.cuda(77), lambda: t.to("cuda:77"), lambda: penstock.Stream("cuda:77")):
+    for call in (lambda: t.cuda(77), lambda: t.to("cuda:77"), lambda: penstock.device.Stream("cuda:77")):
         with pytest.raises(penstock.NoDeviceError, match="cuda:77 requested"):
             call()
-    if not penstock.is_available():
-        assert penstock.device_count() == 0
+    if not penstock.device.is_available():
+        assert penstock.device.device_count() == 0
         with pytest.raises(penstock.NoDeviceError):
             t.pin_memory()
 
@@ -70,7 +70,8 @@ def test_doctor_knows_file_memory_and_devices(tmp_path):
     found = penstock.doctor(tmp_path / "x.npy")
     assert found["file"]["bytes_read"] == (tmp_path / "x.npy").stat().st_size
     assert found["memory"]["copy_by_one_thread"] > 0
-    assert found["driver"]["devices"] == penstock.device_count() == sum(name.startswith("cuda:") for name in found)
+    described = sum(name.startswith("cuda:") for name in found)
+    assert found["driver"]["devices"] == penstock.device.device_count() == described
     assert all(entry["weight"] in ("note", "problem") and entry["text"] for entry in found["advice"])
     with pytest.raises(penstock.NotFoundError):
         penstock.doctor(tmp_path / "absent")
@@ -81,17 +82,17 @@ def test_nothing_is_pinned_by_itself():
 
 
 def test_properties_of_the_cpu():
-    found = penstock.device_properties("cpu")
+    found = penstock.device.device_properties("cpu")
     assert isinstance(found["name"], str)
     assert found["total_bytes"] > 0
 
 
 @needs_device
 def test_properties_of_devices():
-    for index in range(penstock.device_count()):
-        found = penstock.device_properties(f"cuda:{index}")
+    for index in range(penstock.device.device_count()):
+        found = penstock.device.device_properties(f"cuda:{index}")
         assert found["name"]
-        assert found["total_bytes"] == penstock.memory_stats(f"cuda:{index}")["total_bytes"]
+        assert found["total_bytes"] == penstock.device.memory_stats(f"cuda:{index}")["total_bytes"]
         assert len(found["capability"]) == 2
         assert found["driver_version"] >= 11000
 
@@ -100,7 +101,7 @@ def test_properties_of_devices():
 def test_what_changes_nothing_is_the_same_object():
     d = penstock.arange(0, 10).to("cuda:0")
     assert d.cuda() is d
-    assert d.cuda(0) is d.cuda("cuda:0") is d.cuda(penstock.Device("cuda:0"), non_blocking=True) is d
+    assert d.cuda(0) is d.cuda("cuda:0") is d.cuda(penstock.device.Device("cuda:0"), non_blocking=True) is d
     assert d.to("cuda", d.dtype) is d.to(device="cuda:0", dtype=d.dtype) is d
     assert d.to("cuda:0") is d
     assert d.to(d) is d
@@ -123,44 +124,44 @@ def test_there_and_back():
 
 @needs_device
 def test_streams_nest_and_order_work():
-    stream = penstock.Stream("cuda:0")
+    stream = penstock.device.Stream("cuda:0")
     with stream as same:
-        assert penstock.Stream.current("cuda:0") == same
+        assert penstock.device.Stream.current("cuda:0") == same
         d = penstock.arange(0, 10).cuda()
         event = stream.record()
-    assert penstock.Stream.current("cuda:0") != stream
-    penstock.Stream.current("cuda:0").wait(event)
+    assert penstock.device.Stream.current("cuda:0") != stream
+    penstock.device.Stream.current("cuda:0").wait(event)
     event.synchronize()
     assert event.done()
-    assert penstock.Stream.wrap("cuda:0", stream.pointer) == stream
+    assert penstock.device.Stream.wrap("cuda:0", stream.pointer) == stream
     assert d.cpu().tolist() == list(range(10))
 
 
 @needs_device
 def test_blocks_of_a_stream_belong_to_their_thread():
-    stream, other = penstock.Stream("cuda:0"), penstock.Stream("cuda:0")
-    before = penstock.Stream.current("cuda:0")
+    stream, other = penstock.device.Stream("cuda:0"), penstock.device.Stream("cuda:0")
+    before = penstock.device.Stream.current("cuda:0")
     inside, leave = threading.Event(), threading.Event()
 
     def work():
         with stream:
             inside.set()
             leave.wait(30)
-            assert penstock.Stream.current("cuda:0") == stream
+            assert penstock.device.Stream.current("cuda:0") == stream
 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)
         assert inside.wait(30)
         with stream:
-            assert penstock.Stream.current("cuda:0") == stream
-        assert penstock.Stream.current("cuda:0") == before
+            assert penstock.device.Stream.current("cuda:0") == stream
+        assert penstock.device.Stream.current("cuda:0") == before
         leave.set()
         done.result(30)
     with pytest.raises(penstock.InvalidArgumentError, match="innermost block"):
         stream.__exit__(None, None, None)
     with stream, pytest.raises(penstock.InvalidArgumentError, match="innermost block"):
         other.__exit__(None, None, None)
-    assert penstock.Stream.current("cuda:0") == before
+    assert penstock.device.Stream.current("cuda:0") == before
 
 
 @needs_device
@@ -169,7 +170,7 @@ def test_large_work_goes_to_the_current_stream(tmp_path):
     penstock.save(penstock.ones(64, 1 << 18), tmp_path / "x.npy")
     host = penstock.ones(1 << 24).pin_memory()
     small = penstock.rows(tmp_path / "x.npy")
-    stream = penstock.Stream("cuda:0")
+    stream = penstock.device.Stream("cuda:0")
     work = {
         "zeros": lambda: penstock.zeros(1 << 24, device="cuda:0"),
         "randn": lambda: penstock.randn(1 << 24, device="cuda:0"),
@@ -192,13 +193,13 @@ def test_large_work_goes_to_the_current_stream(tmp_path):
 
 @needs_device
 def test_memory_is_counted():
-    before = penstock.memory_stats()["in_use_bytes"]
+    before = penstock.device.memory_stats()["in_use_bytes"]
     d = penstock.zeros((1024,), dtype="float32").cuda()
-    assert penstock.memory_stats("cuda:0")["in_use_bytes"] == before + d.nbytes
+    assert penstock.device.memory_stats("cuda:0")["in_use_bytes"] == before + d.nbytes
     del d
-    assert penstock.memory_stats()["in_use_bytes"] == before
-    penstock.empty_cache()
-    penstock.synchronize()
+    assert penstock.device.memory_stats()["in_use_bytes"] == before
+    penstock.device.empty_cache()
+    penstock.device.synchronize()
 
 
 @needs_device
@@ -267,7 +268,7 @@ def test_load_takes_a_device_and_a_type(tmp_path, name, dtype):
 def test_a_load_of_another_type_to_a_device_is_refused_as_on_the_host(tmp_path):
     path = tmp_path / "x.safetensors"
     penstock.save({"fits": penstock.tensor([1.0]), "large": penstock.tensor([1e300], dtype="float64")}, path)
-    before = penstock.memory_stats("cuda")["in_use_bytes"]
+    before = penstock.device.memory_stats("cuda")["in_use_bytes"]
     for options in (
         {"dtype": "float32", "strict": True},
         {"dtype": "int32"},
@@ -280,14 +281,14 @@ def test_a_load_of_another_type_to_a_device_is_refused_as_on_the_host(tmp_path):
             penstock.load(path, **options)
         assert type(there.value) is type(here.value)
         assert (there.value.message, there.value.tensor) == (here.value.message, here.value.tensor)
-    assert penstock.memory_stats("cuda")["in_use_bytes"] == before
+    assert penstock.device.memory_stats("cuda")["in_use_bytes"] == before
     assert penstock.load(path, "cuda", key="fits", dtype="float16", strict=True).cpu().tolist() == [1]
 
 
 INTERRUPTED = """
     import os, signal, sys, threading, time, penstock
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    before = penstock.memory_stats("cuda")["in_use_bytes"]
+    before = penstock.device.memory_stats("cuda")["in_use_bytes"]
     sent = []
     def send():
         time.sleep(0.5)
@@ -304,7 +305,7 @@ INTERRUPTED = """
 
 # The work itself may end a little later than the call.
 RELEASED = """
-while penstock.memory_stats("cuda")["in_use_bytes"] > before:
+while penstock.device.memory_stats("cuda")["in_use_bytes"] > before:
     time.sleep(0.01)
 """
 

@@ -82,6 +82,20 @@ def test_public_classes_say_where_they_are_imported_from():
             assert item.__module__ == "penstock", name
 
 
+def test_devices_are_in_a_module_of_their_own():
+    for name in penstock.device.__all__:
+        item = getattr(penstock.device, name)
+        assert item.__doc__, name
+        assert not hasattr(penstock, name)
+        if isinstance(item, type):
+            assert item.__module__ == "penstock.device", name
+
+
+def test_names_are_few():
+    assert len(penstock.__all__) <= 70
+    assert not {"add", "exp", "sum", "matmul", "take", "concat"} & set(dir(penstock))
+
+
 def test_version_is_that_of_the_package():
     from importlib.metadata import version
 

@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 
-needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+needs_device = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
 Pair = namedtuple("Pair", ["left", "right"])
 
 
@@ -61,7 +61,7 @@ def test_bad_devices_are_refused():
 @needs_device
 def test_there_and_back_in_one_batch():
     value = nested()
-    with penstock.transfers() as transfers:
+    with penstock.device.transfers() as transfers:
         there = penstock.to(value, "cuda:0")
     # The shared memory once, and small tensors in one block.
     assert transfers.stats()["host_to_device"]["bytes"] < 2 * 8000
@@ -79,6 +79,6 @@ def test_views_stay_views_of_one_memory():
     whole = penstock.arange(0, 100)
     there = penstock.to({"whole": whole, "part": whole[10:20]}, "cuda:0")
     assert penstock.to(there, "cpu")["part"].equal(whole[10:20])
-    with penstock.transfers() as transfers:
+    with penstock.device.transfers() as transfers:
         penstock.to([whole, whole[5:]], "cuda:0")
     assert transfers.stats()["host_to_device"]["bytes"] == whole.numel() * 8

@@ -295,7 +295,7 @@ def test_unary(name, dtype):
     expected = torch_or_error(lambda: getattr(torch, name)(x))
     if isinstance(expected, Exception):
         with pytest.raises(penstock.UnsupportedError, match="no meaning"):
-            getattr(penstock, name)(ours(x))
+            getattr(ours(x), name)()
         return
     if dtype.startswith("complex"):
         x, expected = x[:700], expected[:700]
@@ -307,7 +307,6 @@ def test_unary(name, dtype):
     else:
         rtol = 0.0
     tiny = 0.0 if rtol == 0 else torch.finfo(expected.dtype).smallest_normal * rtol
-    assert_same(getattr(penstock, name)(ours(x)), expected, rtol=rtol, atol=tiny)
     assert_same(getattr(ours(x), name)(), expected, rtol=rtol, atol=tiny)
 
 
@@ -330,7 +329,7 @@ def test_parts_of_complex_functions(name, part):
         return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
     x = complex_sample(part)
-    found = parts(torch.from_dlpack(getattr(penstock, name)(ours(x))))
+    found = parts(torch.from_dlpack(getattr(ours(x), name)()))
     expected = parts(getattr(torch, name)(x))
     info = torch.finfo(part)
     tiny = 4 * info.smallest_normal * info.eps
@@ -345,7 +344,7 @@ def test_float32_functions_near_the_exact_ones(values):
     exact = x.double()
     for name in ("exp", "log", "tanh", "sqrt"):
         expected = getattr(torch, name)(exact).float()
-        found = getattr(penstock, name)(ours(x))
+        found = getattr(ours(x), name)()
         assert_same(found, expected, rtol=3 * 2**-23, atol=3 * 2**-149)
 
 
@@ -359,12 +358,8 @@ def test_square_roots_are_rounded_to_nearest(dtype):
 
 def test_methods_and_operators_agree():
     x = ours(sample("float32", (5,)))
-    assert penstock.neg(x).equal(-x)
-    assert penstock.abs(x).equal(abs(x))
-    assert penstock.add(x, 2).equal(x + 2)
-    assert penstock.add(2, x).equal(2 + x)
-    assert penstock.div(x, x).equal(x / x)
-    assert penstock.ge(x, 0).equal(x >= 0)
+    assert x.neg().equal(-x)
+    assert x.abs().equal(abs(x))
     assert operator.le(0, x).equal(x >= 0)
     sum_of_both = x + 1
     same = x
@@ -386,7 +381,7 @@ def test_other_objects_are_no_operands():
     with pytest.raises(TypeError):
         x + "text"
     with pytest.raises(TypeError, match="str"):
-        penstock.add(x, "text")
+        penstock.result_type(x, "text")
     with pytest.raises(penstock.InvalidArgumentError, match="18446744073709551616 does not fit uint64"):
         x + 2**64
     with pytest.raises(penstock.InvalidArgumentError, match="-9223372036854775809 does not fit int64"):

@@ -33,7 +33,8 @@ MAKERS = {
     "files by glob": lambda f: penstock.files(str(f / "clips" / "*.pt"), keys=["y"]),
     "files of an iterator": lambda f: penstock.files(iter([f / "clips" / "2.pt", f / "clips" / "0.pt"]), keys="x"),
     "zip": lambda f: penstock.zip(penstock.rows(f / "x.npy"), penstock.rows(np.arange(6))),
-    "concat": lambda f: penstock.concat(penstock.rows(f / "x.npy"), penstock.rows(np.ones((2, 4), np.float32))),
+    "concat": lambda f: penstock.rows(f / "x.npy").concat(penstock.rows(np.ones((2, 4), np.float32))),
+    "take, skip and repeat": lambda f: penstock.rows(f / "x.npy").take(5).skip(2).repeat(2),
     "subset": lambda f: penstock.subset(penstock.rows(f / "x.npy"), iter([5, 0, 0])),
 }
 

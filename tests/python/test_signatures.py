@@ -25,7 +25,7 @@ def methods(name, kind):
 
 
 def callables():
-    for name, value in [*public(penstock), *public(penstock.errors)]:
+    for name, value in [*public(penstock), *public(penstock.device), *public(penstock.errors)]:
         if callable(value) and not (isinstance(value, type) and issubclass(value, Warning)):
             yield name, value
         if isinstance(value, type) and not issubclass(value, (Exception, tuple)):

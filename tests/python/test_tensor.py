@@ -214,11 +214,11 @@ def test_dtype_is_a_value():
 def test_device_is_a_value():
     device = penstock.tensor([1]).device
     assert device == "cpu" == str(device)
-    assert device == penstock.Device("cpu")
+    assert device == penstock.device.Device("cpu")
     assert (device.type, device.index) == ("cpu", 0)
     assert device != "cuda:0"
     assert device != "nonsense"
-    assert penstock.Device("cuda:1").index == 1
+    assert penstock.device.Device("cuda:1").index == 1
     assert pickle.loads(pickle.dumps(device)) == device
 
 

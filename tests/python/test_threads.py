@@ -413,22 +413,22 @@ def test_an_output_is_discarded_while_it_is_written(tmp_path):
 def test_functions_of_the_module_are_called_by_several_threads(folder):
     loader = penstock.DataLoader(penstock.rows(rows()), 4)
     list(loader)
-    count = penstock.transfers()
+    count = penstock.device.transfers()
 
     def asks():
         for _ in range(20):
-            assert penstock.memory_stats("cpu")["in_use_bytes"] >= 0
-            penstock.empty_cache("cpu")
-            penstock.synchronize("cpu")
-            assert penstock.device_count() >= 0
-            penstock.set_current_device("cpu")
-            assert penstock.current_device() is not None
-            assert penstock.transfer_stats()["host_to_device"]["copies"] >= 0
+            assert penstock.device.memory_stats("cpu")["in_use_bytes"] >= 0
+            penstock.device.empty_cache("cpu")
+            penstock.device.synchronize("cpu")
+            assert penstock.device.device_count() >= 0
+            penstock.device.set_current_device("cpu")
+            assert penstock.device.current_device() is not None
+            assert penstock.device.transfer_stats()["host_to_device"]["copies"] >= 0
             with count:
                 pass
             assert count.stats()["host_to_device"]["copies"] >= 0
             assert "penstock" in loader.stats().prometheus()
-            stream = penstock.Stream("cpu")
+            stream = penstock.device.Stream("cpu")
             with stream:
                 stream.record().synchronize()
 

@@ -9,28 +9,28 @@ import pytest
 
 import penstock
 
-needs_device = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+needs_device = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
 DIRECTIONS = {"host_to_device", "device_to_host", "device_to_device", "peer_to_peer"}
 
 
 def test_stats_name_every_direction():
-    stats = penstock.transfer_stats()
+    stats = penstock.device.transfer_stats()
     assert set(stats) == DIRECTIONS
     for counts in stats.values():
         assert set(counts) == {"copies", "bytes", "submit_seconds", "waits", "wait_seconds"}
 
 
 def test_the_host_alone_transfers_nothing():
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         penstock.arange(0, 100).to("cpu", copy=True).tolist()
     assert all(counts["copies"] == 0 for counts in moved.stats().values())
 
 
 def test_threads_are_all_or_the_current_one():
     with pytest.raises(penstock.InvalidArgumentError, match="'all' or 'current'"):
-        penstock.transfers(threads="mine")
+        penstock.device.transfers(threads="mine")
     with (
-        penstock.transfers(threads="current") as own,
+        penstock.device.transfers(threads="current") as own,
         ThreadPoolExecutor(1) as other,
         pytest.raises(penstock.InvalidArgumentError, match="another"),
     ):
@@ -40,7 +40,7 @@ def test_threads_are_all_or_the_current_one():
 @needs_device
 def test_every_way_there_and_back_is_counted():
     t = penstock.arange(0, 250, dtype="float32")
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         d = t.cuda()
         assert moved.stats()["host_to_device"]["bytes"] == 1000
         assert d.cpu().equal(t)
@@ -59,10 +59,10 @@ def test_every_way_there_and_back_is_counted():
 def test_loads_and_loaders_are_counted(tmp_path):
     t = penstock.rand(64, 32)
     penstock.save(t, tmp_path / "t.npy")
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         penstock.load(tmp_path / "t.npy", device="cuda")
     assert moved.stats()["host_to_device"]["bytes"] == t.nbytes
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         batches = list(penstock.DataLoader(penstock.rows(t), batch_size=8, device="cuda"))
     assert moved.stats()["host_to_device"]["copies"] == len(batches) == 8
     assert moved.stats()["host_to_device"]["waits"] == 0
@@ -73,7 +73,7 @@ def test_transforms_that_enlarge_elements_are_done_on_the_device():
     images = penstock.asarray(bytes(range(256)) * 36).reshape(16, 3, 8, 24)
     floats = penstock.rows(images).cast("float32").scale(1 / 255).normalize([0.5, 0.25, 0.1], [0.2, 0.3, 0.4])
     wanted = list(penstock.DataLoader(floats, batch_size=8))
-    with penstock.transfers() as moved:
+    with penstock.device.transfers() as moved:
         batches = list(penstock.DataLoader(floats, batch_size=8, device="cuda"))
     assert moved.stats()["host_to_device"]["bytes"] < 2 * images.nbytes
     assert [batch.device.type for batch in batches] == ["cuda", "cuda"]

@@ -46,7 +46,7 @@ def arrays() -> None:
 def streams() -> None:
     stream = penstock.stream(lambda: iter([1, 2, 3]))
     assert_type(penstock.mix([stream, stream], [1, 2]), penstock.SampleStream)
-    assert_type(penstock.take(stream, 5), penstock.SampleStream)
+    assert_type(stream.take(5), penstock.SampleStream)
     rows = penstock.rows("x.npy")
     assert_type(penstock.mix([rows, rows], [1, 2]), penstock.Dataset)
-    assert_type(penstock.repeat(rows, 2), penstock.Dataset)
+    assert_type(rows.repeat(2).concat(rows), penstock.Dataset)

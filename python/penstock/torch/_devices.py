@@ -19,10 +19,11 @@ def reachable(location: str | int | torch.device) -> torch.device | None:
         device = torch.device(location)
     except RuntimeError:
         return None
-    if device.type != "cuda" or not (torch.cuda.is_available() and penstock.is_available()):
+    if device.type != "cuda" or not (torch.cuda.is_available() and penstock.device.is_available()):
         return None
     index = torch.cuda.current_device() if device.index is None else device.index
-    return torch.device("cuda", index) if index < min(torch.cuda.device_count(), penstock.device_count()) else None
+    count = min(torch.cuda.device_count(), penstock.device.device_count())
+    return torch.device("cuda", index) if index < count else None
 
 
 def filled(

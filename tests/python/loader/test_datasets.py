@@ -87,7 +87,7 @@ def test_combinations(folder):
     both = penstock.zip(images, labels)
     assert isinstance(both[4], tuple)
     assert both[4][1].item() == 4
-    joined = penstock.concat(labels, labels)
+    joined = labels.concat(labels)
     assert len(joined) == 2 * N
     assert joined[N + 1].item() == 1
     for indices in ([3, 1, 3], np.array([3, 1, 3]), (3, 1, 3)):

@@ -20,27 +20,25 @@ def numbers(begin, end):
 def test_take_skip_and_repeat_are_itertools():
     five = numbers(0, 5)
     for count in (0, 2, 5, 9):
-        assert values(penstock.take(five, count)) == list(itertools.islice(range(5), count))
-        assert values(penstock.skip(five, count)) == list(itertools.islice(range(5), count, None))
-    assert values(penstock.repeat(penstock.skip(five, 3), 3)) == [3, 4] * 3
-    assert len(penstock.repeat(five, 1 << 60)) == 5 << 60
-    assert values(pickle.loads(pickle.dumps(penstock.repeat(penstock.take(five, 2), 2)))) == [0, 1, 0, 1]
-    for function in (penstock.take, penstock.skip, penstock.repeat):
+        assert values(five.take(count)) == list(itertools.islice(range(5), count))
+        assert values(five.skip(count)) == list(itertools.islice(range(5), count, None))
+    assert values(five.skip(3).repeat(3)) == [3, 4] * 3
+    assert len(five.repeat(1 << 60)) == 5 << 60
+    assert values(pickle.loads(pickle.dumps(five.take(2).repeat(2)))) == [0, 1, 0, 1]
+    for method in (five.take, five.skip, five.repeat):
         with pytest.raises(ValueError, match="-1"):
-            function(five, -1)
+            method(-1)
         with pytest.raises(penstock.DTypeMismatchError):
-            function([1, 2], 1)
-        with pytest.raises(penstock.DTypeMismatchError):
-            function(five, 1.5)
+            method(1.5)
     with pytest.raises(ValueError, match="fewer times"):
-        penstock.repeat(five, (1 << 63) - 1)
+        five.repeat((1 << 63) - 1)
 
 
 def test_repeated_samples_are_cropped_alike_below_and_apart_behind():
     row = penstock.rows(np.arange(200).reshape(1, 200))
-    loader = penstock.DataLoader(penstock.repeat(row.random_crop([5]), 8), batch_size=8)
+    loader = penstock.DataLoader(row.random_crop([5]).repeat(8), batch_size=8)
     assert len(np.unique(np.asarray(next(iter(loader))), axis=0)) == 1
-    loader = penstock.DataLoader(penstock.repeat(row, 8).random_crop([5]), batch_size=8)
+    loader = penstock.DataLoader(row.repeat(8).random_crop([5]), batch_size=8)
     assert len(np.unique(np.asarray(next(iter(loader))), axis=0)) > 4
 
 
@@ -85,6 +83,6 @@ def test_mix_refuses_the_rest():
     with pytest.raises(ValueError, match="nothing to mix"):
         penstock.mix([], [])
     with pytest.raises(ValueError, match="has no samples"):
-        penstock.mix([numbers(0, 2), penstock.take(numbers(0, 2), 0)], [1, 1])
+        penstock.mix([numbers(0, 2), numbers(0, 2).take(0)], [1, 1])
     with pytest.raises(ValueError, match=r"first.*all"):
         penstock.mix([numbers(0, 2)], [1], "last")

@@ -102,7 +102,7 @@ def test_stack_and_ragged(tmp_path):
 def test_any_lengths(lengths, length, mode, rest):
     samples = [torch.arange(n * int(np.prod(rest)), dtype=torch.int32).reshape(n, *rest) for n in lengths]
     rule = pt.pad(mode=mode, mask=True) if length is None else pt.pad_to(length, mode=mode, mask=True)
-    native = penstock.concat(*(penstock.rows(np.asarray(sample)[None]) for sample in samples))
+    native = penstock.Dataset.concat(*(penstock.rows(np.asarray(sample)[None]) for sample in samples))
     try:
         (expected,) = penstock.DataLoader(native, len(samples), collate=rule.native)
     except penstock.ShapeMismatchError:

@@ -62,7 +62,7 @@ def test_what_a_subclass_defines_counts_everywhere(kind):
         ours = pt.DataLoader(dataset, 4)
     for loader in (ours, td.DataLoader(dataset, 4), td.DataLoader(td.Subset(dataset, range(8)), 4)):
         assert [batch.tolist() for batch in loader] == expected
-    for function in (penstock.zip, penstock.concat, lambda d: penstock.subset(d, [0]), pt.Zip):
+    for function in (penstock.zip, penstock.rows([1.0]).concat, lambda d: penstock.subset(d, [0]), pt.Zip):
         with pytest.raises(TypeError, match=r"of its own|Python"):
             function(dataset)
 
@@ -110,7 +110,7 @@ def test_penstocks_functions_take_them(folder, tmp_path):
     named = penstock.zip(image=files, label=rows)
     assert list(named[3]) == ["image", "label"]
     assert pickle.loads(pickle.dumps(named))[4]["label"].item() == 4
-    assert len(penstock.concat(files, files.native)) == 2 * COUNT
+    assert len(files.native.concat(files)) == 2 * COUNT
     assert penstock.subset(files, [5]).paths == [files.paths[5]]
     assert penstock.pack(rows, tmp_path / "packed")["samples"] == COUNT
     with pytest.raises(TypeError, match="function of Python"):
@@ -125,7 +125,7 @@ def test_paths_are_those_of_files(folder):
     expected = [os.path.join(folder, f"{i:03d}.pt") for i in range(COUNT)]
     files = penstock.files(folder)
     assert files.paths == pt.Files(folder).paths == expected
-    assert penstock.concat(penstock.subset(files, [2, 1]), files).paths[:3] == [expected[2], expected[1], expected[0]]
+    assert penstock.subset(files, [2, 1]).concat(files).paths[:3] == [expected[2], expected[1], expected[0]]
     assert not hasattr(penstock.rows(np.arange(3)), "paths")
     assert not hasattr(penstock.zip(files, files), "paths")
 

@@ -14,7 +14,7 @@ import penstock.torch as pt
 from penstock.torch import _devices
 from penstock.torch.safetensors import load_file, safe_open, save_file
 
-pytestmark = pytest.mark.skipif(not penstock.is_available(), reason="no device")
+pytestmark = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
 
 
 class Memory:
@@ -57,7 +57,7 @@ def made(monkeypatch):
     else:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
         monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-        monkeypatch.setattr(torch.cuda, "device_count", penstock.device_count)
+        monkeypatch.setattr(torch.cuda, "device_count", penstock.device.device_count)
         monkeypatch.setattr(_devices, "_memory", Memory)
     return Memory.made
 
@@ -226,7 +226,7 @@ class TestMemoryOfOthers:
     def test_what_the_owner_still_does_with_it_comes_first(self, tmp_path):
         """The other library's stream is ahead of the copies: its fill must not come after them."""
         torch.save(torch.arange(50_000), tmp_path / "x.pt")
-        stream = penstock.Stream("cuda:0")
+        stream = penstock.device.Stream("cuda:0")
         with stream:
             place = penstock.full((400_000,), 7, dtype="uint8", device="cuda:0")
 

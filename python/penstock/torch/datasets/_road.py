@@ -185,7 +185,8 @@ def _of_concat(dataset: torch_data.ConcatDataset[Any]) -> _Plan:
     if any(part.make is not None for part in parts):
         make = Branches(list(dataset.cumulative_sizes), [part.make for part in parts])
     read = dataset if make is None else torch_data.ConcatDataset([part.dataset for part in parts])
-    return _Plan(read, penstock.concat(*(part.native for part in parts)), make)
+    first, *others = (part.native for part in parts)
+    return _Plan(read, first.concat(*others), make)
 
 
 def _of_stack(dataset: torch_data.StackDataset[Any]) -> _Plan:

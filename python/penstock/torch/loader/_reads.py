@@ -450,7 +450,7 @@ def _is_default(collate: Any) -> bool:
 def arrives_on_device(device: torch.device | None) -> bool:
     """Whether batches are copied to the device while the next ones are read. Otherwise torch moves
     them when they are taken."""
-    return device is not None and device.type == "cuda" and torch.cuda.is_available() and penstock.is_available()
+    return device is not None and device.type == "cuda" and torch.cuda.is_available() and penstock.device.is_available()
 
 
 def _full_name(device: torch.device | None) -> str:
