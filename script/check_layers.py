@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that includes point only downward, between layers and between the rooms of a layer, and that public headers
-need nothing but the standard library.
+"""Checks that includes point only downward, between layers and between the rooms of a layer, that no two units include
+each other, and that public headers need nothing but the standard library. A unit is a .cpp and the .h of its name.
 
     script/check_layers.py [ROOT]
 
@@ -247,6 +247,41 @@ def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str
             yield f'{path.relative_to(root)}:{number}: "{name}": {problem}'
 
 
+def units_of(paths: list[Path], root: Path) -> dict[Path, set[Path]]:
+    """The units that each unit includes: a source with its header counts as one."""
+    bases = [root / "src", root]
+    units: dict[Path, set[Path]] = {}
+    for path in paths:
+        included = units.setdefault(path.with_suffix(""), set())
+        for _, name, quoted in includes(path):
+            found = [base / name for base in [*bases, path.parent] if quoted and (base / name).is_file()]
+            included.update(other.with_suffix("") for other in found[:1])
+        included.discard(path.with_suffix(""))
+    return units
+
+
+def circles(units: dict[Path, set[Path]]) -> Iterator[list[Path]]:
+    """Units that lead back to themselves by what they include, each once: the shortest way from its first one."""
+    told: set[Path] = set()
+    for unit in sorted(units):
+        ways = [[unit, other] for other in sorted(units[unit])]
+        seen: set[Path] = set()
+        while ways and unit not in told:
+            way = ways.pop(0)
+            if way[-1] == unit:
+                told.update(way)
+                yield way
+            elif way[-1] not in seen:
+                seen.add(way[-1])
+                ways += [[*way, other] for other in sorted(units.get(way[-1], ()))]
+
+
+def check_circles(paths: list[Path], root: Path) -> Iterator[str]:
+    for way in circles(units_of(paths, root)):
+        names = [unit.relative_to(root).as_posix() for unit in way]
+        yield f"{names[0]}: these units include each other: {' -> '.join(names)}; move what both need to a third"
+
+
 def sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
@@ -264,6 +299,7 @@ def check_tree(root: Path) -> Iterator[str]:
     for layer, folder in folders.items():
         for path in sources(folder):
             yield from check_file(path, root, layer, public=False)
+    yield from check_circles([path for folder in folders.values() for path in sources(folder)], root)
     for path in sources(root / "src"):
         if path.relative_to(root / "src").parts[0] not in BELOW:
             yield f"{path.relative_to(root)}: not in a layer"

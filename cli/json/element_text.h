@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/json/json.h"
+#include "cli/json/json_type.h"
 #include "ops/elements.h"
 #include "penstock/tensor.h"
 

@@ -1,19 +1,17 @@
 #pragma once
 
 #include <cstddef>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "cli/json/json_type.h"
 #include "cli/json/json_writer.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 
 namespace penstock::cli {
-
-using Json = nlohmann::ordered_json;
 
 void write_json(JsonWriter& out, const Json& json);
 /// The members of `object` into the one that is open.
@@ -24,7 +22,8 @@ void write_entries(JsonWriter& out, const Archive& archive);
 /// Only these of its entries, in this order.
 void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries);
 
-/// What stands in the place of a result that there is none of: {"path", "error"}, without a path where none is known. Of each file that cannot be read in a list of files; of a command that fails it is all that is printed.
+/// What stands in the place of a result that there is none of: {"path", "error"}, without a path where none is known. Of
+/// each file that cannot be read in a list of files; of a command that fails it is all that is printed.
 Json error_json(const Error& error, const std::string& path = {});
 
 /// Prints with two spaces a level.

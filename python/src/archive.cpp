@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "archive/opening.h"
@@ -29,12 +30,20 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "progress.h"
+#include "py_source.h"
 #include "traffic.h"
 #include "value.h"
 #include "writable.h"
 
 namespace penstock::python {
 namespace {
+
+/// Bytes may be a path or content: no path has a zero byte.
+bool is_path_not_content(nb::handle given) {
+  if (PyBytes_Check(given.ptr()) == 0) return is_path(given);
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
+  return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
+}
 
 PyLazyTensor entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
@@ -396,6 +405,20 @@ PyArchive open_archive(Source source, const OpenOptions& options) {
     return opening->finish(options);
   };
   return {interruptible(is_long, std::move(finish)), options.verify};
+}
+
+PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options) {
+  return open_archive(memory_source(memory_of(data), name), options);
+}
+
+PyArchive open_given(nb::handle given, const OpenOptions& options) {
+  if (is_path_not_content(given)) return open_archive(path_from(given), options);
+  if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
+  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object bytes = content[0];
+  const nb::object name = content[1];
+  if (bytes.is_none()) return open_archive(path_from(name), options);
+  return open_memory(bytes, name_from(name), options);
 }
 
 bool ReadEffort::takes_long() const noexcept {

@@ -62,6 +62,11 @@ struct PyLazyTensor {
 /// penstock.open: reads the index; answers signals while it does.
 PyArchive open_archive(const std::string& path, const OpenOptions& options);
 PyArchive open_archive(Source source, const OpenOptions& options);
+/// The archive in an object with a buffer, whose bytes are shared; `name` stands for a path in errors.
+PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options);
+/// The archive that an argument of penstock.load means. `bytes` with a zero in them are content, since no path has one
+/// and every tensor file does; other bytes are a path.
+PyArchive open_given(nb::handle given, const OpenOptions& options);
 /// The part of the content that `key` and `prefix` choose: a string is a key, or several with dots between them; an
 /// integer is a key or a position; of a list each item is one step. With a prefix the keys that begin with it, without
 /// it. kDTypeMismatch for other keys.

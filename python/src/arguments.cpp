@@ -149,6 +149,12 @@ std::vector<double> numbers_argument(nb::handle values, const char* name) {
   return items_of(values, name, number_item);
 }
 
+Shape shape_argument(nb::handle shape) {
+  const std::vector<std::int64_t> sizes =
+      PyIndex_Check(shape.ptr()) ? std::vector{integer_argument(shape, "shape")} : integers_argument(shape, "shape");
+  return Shape(std::span<const std::int64_t>(sizes));
+}
+
 bool flag_argument(nb::handle value, const char* name) {
   const bool is_flag = PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) != 0 || comes_from(value, "numpy");
   const int out = is_flag ? PyObject_IsTrue(value.ptr()) : -1;

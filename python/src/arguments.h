@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "penstock/shape.h"
+
 namespace nb = nanobind;
 
 namespace penstock::python {
@@ -37,6 +39,8 @@ std::optional<std::vector<std::int64_t>> integers_in_array(nb::handle values);
 /// All items of an iterable as such numbers.
 std::vector<std::int64_t> integers_argument(nb::handle values, const char* name);
 std::vector<double> numbers_argument(nb::handle values, const char* name);
+/// A shape in a sequence of whole numbers, or one of them.
+Shape shape_argument(nb::handle shape);
 /// True or False, also NumPy's and as 0 and 1. kDTypeMismatch for what is neither.
 bool flag_argument(nb::handle value, const char* name);
 

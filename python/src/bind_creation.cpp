@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
 #include "docstring.h"
@@ -29,7 +30,7 @@ std::optional<DType> optional_dtype(nb::handle dtype) {
 /// Sizes as separate arguments or as one sequence.
 Shape shape_of(const nb::args& sizes) {
   const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
-  return nested ? shape_from(sizes[0]) : shape_from(sizes);
+  return nested ? shape_argument(sizes[0]) : shape_argument(sizes);
 }
 
 Scalar number_from(nb::handle object) {
@@ -109,7 +110,7 @@ Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dt
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
   const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
-  const Shape shape = shape_from(args[args.size() - 1]);
+  const Shape shape = shape_argument(args[args.size() - 1]);
   const DType type = dtype_or(dtype, DType::int64);
   const Device where = device_or_cpu(device);
   return Draws(generator).draw(shape, DType::int64, where,
@@ -231,7 +232,7 @@ void bind_creation(nb::module_& module) {
   module.def(
       "full",
       [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
-        const Shape shape = shape_from(size);
+        const Shape shape = shape_argument(size);
         const std::optional<DType> type = optional_dtype(dtype);
         const Device where = device_or_cpu(device);
         return computed(bytes_of(shape, type.value_or(DType::int64), where),

@@ -32,7 +32,7 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "progress.h"
-#include "sources.h"
+#include "py_source.h"
 #include "value.h"
 #include "value/graph.h"
 

@@ -1,6 +1,5 @@
 #include "contents.h"
 
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -9,19 +8,9 @@
 #include "core/format.h"
 #include "gil.h"
 #include "penstock/error.h"
-#include "sources.h"
+#include "py_source.h"
 
 namespace penstock::python {
-namespace {
-
-/// Bytes may be a path or content: no path has a zero byte.
-bool is_path_not_content(nb::handle given) {
-  if (PyBytes_Check(given.ptr()) == 0) return is_path(given);
-  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
-  return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
-}
-
-}  // namespace
 
 Buffer memory_of(nb::handle data) {
   auto view = std::make_unique<Py_buffer>();
@@ -39,10 +28,6 @@ Buffer memory_of(nb::handle data) {
   return Buffer::wrap(bytes, size, owner, true);
 }
 
-PyArchive open_memory(nb::handle data, const std::string& name, const OpenOptions& options) {
-  return open_archive(memory_source(memory_of(data), name), options);
-}
-
 Source source_given(nb::handle given, const std::string& name) {
   const auto at = [](const std::string& path) {
     const ReleasedGil released;
@@ -53,16 +38,6 @@ Source source_given(nb::handle given, const std::string& name) {
   const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
   const nb::object bytes = content[0];
   return bytes.is_none() ? at(path_from(content[1])) : memory_source(memory_of(bytes), name);
-}
-
-PyArchive open_given(nb::handle given, const OpenOptions& options) {
-  if (is_path_not_content(given)) return open_archive(path_from(given), options);
-  if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
-  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
-  const nb::object bytes = content[0];
-  const nb::object name = content[1];
-  if (bytes.is_none()) return open_archive(path_from(name), options);
-  return open_memory(bytes, name_from(name), options);
 }
 
 }  // namespace penstock::python

@@ -1,6 +1,5 @@
 #include "convert.h"
 
-#include "arguments.h"
 #include "core/format.h"
 #include "format/numpy/npy_dtype.h"
 #include "gil.h"
@@ -168,9 +167,7 @@ std::vector<std::int64_t> integers_from(nb::handle sequence) {
 }
 
 Shape shape_from(nb::handle shape) {
-  const std::vector<std::int64_t> sizes =
-      PyIndex_Check(shape.ptr()) ? std::vector{integer_argument(shape, "shape")} : integers_argument(shape, "shape");
-  return Shape(std::span<const std::int64_t>(sizes));
+  return Shape(std::span<const std::int64_t>(integers_from(shape)));
 }
 
 std::string name_from(nb::handle text) {

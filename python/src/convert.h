@@ -39,7 +39,7 @@ std::uint64_t unsigned_from(nb::handle object);
 std::optional<std::vector<std::int64_t>> plain_integers_from(nb::handle sequence);
 /// Integers in an iterable; answers signals.
 std::vector<std::int64_t> integers_from(nb::handle sequence);
-/// A shape in a sequence of integers, or one integer.
+/// A shape in a sequence of integers, as other libraries' arrays have it. Of arguments: shape_argument.
 Shape shape_from(nb::handle shape);
 
 /// UTF-8 of a str, TypeError for other objects; and back. Bytes that are no UTF-8 travel as lone surrogates, so that

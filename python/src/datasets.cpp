@@ -32,7 +32,7 @@
 #include "penstock/promote.h"
 #include "penstock/sample_stream.h"
 #include "progress.h"
-#include "sources.h"
+#include "py_source.h"
 #include "torch_memory.h"
 #include "transforms.h"
 #include "value.h"

@@ -11,7 +11,7 @@
 #include "device/backend.h"
 #include "dlpack_abi.h"
 #include "docstring.h"
-#include "foreign.h"
+#include "foreign_memory.h"
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"

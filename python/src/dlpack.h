@@ -29,6 +29,9 @@ nb::object exchange_capsule();
 /// something to say that only its `__dlpack__` says (torch's tensors that require gradients or are lazily conjugated).
 std::optional<Tensor> tensor_by_exchange(nb::handle object);
 
+/// The tensor of an object that speaks DLPack. kUnsupported for types that Penstock lacks, kNoDevice for other devices.
+Tensor tensor_from_dlpack(nb::handle object);
+
 // What both ways of DLPack share.
 
 /// An owner of `tensor` as DLPack describes it; its deleter frees it. BufferError for types that DLPack lacks.

@@ -1,8 +1,6 @@
 // A source whose bytes a function of Python brings. Threads of a load call it at once, each for a range of its own, and
 // take the GIL for the call; the function gives it up while it waits for its bytes, as fsspec and obstore do.
 
-#include "sources.h"
-
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -17,6 +15,7 @@
 #include "functions.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
+#include "py_source.h"
 
 namespace penstock::python {
 namespace {

@@ -114,7 +114,7 @@ Device cuda_device_from(nb::handle device) {
 
 Tensor reshape(const Tensor& tensor, const nb::args& sizes) {
   const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
-  return tensor.reshape(nested ? shape_from(sizes[0]) : shape_from(sizes));
+  return tensor.reshape(nested ? shape_argument(sizes[0]) : shape_argument(sizes));
 }
 
 std::size_t dim_from(const Tensor& tensor, std::int64_t dim) {
@@ -143,7 +143,7 @@ nb::bytes to_bytes(const Tensor& tensor) {
 }
 
 Tensor tensor_from_bytes(const DType& dtype, nb::handle shape, const nb::bytes& bytes, bool requires_grad) {
-  const Tensor out = Tensor::empty(shape_from(shape), dtype);
+  const Tensor out = Tensor::empty(shape_argument(shape), dtype);
   if (out.nbytes() != bytes.size()) {
     throw Error(ErrorCode::kCorrupt,
                 core::format("found {} for a tensor of {}", core::counted(bytes.size(), "byte"), out.nbytes()));

@@ -79,7 +79,7 @@ void init(PyWriter* self, nb::handle path, nb::handle format, nb::handle resume,
   if (!format.is_none()) options.format = name_from(format);
   options.resume = flag_argument(resume, "resume");
   if (!dtype.is_none()) options.dtype = dtype_from(dtype);
-  if (!row_shape.is_none()) options.row_shape = shape_from(row_shape);
+  if (!row_shape.is_none()) options.row_shape = shape_argument(row_shape);
   options.compress = flag_argument(compress, "compress");
   options.metadata = metadata_from(metadata);
   options.sync = flag_argument(sync, "sync");
@@ -100,7 +100,7 @@ void add(PyWriter& self, nb::handle name, nb::handle given) {
 }
 
 void begin(PyWriter& self, nb::handle name, nb::handle dtype, nb::handle shape) {
-  self.run([name = name_from(name), dtype = dtype_from(dtype), shape = shape_from(shape)](Writer& writer) {
+  self.run([name = name_from(name), dtype = dtype_from(dtype), shape = shape_argument(shape)](Writer& writer) {
     writer.begin(name, dtype, shape);
   });
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "archive/loadable.h"
 #include "core/format.h"
 #include "core/module_dtype.h"
 #include "core/stopwatch.h"

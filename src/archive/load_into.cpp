@@ -12,6 +12,7 @@
 #include "archive/failing_tensor.h"
 #include "archive/load_tensors.h"
 #include "archive/load_view.h"
+#include "archive/loadable.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "ops/kernels.h"

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "archive/block_layout.h"
-#include "archive/load_tensors.h"
+#include "archive/loadable.h"
 #include "archive/map_view.h"
 #include "archive/materialise.h"
+#include "archive/whole_load.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "device/backend.h"
@@ -110,11 +111,11 @@ Tensor load_nearest(const detail::ArchiveState& state, const TensorEntry& view, 
   const StorageEntry& storage = state.storage_of(view);
   if (view.nbytes() == 0) return Tensor::empty(view.shape, view.dtype);
   if (is_decoded_in_ring(storage, view, options))
-    return load_tensors(state, std::span(&view, 1), options, report).front();
+    return load_whole(state, std::span(&view, 1), options, report).front();
   if (view.encoding.deflated || state.resident(storage, options)) {
     LoadOptions to_host = options;
     to_host.device = {};
-    return alone(load_tensors(state, std::span(&view, 1), to_host, report).front());
+    return alone(load_whole(state, std::span(&view, 1), to_host, report).front());
   }
   if (span_of(view) <= view.nbytes()) return load_run(state, view, options, report, extent);
   return load_scattered(state, view, options, report, extent);

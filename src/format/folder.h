@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/format.h"
+#include "format/content.h"
 #include "penstock/source.h"
 
 namespace penstock::format {
@@ -21,14 +21,6 @@ inline constexpr std::string_view kCheckpointExtension = ".distcp";
 /// kNotFound for a checkpoint that lacks its `.metadata`. A URL may name the folder too; there the two files are asked
 /// for, and nothing is listed.
 std::optional<Source> open_folder(const std::string& path);
-
-/// A part of a file that is a file of its own, such as the streams of a distributed checkpoint.
-struct Content {
-  Source file;
-  std::uint64_t offset = 0;  ///< in it, which may end before
-  std::uint64_t length = 0;
-  std::string name = {};  ///< the item of the state dict that it is of
-};
 
 /// Such parts of an opened archive's sources, for whoever checks every byte of them; none in a checkpoint of
 /// empty tensors alone. Nothing where each source is a file of its own.

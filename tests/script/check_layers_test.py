@@ -30,6 +30,16 @@ class CheckLayersTest(unittest.TestCase):
         self.assertTrue(problems[0].startswith(f"{path}:2: "), problems)
         self.assertIn(reason, problems[0])
 
+    def test_units_that_include_each_other(self) -> None:
+        self.problems("src/io/a.h", "")
+        self.problems("src/io/a.cpp", '#include "io/b.h"')
+        self.problems("src/io/b.h", '#include "io/c.h"')
+        self.problems("src/io/table.cpp", '#include "io/a.h"')
+        self.assertEqual(self.problems("src/io/c.h", ""), [])
+        problems = self.problems("src/io/c.cpp", '#include "io/a.h"')
+        self.assertEqual(len(problems), 1, problems)
+        self.assertIn("src/io/a -> src/io/b -> src/io/c -> src/io/a", problems[0])
+
     def test_downward_includes_pass(self) -> None:
         for path, line in [
             ("src/format/numpy/npy.cpp", '#include "io/read/reader.h"'),

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "penstock/save.h"
@@ -19,9 +18,5 @@ class NewPlace {
   /// All files appear. Call once, last.
   virtual void commit() = 0;
 };
-
-/// kInvalidArgument where something is there already that is no empty folder, or where objects have that prefix;
-/// kUnsupported for URLs that nothing can be written to; the errors of `save`, and of listing a bucket.
-std::unique_ptr<NewPlace> new_place(const std::string& path);
 
 }  // namespace penstock::data

@@ -13,7 +13,7 @@
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
-#include "data/pack/new_place.h"
+#include "data/pack/choose_place.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
 #include "data/pack/shard_number.h"
@@ -128,7 +128,7 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
   const data::SampleForm form = form_of_first(dataset);
-  const std::unique_ptr<data::NewPlace> target = data::new_place(folder.native());
+  const std::unique_ptr<data::NewPlace> target = data::choose_place(folder.native());
   Batches batches(dataset, options, samples);
   PackSummary summary;
   while (const std::optional<Batch> batch = batches.next()) {

@@ -20,7 +20,6 @@ namespace {
 using Json = nlohmann::json;
 using Node = Structure::Node;
 
-constexpr std::size_t kMaxDepth = 64;
 /// Each part's place repeats the keys that lead to it.
 constexpr std::size_t kMaxTextBytes = std::size_t{64} << 20;
 constexpr const char* kDict = "dict";

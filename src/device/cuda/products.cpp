@@ -13,8 +13,8 @@
 #include <mutex>
 
 #include "core/format.h"
+#include "device/backend.h"
 #include "device/cuda/cublas.h"
-#include "device/cuda/cuda_backend.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -65,14 +65,14 @@ cublasStatus_t try_to_create(const Cublas& cublas, Handle& out) {
 bool is_for_want_of_memory(const Context& context, cublasStatus_t status) {
   constexpr std::uint64_t kPlenty = std::uint64_t{512} << 20;
   if (status != kBlasAllocFailed && status != kBlasNotInitialized) return false;
-  return cuda_backend().stats(context.index()).free_bytes < kPlenty;
+  return backend_for(DeviceType::kCuda).stats(context.index()).free_bytes < kPlenty;
 }
 
 /// False where there was nothing to empty.
 bool empty_cache(const Context& context) {
-  const MemoryStats now = cuda_backend().stats(context.index());
+  const MemoryStats now = backend_for(DeviceType::kCuda).stats(context.index());
   if (now.reserved_bytes <= now.in_use_bytes) return false;
-  cuda_backend().empty_cache(context.index());
+  backend_for(DeviceType::kCuda).empty_cache(context.index());
   return true;
 }
 

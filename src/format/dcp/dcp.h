@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "format/folder.h"
+#include "format/content.h"
 #include "format/format.h"
 
 namespace penstock::format {

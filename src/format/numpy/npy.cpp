@@ -1,19 +1,12 @@
 // The rows of `.npy`: a header (npy_header.h), then the elements. docs/formats/npy.md describes the bytes.
 
-#include "format/numpy/npy.h"
-
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "core/counted.h"
-#include "core/format.h"
-#include "core/view.h"
 #include "format/file_bytes.h"
 #include "format/format.h"
+#include "format/numpy/npy_array.h"
 #include "format/numpy/npy_objects.h"
 #include "format/numpy/npy_stream.h"
 #include "format/pt/pickle_window.h"
@@ -105,45 +98,6 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions&, std::stri
 constexpr auto kExtensions = std::to_array<std::string_view>({".npy"});
 
 }  // namespace
-
-NpyHeader read_npy_header(std::span<const std::byte> start, const NpyHead& head, std::uint64_t bytes,
-                          std::string_view path, std::string_view record, std::uint64_t base) {
-  std::vector<std::byte> longer;
-  const std::optional<std::size_t> size = npy_header_size(start);
-  if (size && *size > start.size()) {
-    longer.resize(std::min<std::uint64_t>(bytes, *size));
-    start = std::span(longer).first(head(longer));
-  }
-  NpyHeader header = parse_npy_header(start, path, record, base);
-  if (header.payload > bytes - header.size) {
-    throw Error(
-        ErrorCode::kTruncated,
-        core::format(
-            "the array of shape {} takes {}, but {} follow its header: the file was cut short; fetch or write it again",
-            header.shape.to_string(), core::counted(header.payload, "byte"), bytes - header.size),
-        {std::string(path), base + header.size, std::string(record)});
-  }
-  return header;
-}
-
-TensorEntry npy_entry(const NpyHeader& header) {
-  return {.dtype = header.dtype,
-          .shape = header.shape,
-          .strides = header.strides,
-          .encoding = {.swapped = header.byte_swapped},
-          .pickled = header.has_objects};
-}
-
-std::string npy_header_of(const TensorEntry& entry) {
-  return make_npy_header(entry.dtype, entry.shape, core::is_fortran_order(entry.shape, entry.strides));
-}
-
-NpyImage::NpyImage(const Tensor& value) : tensor(value.to(Device{})) {
-  const bool fortran = core::is_fortran_order(tensor.shape(), tensor.strides());
-  if (!fortran) tensor = tensor.contiguous();
-  header = make_npy_header(tensor.dtype(), tensor.shape(), fortran);
-  payload = {tensor.data(), tensor.nbytes()};
-}
 
 constinit const Format kNpyFormat{.name = "npy",
                                   .extensions = kExtensions,

@@ -19,7 +19,7 @@
 
 #include "core/format.h"
 #include "core/system_error.h"
-#include "format/numpy/npy.h"
+#include "format/numpy/npy_array.h"
 #include "format/numpy/npy_growth.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/file_url.h"

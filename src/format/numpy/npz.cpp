@@ -16,7 +16,7 @@
 #include "core/text.h"
 #include "format/check_index.h"
 #include "format/flat_tensors.h"
-#include "format/numpy/npy.h"
+#include "format/numpy/npy_array.h"
 #include "format/numpy/npy_objects.h"
 #include "format/numpy/npy_stream.h"
 #include "format/pt/pickle/read_pickle.h"

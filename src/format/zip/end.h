@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "format/zip/reader.h"
+#include "format/zip/limits.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "format/zip/limits.h"
 #include "penstock/buffer.h"
 #include "penstock/source.h"
 
@@ -33,14 +34,6 @@ struct ZipEntry {
 
 /// The name of a member as UTF-8.
 std::string member_name(const ZipEntry& entry);
-
-/// Budgets against hostile archives; beyond them kLimit.
-struct ZipLimits {
-  std::uint64_t max_entries = std::uint64_t{1} << 24;
-  std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
-  /// Of all members together, after inflating. Members whose sizes exceed what deflate can do are refused anyway.
-  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 44;
-};
 
 /// The members in the order of the central directory. Owns, or keeps alive, what the names point into.
 struct ZipDirectory {

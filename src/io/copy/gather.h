@@ -4,12 +4,10 @@
 #include <span>
 #include <string_view>
 
+#include "io/copy/gather_row.h"
+
 namespace penstock::io {
 
-struct GatherRow {
-  std::byte* to = nullptr;
-  const std::byte* from = nullptr;
-};
 /// Copies rows of equal size from anywhere in memory. The memory must stay valid. Faster than a loop of memcpy, because
 /// several rows are waited for at once.
 void gather(std::span<const GatherRow> rows, std::size_t row_bytes) noexcept;

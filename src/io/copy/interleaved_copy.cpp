@@ -10,7 +10,7 @@
 
 #include "core/processor.h"
 #include "io/copy/copy.h"
-#include "io/copy/gather.h"
+#include "io/copy/gather_row.h"
 
 namespace penstock::io {
 namespace {

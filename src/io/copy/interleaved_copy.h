@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "io/copy/gather.h"
+#include "io/copy/gather_row.h"
 
 namespace penstock::io {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "io/move/engine.h"
+#include "io/move/move.h"
 
 namespace penstock::io {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/move/engine.h"
+#include "io/move/move.h"
 
 namespace penstock::io {
 

@@ -12,7 +12,7 @@
 #include "io/move/checksums.h"
 #include "io/move/device_routes.h"
 #include "io/move/device_writes.h"
-#include "io/move/engine.h"
+#include "io/move/move.h"
 #include "io/move/routes.h"
 #include "io/move/work_queue.h"
 #include "io/read/cached_copies.h"

@@ -12,10 +12,8 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "io/remote/credentials.h"
 #include "io/remote/proxy.h"
 #include "io/remote/settings.h"
-#include "io/remote/store.h"
 #include "io/remote/store_error.h"
 
 namespace penstock::io::remote {
@@ -141,10 +139,10 @@ std::string said(long status, const StoreError& store) {
 
 /// Learns the bucket's region from a store that names it, so that the next try is signed for that region.
 bool learnt_region(const Exchange& exchange, const Answer& answer) {
-  if (exchange.bucket.empty()) return false;
+  if (exchange.remedies == nullptr) return false;
   std::string region = answer.header("x-amz-bucket-region");
   if (region.empty()) region = xml_text(answer.text, "Region");
-  return !region.empty() && learn_region(exchange.bucket, region);
+  return !region.empty() && exchange.remedies->learn_region(exchange.bucket, region);
 }
 
 /// For an object that was overwritten: its ETag then, and its ETag now if the server says it.
@@ -251,7 +249,7 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
     return again("the bucket is in another region");
   }
   if (has(kEndedCodes, store.code)) {
-    if (!exchange.keys_forgotten && forget_aws_keys()) return again("the keys had expired");
+    if (exchange.remedies != nullptr && exchange.remedies->renew_keys()) return again("the keys had expired");
     return failed(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
   }
   if (is_redirect(status)) {

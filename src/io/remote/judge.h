@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/remote/fetch.h"
+#include "io/remote/exchange.h"
 
 namespace penstock::io::remote {
 

@@ -128,8 +128,7 @@ std::string page_of(const Location& bucket, const Query& query) {
   Exchange exchange;
   exchange.request = [&] { return request_for(bucket, {.query = query}); };
   exchange.most_text = kMostPage;
-  exchange.name = bucket.shown;
-  exchange.bucket = bucket.kind == Kind::kS3 ? bucket.bucket : std::string();
+  address(exchange, bucket);
   run({&exchange, 1});
   return std::move(exchange.answer.text);
 }

@@ -32,8 +32,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 Exchange exchange_for(const Location& object, Ask ask) {
   Exchange exchange;
   exchange.request = [&object, ask = std::move(ask)] { return request_for(object, ask); };
-  exchange.name = object.shown;
-  exchange.bucket = object.kind == Kind::kS3 ? object.bucket : std::string();
+  address(exchange, object);
   exchange.writes = true;
   return exchange;
 }

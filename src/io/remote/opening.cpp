@@ -52,8 +52,7 @@ class Opening {
       return request_for(source_->location_, ask);
     };
     out.into = {{head_.data(), head_.size()}};
-    out.name = location.shown;
-    out.bucket = location.kind == Kind::kS3 ? location.bucket : std::string();
+    address(out, location);
     out.follows = !location.in_bucket();
     out.accept = [this](const Answer& answer) { return accept(answer); };
     return out;

@@ -74,9 +74,8 @@ Exchange RemoteSource::exchange(const Range& range) const {
     return request_for(location_, ask);
   };
   out.into = range.parts;
-  out.name = location_.shown;
+  address(out, location_);
   out.offset = range.offset;
-  out.bucket = location_.kind == Kind::kS3 ? location_.bucket : std::string();
   out.follows = !location_.in_bucket();
   {
     const std::scoped_lock lock(redirected_mutex_);

@@ -221,6 +221,15 @@ void add_token(const Location& location, HttpRequest& request) {
   }
 }
 
+/// A store said that the bucket lies in another region: later requests for it are signed for that. Whether that is
+/// news.
+bool learn_region(const std::string& bucket, const std::string& region) {
+  if (!is_region(region)) return false;
+  Regions& known = regions();
+  const std::scoped_lock lock(known.mutex);
+  return std::exchange(known.of_bucket[bucket], region) != region;
+}
+
 }  // namespace
 
 HttpRequest request_for(const Location& location, const Ask& ask) {
@@ -248,11 +257,12 @@ std::string identity(const Location& location) {
                       location.bucket, location.key);
 }
 
-bool learn_region(const std::string& bucket, const std::string& region) {
-  if (!is_region(region)) return false;
-  Regions& known = regions();
-  const std::scoped_lock lock(known.mutex);
-  return std::exchange(known.of_bucket[bucket], region) != region;
+void address(Exchange& exchange, const Location& location) {
+  static constexpr Remedies kRemedies{.renew_keys = forget_aws_keys, .learn_region = learn_region};
+  exchange.name = location.shown;
+  if (location.kind != Kind::kS3) return;
+  exchange.bucket = location.bucket;
+  exchange.remedies = &kRemedies;
 }
 
 }  // namespace penstock::io::remote

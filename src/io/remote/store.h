@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/remote/exchange.h"
 #include "io/remote/location.h"
 #include "io/remote/reactor.h"
 #include "io/remote/signature.h"
@@ -32,8 +33,7 @@ HttpRequest request_for(const Location& location, const Ask& ask);
 /// Where the object is, as nothing else is: its host and path, the bucket's region left out. May hold a secret.
 std::string identity(const Location& location);
 
-/// A store said that the bucket lies in another region: later requests for it are signed for that. Whether that is
-/// news.
-bool learn_region(const std::string& bucket, const std::string& region);
+/// Names the location in the errors of an exchange, and says what may make a try succeed after its store refused one.
+void address(Exchange& exchange, const Location& location);
 
 }  // namespace penstock::io::remote

@@ -1,4 +1,4 @@
-#include "format/numpy/npy.h"
+#include "format/numpy/npy_array.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

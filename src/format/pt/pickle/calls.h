@@ -55,11 +55,6 @@ Cell* call_numpy_scalar(const Call& call);
 Cell* call_numpy_reconstruct(const Call& call);
 Cell* call_numpy_frombuffer(const Call& call);
 
-// What BUILD does to them.
-void build_tensor(World& world, Cell* tensor, Cell* state);
-void build_empty_tensor(World& world, Cell* object, Cell* state);
-void build_numpy_array(World& world, Cell* array, Cell* state);
-
 /// Whether the callable calls another one. Those do not call each other, so that no file makes calls nest.
 bool makes_calls(const Cell& callable);
 

@@ -12,7 +12,6 @@
 #include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/scalars.h"
-#include "format/pt/pickle/structure.h"
 #include "format/text/utf8.h"
 #include "penstock/error.h"
 

@@ -36,6 +36,9 @@ struct Limits {
   std::size_t text_slack = std::size_t{64} << 20;
 };
 
+/// The type name of the lists and dicts that APPENDS and SETITEMS made for an object of an unknown class.
+inline constexpr std::string_view kItemsName = "items";
+
 /// Says what a pickle's names stand for. Nothing is ever run: the answers are cells. Errors may leave path and offset
 /// open; the machine fills them in.
 class Resolver {

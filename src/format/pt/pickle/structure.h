@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
 
 #include "format/pt/pickle/cell.h"
 #include "format/pt/pickle/world.h"
@@ -17,9 +16,6 @@ inline constexpr std::size_t kMaxDepth = 2000;
 /// by recursion and anew at each use.
 inline constexpr int kMaxKeyDepth = 64;
 inline constexpr int kMaxKeyParts = 100'000;
-
-/// The type name of the lists and dicts that APPENDS and SETITEMS made for an object of an unknown class.
-inline constexpr std::string_view kItemsName = "items";
 
 using Decode = decltype(OpenOptions::decode);
 

@@ -10,7 +10,7 @@
 #include "core/format.h"
 #include "core/refuse.h"
 #include "core/text.h"
-#include "format/pt/pickle/calls.h"
+#include "format/pt/pickle/builds.h"
 #include "penstock/error.h"
 
 namespace penstock::format::pickle {

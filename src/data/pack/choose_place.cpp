@@ -1,4 +1,4 @@
-#include "data/pack/new_place.h"
+#include "data/pack/choose_place.h"
 
 #include "data/pack/new_folder.h"
 #include "data/pack/new_prefix.h"
@@ -8,7 +8,7 @@
 
 namespace penstock::data {
 
-std::unique_ptr<NewPlace> new_place(const std::string& path) {
+std::unique_ptr<NewPlace> choose_place(const std::string& path) {
   io::require_output(path);
   if (io::is_url(path)) return std::make_unique<NewPrefix>(path);
   return std::make_unique<NewFolder>(io::local_path(path));

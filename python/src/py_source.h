@@ -1,7 +1,5 @@
 #pragma once
 
-// Files of other libraries' file systems: a function of Python brings their bytes.
-
 #include <nanobind/nanobind.h>
 
 #include "penstock/source.h"

@@ -1,3 +1,5 @@
+// The table of devices, and the questions that are asked of all of them.
+
 #include "device/backend.h"
 
 #include <array>

@@ -1,0 +1,17 @@
+#pragma once
+
+// What a zip archive may ask for, which both parts of its reader hold it to: the end record and the directory.
+
+#include <cstdint>
+
+namespace penstock::format {
+
+/// Budgets against hostile archives; beyond them kLimit.
+struct ZipLimits {
+  std::uint64_t max_entries = std::uint64_t{1} << 24;
+  std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
+  /// Of all members together, after inflating. Members whose sizes exceed what deflate can do are refused anyway.
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 44;
+};
+
+}  // namespace penstock::format
