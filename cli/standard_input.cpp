@@ -14,12 +14,12 @@
 #include <filesystem>
 #include <memory>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "archive/opening.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/system_error.h"
 #include "device/host_memory.h"
 #include "io/file/file_descriptor.h"
 #include "penstock/error.h"
@@ -44,8 +44,7 @@ struct Pipe {
   if (error == EBADF) {
     refuse(pipe, ErrorCode::kInvalidArgument, "is closed; pipe a tensor file into it, or name one");
   }
-  refuse(pipe, error == EISDIR ? ErrorCode::kIsDirectory : ErrorCode::kIo,
-         core::format("cannot be read: {}", std::generic_category().message(error)));
+  core::throw_errno(error, core::format("{} cannot be read", pipe.what), {.path = pipe.name});
 }
 
 struct Mapping {

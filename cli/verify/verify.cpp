@@ -243,9 +243,8 @@ class Verifier {
         const Source bytes = io::window_of(content.file, content.offset, content.length);
         check_content(*bytes, 1, [this](std::uint64_t seen) { add_seen(seen); });
       } catch (const Error& error) {
-        add_bad(path,
-                Error(error.code(), error.message(),
-                      {.path = path, .offset = content.offset + error.offset().value_or(0), .tensor = content.name}));
+        const std::uint64_t offset = content.offset + error.offset().value_or(0);
+        add_bad(path, error.at({.path = path, .offset = offset, .tensor = content.name}));
       }
     });
     add_good(archive, 0);

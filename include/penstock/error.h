@@ -57,11 +57,14 @@ struct ErrorCodeInfo {
 /// The table's row for `code`. Never fails for an enumerator.
 const ErrorCodeInfo& error_code_info(ErrorCode code) noexcept;
 
-/// Where it happened. Empty fields are unknown and are left out of `what()`.
+/// Where it happened, and the number behind it. Empty fields are unknown and are left out of `what()`, which has the
+/// numbers as text.
 struct ErrorContext {
   std::string path = {};
   std::optional<std::uint64_t> offset = {};  ///< byte offset in the file
   std::string tensor = {};                   ///< tensor or record name
+  std::optional<int> system_error = {};      ///< the errno of the system call that failed
+  std::optional<int> http_status = {};       ///< of a URL: the status of the last answer; 0 where none came
 };
 
 /// The only exception type that Penstock throws. `message()` is one sentence that says what was found, what was
@@ -79,6 +82,10 @@ class Error : public std::exception {
   std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
   const std::string& tensor() const& noexcept { return context_.tensor; }
   std::string tensor() const&& { return context_.tensor; }
+  /// The errno of the system call that failed. Ask this, not the text: texts follow the locale, and may be quoted.
+  std::optional<int> system_error() const noexcept { return context_.system_error; }
+  /// Of a URL: the HTTP status of the last answer, 0 where none came. None where no request failed.
+  std::optional<int> http_status() const noexcept { return context_.http_status; }
   const char* what() const noexcept override { return what_.c_str(); }
   /// What a function of the program threw, where that is why; else null. std::rethrow_exception gives it back.
   const std::exception_ptr& cause() const& noexcept { return cause_; }
@@ -86,6 +93,8 @@ class Error : public std::exception {
 
   /// A copy with the fields of `outer` filled in where this error has none.
   Error within(const ErrorContext& outer) const;
+  /// A copy with the path, offset and tensor of `place` instead of its own.
+  Error at(ErrorContext place) const;
   /// A copy whose message starts with `prefix` ("sample 17: ").
   Error prefixed(std::string_view prefix) const;
   /// A copy with this cause.

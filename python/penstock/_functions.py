@@ -135,6 +135,15 @@ def not_an_end(error: Exception, where: str = "") -> Exception:
     return out
 
 
+def _renewed(error: Exception, text: str) -> Exception:
+    """An error of the same type with another text. One of ours keeps what else it knows."""
+    from penstock.errors import Error
+
+    if isinstance(error, Error):
+        return type(error)(text, None, error.path, error.offset, error.tensor, http_status=error.http_status)
+    return type(error)(text)
+
+
 def named(error: Exception, where: str) -> Exception:
     """The error of a user's function, of its own type, with the sample in its text. StopIteration is not an end.
 
@@ -146,7 +155,7 @@ def named(error: Exception, where: str) -> Exception:
     text = f"{error} (at {where})"
     try:
         # Errors of the system say more than a text.
-        out = error if isinstance(error, OSError) and error.errno is not None else type(error)(text)
+        out = error if isinstance(error, OSError) and error.errno is not None else _renewed(error, text)
     except Exception:
         out = error
     if str(out).endswith(text) or repr(text) in str(out):

@@ -84,7 +84,7 @@ def _is_failed_write(error: BaseException) -> bool:
 def _error(name: str, number: int | None, what: str = "cannot write the file") -> penstock.Error:
     kind = _KINDS.get(number, penstock.InputOutputError)
     message = f"{what}: {os.strerror(number or 0)}; {_ADVICE.get(number, 'check the path')}"
-    return kind(f"{name}: {message}" if name else message, message, name)
+    return kind(f"{name}: {message}" if name else message, message, name, errno=number)
 
 
 _ADVICE: dict[int | None, str] = {

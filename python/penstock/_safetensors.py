@@ -16,7 +16,7 @@ from penstock._prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._shards import Shards
 from penstock._temporary import temporary_path
 from penstock._translating import Translating
-from penstock.errors import _within
+from penstock.errors import _twin, _within
 
 __all__ = [
     "CODES",
@@ -120,7 +120,7 @@ def translated(path: str | None = None) -> Translating:
         system = (OSError, MemoryError, TypeError, IndexError, penstock.CancelledError, penstock.NoDeviceError)
         if not isinstance(error, penstock.Error) or isinstance(error, system):
             return None
-        twin = SafetensorError(str(error), error.message, error.path, error.offset, error.tensor)
+        twin = _twin(error, SafetensorError)
         twin.__cause__ = error
         return twin
 
@@ -410,7 +410,7 @@ def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | N
             # As the library itself, it leaves the flush to the system.
             penstock.save(tensors, path, format="safetensors", metadata=metadata, sync=False)
     except (penstock.NotFoundError, penstock.IsDirectoryError, penstock.NotDirectoryError) as error:
-        raise SafetensorError(str(error), error.message, error.path) from error
+        raise _twin(error, SafetensorError) from error
 
 
 def save_bytes(tensors: dict[str, Any], metadata: dict[str, str] | None) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import errno
-import os
+import errno as _errno
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._text import abbreviated
@@ -55,7 +54,12 @@ class Error(Exception):
 
     - `code`: the stable name of the kind of failure, "not_found";
     - `message`: the sentence without its place;
-    - `path`, `offset`, `tensor`: the file, the byte in it, the tensor or record; None where unknown.
+    - `path`, `offset`, `tensor`: the file, the byte in it, the tensor or record; None where unknown;
+    - `http_status`: of a URL, the HTTP status of the last answer, 0 where none came; None where no request failed;
+    - `errno`: of errors that are an OSError, the number of the system's error; None where the system gave none.
+
+    Programs that decide by the kind of failure ask the class, `code`, `errno` and `http_status`. The text is for people:
+    parts of it follow the locale, and other errors may quote it.
     """
 
     code: str = ""
@@ -63,6 +67,7 @@ class Error(Exception):
     path: str | None
     offset: int | None
     tensor: str | None
+    http_status: int | None
 
     def __init__(
         self,
@@ -71,20 +76,26 @@ class Error(Exception):
         path: str | None = None,
         offset: int | None = None,
         tensor: str | None = None,
+        errno: int | None = None,
+        http_status: int | None = None,
     ) -> None:
         super().__init__(_shown(text))
         self.message = self.args[0] if message is None else _shown(message)
         self.path = None if path is None else _shown(path)
         self.offset = offset
         self.tensor = tensor
+        self.http_status = http_status
         if isinstance(self, OSError):
-            _describe(self, _ERRNO.get(self.code), self.message, self.path)
+            self.errno = _ERRNO.get(self.code) if errno is None else errno
+            self.strerror = self.message
+            self.filename = self.path
 
     def __str__(self) -> str:
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.message, self.path, self.offset, self.tensor)
+        place = (self.path, self.offset, self.tensor)
+        return type(self), (self.args[0], self.message, *place, _number(self), self.http_status)
 
 
 class NotFoundError(Error, FileNotFoundError):
@@ -237,19 +248,14 @@ class CancelledError(Error, RuntimeError):
     code = "cancelled"
 
 
+#: Where the system's own number is not known.
 _ERRNO = {
-    "not_found": errno.ENOENT,
-    "is_directory": errno.EISDIR,
-    "not_directory": errno.ENOTDIR,
-    "permission": errno.EACCES,
-    "timeout": errno.ETIMEDOUT,
+    "not_found": _errno.ENOENT,
+    "is_directory": _errno.EISDIR,
+    "not_directory": _errno.ENOTDIR,
+    "permission": _errno.EACCES,
+    "timeout": _errno.ETIMEDOUT,
 }
-#: What a code does not tell apart; the system's text is part of the message.
-_TOLD = {
-    f": {os.strerror(number)}": number
-    for number in (errno.EROFS, errno.EPERM, errno.ETXTBSY, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE,
-                   errno.ENFILE, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP)
-}  # fmt: skip
 
 
 def _shown(text: str) -> str:
@@ -261,11 +267,14 @@ def _shown(text: str) -> str:
     return _without_secrets(text)
 
 
-def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
-    told = max((text for text in _TOLD if text in message), key=len, default="")  # some begin as others do
-    error.errno = _TOLD.get(told, number)
-    error.strerror = message
-    error.filename = path
+def _number(error: Error) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
+
+
+def _twin(error: Error, kind: type[Error], path: str | None = None) -> Error:
+    """The error as one of another kind, which knows all that it knows; with another path if one is given."""
+    where = error.path if path is None else path
+    return kind(str(error), error.message, where, error.offset, error.tensor, _number(error), error.http_status)
 
 
 def _within(error: Error, path: str | None = None, tensor: str | None = None) -> Error:
@@ -278,7 +287,7 @@ def _within(error: Error, path: str | None = None, tensor: str | None = None) ->
     places += [] if error.offset is None else [f"byte {error.offset}"]
     text = error.message if where is None else f"{where}: {error.message}"
     text = f"{text} ({', '.join(places)})" if places else text
-    return type(error)(text, error.message, where, error.offset, name)
+    return type(error)(text, error.message, where, error.offset, name, _number(error), error.http_status)
 
 
 def _renamed(error: Error, path: str, name: str) -> None:
@@ -294,5 +303,6 @@ def _renamed(error: Error, path: str, name: str) -> None:
 _CLASSES: dict[str, type[Error]] = {cls.code: cls for cls in Error.__subclasses__()}
 
 
-def _make(code: str, text: str, message: str, path: str | None, offset: int | None, tensor: str | None) -> Error:
-    return _CLASSES[code](text, message, path, offset, tensor)
+def _make(code: str, *parts: Any) -> Error:
+    """The error of that code; `parts` are the arguments of `Error`."""
+    return _CLASSES[code](*parts)

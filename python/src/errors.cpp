@@ -1,6 +1,7 @@
 #include <nanobind/stl/string.h>
 
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "bindings.h"
@@ -28,6 +29,8 @@ nb::list error_codes() {
 nb::object text(std::string_view bytes) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
 }
+
+nb::object number_or_none(std::optional<int> number) { return number ? nb::object(nb::int_(*number)) : nb::none(); }
 
 nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
 
@@ -57,7 +60,8 @@ nb::object exception_of(const Error& error) {
   const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
   const std::string_view code = error_code_info(error.code()).name;
   nb::object out = make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()),
-                        text_or_none(error.path()), offset, text_or_none(error.tensor()));
+                        text_or_none(error.path()), offset, text_or_none(error.tensor()),
+                        number_or_none(error.system_error()), number_or_none(error.http_status()));
   if (const nb::object raised = raised_in_python(error); raised.is_valid()) nb::setattr(out, "__cause__", raised);
   return out;
 }

@@ -92,10 +92,28 @@ bool is_given_back(const nb::tuple& lent) {
          Py_REFCNT(nb::handle(lent[1]).ptr()) == kOfTuple + kOfGenerator;
 }
 
+/// An attribute that is a number; none where there is no such attribute, or it is something else.
+std::optional<int> number_of(nb::handle exception, const char* attribute) {
+  int number = 0;
+  const bool has = nb::try_cast(nb::getattr(exception, attribute, nb::none()), number);
+  return has ? std::optional(number) : std::nullopt;
+}
+
+/// The numbers that the exception has; not its path, because it is told as it is where the sample is named.
+ErrorContext numbers_of(nb::handle exception) {
+  ErrorContext out;
+  if (PyErr_GivenExceptionMatches(exception.ptr(), PyExc_OSError) != 0) {
+    out.system_error = number_of(exception, "errno");
+  }
+  const nb::object ours = nb::module_::import_("penstock.errors").attr("Error");
+  if (PyObject_IsInstance(exception.ptr(), ours.ptr()) == 1) out.http_status = number_of(exception, "http_status");
+  return out;
+}
+
 [[noreturn]] void throw_raised(const nb::python_error& error) {
   const nb::object exception = nb::borrow(error.value());
   const RaisedInPython raised{exception};
-  throw Error(code_of(exception), raised.what()).caused_by(std::make_exception_ptr(raised));
+  throw Error(code_of(exception), raised.what(), numbers_of(exception)).caused_by(std::make_exception_ptr(raised));
 }
 
 }  // namespace

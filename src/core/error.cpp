@@ -74,7 +74,15 @@ Error Error::within(const ErrorContext& outer) const {
   if (context.path.empty()) context.path = outer.path;
   if (!context.offset) context.offset = outer.offset;
   if (context.tensor.empty()) context.tensor = outer.tensor;
+  if (!context.system_error) context.system_error = outer.system_error;
+  if (!context.http_status) context.http_status = outer.http_status;
   return Error(code_, message_, std::move(context)).caused_by(cause_);
+}
+
+Error Error::at(ErrorContext place) const {
+  place.system_error = context_.system_error;
+  place.http_status = context_.http_status;
+  return Error(code_, message_, std::move(place)).caused_by(cause_);
 }
 
 Error Error::prefixed(std::string_view prefix) const {

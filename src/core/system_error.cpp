@@ -54,6 +54,7 @@ void throw_errno(int err, std::string_view what, ErrorContext context) {
   std::string message = core::format("{}: {}", what, std::generic_category().message(err));
   const Row* row = find_row(err);
   if (row != nullptr && !row->advice.empty()) message += core::format("; {}", row->advice);
+  context.system_error = err;
   throw Error(code_of_errno(err), std::move(message), std::move(context));
 }
 

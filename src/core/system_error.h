@@ -10,7 +10,7 @@ namespace penstock::core {
 ErrorCode code_of_errno(int err) noexcept;
 
 /// Throws the Error for a failed system call. `what`: the attempt ("cannot open the file"); the message adds the
-/// system's text and, where one is known, what to do.
+/// system's text and, where one is known, what to do. Error::system_error() is `err`.
 [[noreturn]] void throw_errno(int err, std::string_view what, ErrorContext context = {});
 
 }  // namespace penstock::core

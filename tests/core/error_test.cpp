@@ -63,6 +63,19 @@ TEST(Error, PrefixedKeepsTheContext) {
   EXPECT_STREQ(error.what(), "p: sample 17: short (byte 1)");
 }
 
+TEST(Error, CopiesKeepTheNumbers) {
+  const Error error(ErrorCode::kIo, "it broke", {.path = "p", .offset = 1, .system_error = EIO, .http_status = 500});
+  for (const Error& copy : {error.prefixed("sample 17: "), error.within({.tensor = "t", .system_error = EPERM}),
+                            error.at({.path = "q"}), error.caused_by(nullptr)}) {
+    EXPECT_EQ(copy.system_error(), EIO);
+    EXPECT_EQ(copy.http_status(), 500);
+  }
+  EXPECT_STREQ(error.at({.path = "q", .tensor = "t"}).what(), "q: it broke (tensor 't')");
+  const Error without(ErrorCode::kIo, "it broke");
+  EXPECT_FALSE(without.system_error() || without.http_status());
+  EXPECT_EQ(without.within({.system_error = EIO, .http_status = 0}).system_error(), EIO);
+}
+
 TEST(Error, CopiesKeepTheCause) {
   const Error error = Error(ErrorCode::kUserCode, "it threw").caused_by(std::make_exception_ptr(7));
   const Error copy = error.prefixed("sample 17: ").within({.path = "p"});
@@ -88,6 +101,7 @@ TEST(SystemError, ThrowsWithTextAndAdvice) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kPermission);
+    EXPECT_EQ(error.system_error(), EACCES);
     EXPECT_STREQ(
         error.what(),
         "secret.pt: cannot open the file: Permission denied; check the permissions of the file and its folders");

@@ -65,12 +65,14 @@ TOLD_BY_THE_SYSTEM = ["EROFS", "EPERM", "ETXTBSY", "ENOSPC", "EDQUOT", "EFBIG", 
 @pytest.mark.parametrize("name", TOLD_BY_THE_SYSTEM)
 @pytest.mark.parametrize("kind", [penstock.InputOutputError, penstock.PermissionDeniedError, penstock.NotFoundError])
 def test_numbers_of_the_systems_errors(name, kind):
-    """A code of ours stands for several of them; the text says which."""
+    """A code of ours stands for several of them; the number says which, and no text does."""
     number = getattr(errno, name)
-    error = kind(f"x.npy: cannot write the file: {os.strerror(number)}; free some", path="x.npy")
-    assert (error.errno, error.filename) == (number, "x.npy")
-    assert kind(f"x.npy: cannot write the file: {os.strerror(number)}").errno == number
-    assert kind(os.strerror(number) + ".npy: cannot write the file").errno != number  # the name of a file
+    error = kind("x.npy: cannot write the file", path="x.npy", errno=number, http_status=503)
+    for same in (error, pickle.loads(pickle.dumps(error)), copy.copy(error), penstock.errors._within(error, "y", "t")):
+        assert (same.errno, same.filename, same.http_status) == (number, "x.npy", 503)
+    quoting = kind(f"x.npy: cannot write the file: {os.strerror(number)}; free some", path="x.npy")
+    assert quoting.errno == kind("cannot write the file").errno
+    assert quoting.http_status is None
 
 
 def test_numbers_without_a_text_of_the_system():

@@ -175,8 +175,9 @@ def test_an_error_of_a_range_names_its_byte(url, proxy):
 
 def test_what_is_refused_is_not_tried_again(url, proxy):
     proxy.faults = [Fault(status=403)]
-    with refused(penstock.PermissionDeniedError):
+    with refused(penstock.PermissionDeniedError) as failed:
         penstock.load(url)
+    assert failed.value.http_status == 403
     assert len(proxy.requests) == 1
 
 
@@ -278,8 +279,9 @@ def test_bytes_behind_the_body_never_become_values(url, proxy):
 
 def test_nobody_listens(settings):
     settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
-    with refused(penstock.InputOutputError, "127.0.0.1"):
+    with refused(penstock.InputOutputError, "127.0.0.1") as failed:
         penstock.load(f"http://127.0.0.1:{free_port()}/x.npy")
+    assert failed.value.http_status == 0
 
 
 def test_a_name_that_resolves_to_nothing(settings):

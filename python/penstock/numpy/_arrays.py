@@ -9,6 +9,7 @@ import numpy as np
 
 import penstock
 from penstock._safetensors import Framework, SafetensorError
+from penstock.errors import _twin
 
 __all__ = ["Array", "Arrays", "array_of", "check_header", "dtype_of"]
 
@@ -124,7 +125,7 @@ class Arrays(Framework):
         try:
             return self.whole(entry[indices].load(), entry.name)
         except penstock.Error as error:
-            raise SafetensorError(str(error), error.message, error.path, error.offset, error.tensor) from error
+            raise _twin(error, SafetensorError) from error
 
 
 def _plain(part: Any, position: int) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 import penstock
 from penstock._core import _entry_parts, _numpy_facts, _part
+from penstock.errors import _twin
 from penstock.numpy._arrays import array_of, check_header
 from penstock.numpy._objects import objects_in, refused
 
@@ -112,7 +113,7 @@ class NpzFile(np.lib.npyio.NpzFile):
         try:
             return array_of(entry)
         except penstock.ChecksumError as error:
-            raise BadMemberError(str(error), error.message, error.path, error.offset, error.tensor) from error
+            raise _twin(error, BadMemberError) from error
 
     def _objects_at(self, key: Any) -> Any:
         """The array of objects of that key; None where it is none."""

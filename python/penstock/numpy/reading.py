@@ -12,15 +12,17 @@ from typing import IO, Any
 import numpy as np
 
 import penstock
-from penstock._core import _npy_sizes, _open_file, _open_memory, _pickle_end
+from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
 from penstock._files import number_of, read_up_to
 from penstock._identity import identity
+from penstock.errors import _twin
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
 from penstock.numpy._objects import decoder_of, objects_in, refused
 from penstock.numpy.npz import BadMemberError, NpzFile, warn_of_python2
 
 __all__ = ["BadNpzError", "NoDataError", "load"]
 
+_ZIP = b"PK"
 _MODES = {"r": "r", "readonly": "r", "r+": "r+", "c": "c"}
 
 
@@ -122,24 +124,33 @@ def _unmappable(mode: str) -> str:
     return f"mmap_mode is {mode!r}; it must be one of 'r', 'r+', 'c'"
 
 
-def _opened(path: str | bytes, opener: Any, begin: int = 0) -> penstock.Archive:
-    """The archive, with NumPy's exceptions where they say more about the content, which lies behind byte `begin`."""
+def _begins(path: str | bytes, data: memoryview | None) -> bytes:
+    """The first bytes of what was read, none where it is empty: of `data`, or of the file."""
+    if data is not None:
+        return bytes(data[: len(_ZIP)])
+    content = _open_bytes(path)
+    return content.read(0, min(len(_ZIP), content.size))
+
+
+def _opened(path: str | bytes, opener: Any, data: memoryview | None = None, begin: int = 0) -> penstock.Archive:
+    """The archive, with NumPy's exceptions where they say more about the content: `data` behind byte `begin`, or the
+    file's."""
     name = os.fsdecode(path)
     try:
         archive: penstock.Archive = opener()
     except penstock.UnknownFormatError as error:
-        if "empty" in error.message:
+        if not _begins(path, data):
             message = "No data left in file" + (
                 f" behind byte {begin}, where it stands: seek(0) first" if begin else ""
             )
             raise NoDataError(f"{name}: {message}", message, name) from error
         raise
     except (penstock.TruncatedError, penstock.CorruptError, penstock.UnsafeError, penstock.UnsupportedError) as error:
-        if "zip" in error.message or "member" in error.message:
+        if _begins(path, data) == _ZIP:
             raise _bad_zip(error, name) from error
         raise
     except penstock.ChecksumError as error:
-        raise BadMemberError(str(error), error.message, name, error.offset, error.tensor) from error
+        raise _twin(error, BadMemberError, name) from error
     if archive.format not in {"npy", "npz"}:
         message = f"found a {archive.format} file, expected .npy or .npz; load it with penstock.load"
         raise penstock.UnsupportedError(f"{name}: {message}", message, name)
@@ -150,7 +161,7 @@ def _bad_zip(error: penstock.Error, name: str) -> penstock.Error:
     """The error, of zipfile's kind too: it has no other for a broken container."""
     kinds = {penstock.UnsupportedError: UnreadNpzError, penstock.UnsafeError: UnsafeNpzError}
     kind = next((kinds[base] for base in kinds if isinstance(error, base)), BadNpzError)
-    return kind(str(error), error.message, name, error.offset, error.tensor)
+    return _twin(error, kind, name)
 
 
 def _only(archive: penstock.Archive, max_header_size: int, version: Callable[[], int]) -> penstock.LazyTensor:
@@ -206,7 +217,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_p
     else:
         data = memoryview(_next_file(file, max_header_size, name))
     try:
-        archive = _opened(name, lambda: _open_memory(data, name, True, decoder_of(encoding)), begin)
+        archive = _opened(name, lambda: _open_memory(data, name, True, decoder_of(encoding)), data, begin)
     except (penstock.TruncatedError, penstock.CorruptError) as error:
         if number is not None or not data or bytes(data[:6]) == _MAGIC or bytes(data[:2]) == b"PK":
             raise

@@ -11,6 +11,7 @@ import torch
 
 import penstock
 from penstock._translating import Translating
+from penstock.errors import _twin
 
 __all__ = [
     "DeviceMemoryError",
@@ -111,7 +112,7 @@ def as_torchs(error: penstock.Error, refusal: type[Exception] | None = None) -> 
         kind = next((one for one in _OF_BATCHES if one.__bases__ == wanted), None)
     if kind is None:
         return error
-    twin = kind(str(error), error.message, error.path, error.offset, error.tensor)
+    twin = _twin(error, kind)
     twin.__cause__ = error.__cause__
     return twin.with_traceback(error.__traceback__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import errno
-import os
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
@@ -41,13 +40,13 @@ _OF_PROCESS = (
     penstock.OutOfMemoryError,
     penstock.TimedOutError,
 )
-_NO_DESCRIPTORS = tuple(os.strerror(number) for number in (errno.EMFILE, errno.ENFILE))
+_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 
 
-def is_of_process(error: penstock.Error) -> bool:
+def is_of_process(error: Exception) -> bool:
     """Whether the error says something of the process rather than of the sample: what is missing
     now may be there later."""
-    return isinstance(error, _OF_PROCESS) or any(text in error.message for text in _NO_DESCRIPTORS)
+    return isinstance(error, _OF_PROCESS) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS)
 
 
 class SetAside:
@@ -81,7 +80,7 @@ class SetAside:
             try:
                 samples[index]
             except Exception as error:  # whatever a function behind the samples raises
-                if isinstance(error, penstock.Error) and is_of_process(error):
+                if is_of_process(error):
                     raise
                 self._reasons[index] = (samples.describe(index), str(error))
                 found = True

@@ -69,7 +69,7 @@ std::uint64_t NewFolder::save(const Value& value, const std::string& name, const
   } catch (const Error& error) {
     // The temporary folder is gone by the time that somebody looks for it.
     if (error.path() != path) throw;
-    throw Error(error.code(), error.message(), {core::format("{}/{}", path_, name), error.offset(), error.tensor()});
+    throw error.at({core::format("{}/{}", path_, name), error.offset(), error.tensor()});
   }
 }
 

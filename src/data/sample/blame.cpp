@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "core/format.h"
@@ -26,14 +25,12 @@ bool has(const std::array<ErrorCode, N>& codes, ErrorCode code) {
 template <std::size_t N>
 bool tells_of(const std::array<int, N>& errors, const Error& error) {
   return std::any_of(errors.begin(), errors.end(), [&](int number) {
-    return error.message().find(std::generic_category().message(number)) != std::string::npos;
+    return error.system_error() == number;
   });
 }
 
-/// Also in the text: that of a function of the program that read one has no path.
-bool names_url(const Error& error) {
-  return io::is_url(error.path()) || error.message().find("://") != std::string::npos;
-}
+/// The error of a function of the program that read a URL has no path, but a status.
+bool is_of_url(const Error& error) { return error.http_status() || io::is_url(error.path()); }
 
 }  // namespace
 
@@ -46,7 +43,7 @@ bool is_of_surroundings(const Error& error) {
   // The server of a network file system is gone.
   static constexpr std::array kNoServer = {ENOTCONN, EHOSTDOWN, EHOSTUNREACH, ENETDOWN, ENETUNREACH};
   return has(kOfProcess, error.code()) || tells_of(kNoDescriptors, error) ||
-         (has(kOfStore, error.code()) && (names_url(error) || tells_of(kNoServer, error)));
+         (has(kOfStore, error.code()) && (is_of_url(error) || tells_of(kNoServer, error)));
 }
 
 Error of_sample(const Error& error, const Dataset& dataset, std::int64_t index) {

@@ -81,7 +81,7 @@ MemberEntry read_entry_of(const ByteSource& source, const ZipEntry& member) {
   try {
     return read_entry(source, member);
   } catch (const Error& error) {
-    throw Error(error.code(), error.message(), {source.name(), member.data_offset, std::string(member.name)});
+    throw error.at({source.name(), member.data_offset, std::string(member.name)});
   }
 }
 

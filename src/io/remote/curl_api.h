@@ -71,7 +71,12 @@ inline constexpr long kHttp11 = 2;
 inline constexpr int kMaxConnects = 6;
 
 /// CURLINFO_...; kReadySeconds is CURLINFO_PRETRANSFER_TIME, 0 where there was no connection.
-enum Info : int { kTotalSeconds = 0x300000 + 3, kReadySeconds = 0x300000 + 6, kStartTransferSeconds = 0x300000 + 17 };
+enum Info : int {
+  kConnectStatus = 0x200000 + 22,
+  kTotalSeconds = 0x300000 + 3,
+  kReadySeconds = 0x300000 + 6,
+  kStartTransferSeconds = 0x300000 + 17
+};
 
 /// CURLE_...
 enum Result : Code {

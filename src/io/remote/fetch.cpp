@@ -142,7 +142,7 @@ class Retrying {
     try {
       prepare(one.transfer, exchange);
     } catch (const Error& error) {
-      return fail(one, error.within({.path = exchange.name, .offset = exchange.offset}));
+      return fail(one, error);
     }
     one.transfer.into = exchange.into;
     if (!exchange.patient) one.transfer.settings.timeout = std::chrono::seconds(1);
@@ -304,10 +304,9 @@ class Retrying {
 
   /// The last refusal may only follow from an earlier one: an upload that a server gave up is not there any more.
   static Error after_earlier_tries(const Exchange& exchange, const Error& error) {
-    const Error placed = error.within({.path = exchange.name, .offset = exchange.offset});
-    if (exchange.last_refusal.empty()) return placed;
-    return Error(placed.code(), core::format("{}; the try before: {}", placed.message(), exchange.last_refusal),
-                 {.path = placed.path(), .offset = placed.offset(), .tensor = placed.tensor()});
+    if (exchange.last_refusal.empty()) return error;
+    return Error(error.code(), core::format("{}; the try before: {}", error.message(), exchange.last_refusal),
+                 {.path = error.path(), .offset = error.offset(), .tensor = error.tensor()});
   }
 
   static Verdict verdict_of(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
@@ -342,8 +341,7 @@ class Retrying {
       return fail(one, Error(waited ? ErrorCode::kTimeout : ErrorCode::kIo,
                              core::format("{}; given up after {} in {:.1f} s; try again later, or for longer with "
                                           "PENSTOCK_REMOTE_RETRY_SECONDS",
-                                          verdict.why, core::counted(exchange.tries, "try", "tries"), seconds),
-                             {.path = exchange.name, .offset = exchange.offset}));
+                                          verdict.why, core::counted(exchange.tries, "try", "tries"), seconds)));
     }
     count(exchange, {.retries = 1, .paused_seconds = std::chrono::duration<double>(pause).count()});
     // The address of a redirect may have expired, so the next try asks the original URL.
@@ -355,10 +353,15 @@ class Retrying {
     paused_.push_back(i);
   }
 
+  /// Ends the exchange with the error, which gets its place and the status of the last answer.
   void fail(Running& one, const Error& error) {
-    one.exchange->error = error;
+    const Exchange& exchange = *one.exchange;
+    const Error told = error.within({.path = exchange.name,
+                                     .offset = exchange.offset,
+                                     .http_status = static_cast<int>(exchange.answer.status)});
+    one.exchange->error = told;
     end(one);
-    if (!goes_on_) throw error;
+    if (!goes_on_) throw told;
   }
 
   void end(Running& one) {

@@ -242,7 +242,7 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
   const bool has_status = std::find(kRetriedStatus.begin(), kRetriedStatus.end(), status) != kRetriedStatus.end();
   if (has_status || has(kRetriedCodes, store.code)) return again(said(status, store));
   // The status is the proxy's then: the server was not reached.
-  if (answer.problem.find("CONNECT") != answer.problem.npos) {
+  if (answer.proxy_status >= 300) {
     return refused_by_proxy(exchange, request, said(status, store));
   }
   if ((status == 301 || status == 307 || status == 400 || status == 403) && learnt_region(exchange, answer)) {

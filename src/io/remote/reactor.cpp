@@ -387,6 +387,7 @@ void Reactor::finish(Transfer& transfer, curl::Code code) {
     api_.easy_getinfo(transfer.easy, curl::kStartTransferSeconds, &answer.first_byte_seconds);
     api_.easy_getinfo(transfer.easy, curl::kTotalSeconds, &answer.seconds);
     if (answer.first_byte_seconds <= 0) answer.first_byte_seconds = answer.seconds;
+    api_.easy_getinfo(transfer.easy, curl::kConnectStatus, &answer.proxy_status);
     double ready_seconds = 0;
     api_.easy_getinfo(transfer.easy, curl::kReadySeconds, &ready_seconds);
     answer.connected = ready_seconds > 0;

@@ -38,6 +38,7 @@ struct Answer {
   curl::Code code = 0;
   std::string problem = {};  ///< libcurl's text, when `code` is no success
   long status = 0;
+  long proxy_status = 0;  ///< the proxy's answer to CONNECT; 0 where none was asked for a tunnel
   std::map<std::string, std::string, std::less<>> headers = {};
   std::uint64_t received = 0;  ///< bytes of the body that went to `into`
   bool too_long = false;       ///< there were more than fit

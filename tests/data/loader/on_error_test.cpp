@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -209,6 +211,33 @@ TEST(OnError, AnOutageIsRaisedAndItsSamplesAreTriedAgain) {
     while (loader.next()) ++batches;
     EXPECT_GE(batches, 88);
     EXPECT_TRUE(loader.set_aside().empty());
+  }
+}
+
+/// A loader's second batch of two, whose sample 3 throws `error`.
+std::optional<Batch> second_batch(const Error& error) {
+  const Dataset samples = dataset(8, [error](std::int64_t i) -> Value {
+    if (i == 3) throw error;
+    return Tensor::of<std::int64_t>({i});
+  });
+  DataLoader loader(samples, {.batch_size = 2, .on_error = OnError::kSkip});
+  EXPECT_TRUE(loader.next());
+  return loader.next();
+}
+
+TEST(OnError, WhatTheProcessOrItsServerLacksIsRaised) {
+  for (const int number : {EMFILE, ENFILE, ENOTCONN, EHOSTDOWN}) {
+    const Error error(ErrorCode::kIo, "a text in any language", {.path = "3.npy", .system_error = number});
+    EXPECT_EQ(test::code_of([&] { second_batch(error); }), ErrorCode::kIo) << number;
+  }
+  const Error unanswered(ErrorCode::kIo, "a function read a URL", {.http_status = 0});
+  EXPECT_EQ(test::code_of([&] { second_batch(unanswered); }), ErrorCode::kIo);
+}
+
+TEST(OnError, AnErrorThatQuotesTheSystemIsOfItsSample) {
+  for (const char* const text : {"the notes say: Too many open files", "Transport endpoint is not connected",
+                                 "see https://example.com/format for what is wrong"}) {
+    EXPECT_EQ(second_batch(Error(ErrorCode::kIo, text, {.path = "3.npy"}))->indices, Indices{2}) << text;
   }
 }
 

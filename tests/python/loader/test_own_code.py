@@ -3,7 +3,9 @@
 import collections
 import collections.abc
 import copy
+import errno
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -309,6 +311,44 @@ def test_on_error(workers):
     _, masked = batches("mask")
     assert masked[2][1].tolist() == [True, False]
     assert firsts([masked[2][0]]) == [[4, 6]]
+
+
+def raised_at_five(error):
+    """A loader that skips, of samples of which the sixth raises `error`."""
+
+    def mapped(sample):
+        if sample[0].item() == 5:
+            raise error
+        return sample
+
+    return penstock.DataLoader(numbers(8).map(mapped), 2, on_error="skip")
+
+
+@pytest.mark.parametrize("error", [
+    OSError(errno.EMFILE, "text in any language"),
+    penstock.InputOutputError("text in any language", errno=errno.ENFILE),
+    penstock.InputOutputError("text in any language", errno=errno.EHOSTDOWN),
+    penstock.InputOutputError("a URL that nobody answers", http_status=0),
+    penstock.PermissionDeniedError("a URL", http_status=403),
+])  # fmt: skip
+def test_what_the_process_or_a_server_lacks_says_nothing_of_samples(error):
+    loader = raised_at_five(error)
+    with pytest.raises(type(error)) as raised:
+        list(loader)
+    assert raised.value.errno == error.errno
+    assert getattr(raised.value, "http_status", None) == getattr(error, "http_status", None)
+    assert loader.set_aside == []
+
+
+@pytest.mark.parametrize("error", [
+    ValueError(f"the notes say: {os.strerror(errno.EMFILE)}"),
+    penstock.InputOutputError(f"the notes say: {os.strerror(errno.EHOSTDOWN)}"),
+    penstock.InputOutputError("damaged, see https://example.com/format"),
+])  # fmt: skip
+def test_an_error_that_quotes_the_system_is_of_its_sample(error):
+    loader = raised_at_five(error)
+    assert [len(batch) for batch in loader] == [2, 2, 1, 2]
+    assert [index for index, _, _ in loader.set_aside] == [5]
 
 
 def test_pickles_and_copies_of_functions_that_pickle():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import time
@@ -14,6 +15,7 @@ from loader_folder import COUNT, same
 
 import penstock
 import penstock.torch as pt
+from penstock.torch._samples import SetAside
 
 
 def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):
@@ -52,6 +54,21 @@ def test_what_collate_fn_raises_names_its_samples(folder, workers):
         next(iterator)
     with pytest.raises(KeyError, match=r"begins with sample 3: .*003\.pt"):
         next(iterator)
+
+
+class Raising:
+    """Samples of which the fourth raises."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __getitem__(self, index):
+        if index == 3:
+            raise self.error
+        return index
+
+    def describe(self, index):
+        return f"number {index}"
 
 
 class TestBadSamples:
@@ -123,6 +140,26 @@ class TestBadSamples:
             os.close(held[0])
         assert loader.set_aside == []
         assert len(list(loader)) == expected
+
+    @pytest.mark.parametrize("error", [
+        OSError(errno.EMFILE, "text in any language"),
+        penstock.InputOutputError("text in any language", errno=errno.ENFILE),
+    ])  # fmt: skip
+    def test_what_the_process_lacks_says_nothing_of_a_sample_that_is_tried(self, error):
+        tried = SetAside()
+        with pytest.raises(type(error)):
+            tried.try_each(Raising(error), range(5))
+        assert tried.listed() == []
+
+    @pytest.mark.parametrize("kind", [ValueError, penstock.InputOutputError])
+    def test_an_error_that_quotes_the_system_is_of_its_sample(self, kind):
+        quoting = kind(f"the notes say: {os.strerror(errno.EMFILE)}")
+        tried = SetAside()
+        assert tried.try_each(Raising(quoting), range(5))
+        assert tried.listed() == [(3, "number 3", str(quoting))]
+        samples = penstock.dataset(5, lambda index: torch.tensor(Raising(quoting)[index]))
+        loader = pt.DataLoader(samples, 2, on_error="skip")
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2], [4]]
 
     def test_samples_that_do_not_fit_together_are_still_an_error(self, tmp_path):
         for i in range(4):

@@ -88,4 +88,4 @@ def _told(path: str, what: str) -> Iterator[None]:
         if refused is None:
             raise
         kind = PermissionDeniedError if isinstance(refused, PermissionError) else InputOutputError
-        raise failed(kind, f"{what}: {refused.strerror or refused}", path) from error
+        raise failed(kind, f"{what}: {refused.strerror or refused}", path, errno=refused.errno) from error

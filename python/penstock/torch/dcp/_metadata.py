@@ -39,10 +39,15 @@ _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last, torch.preserve_
 
 
 def failed(
-    kind: type[Error], message: str, path: str | None = None, tensor: str | None = None, offset: int | None = None
+    kind: type[Error],
+    message: str,
+    path: str | None = None,
+    tensor: str | None = None,
+    offset: int | None = None,
+    errno: int | None = None,
 ) -> Error:
     """An error whose text says where."""
-    return _within(kind(message, message, None, offset, None), path, tensor)
+    return _within(kind(message, message, None, offset, None, errno), path, tensor)
 
 
 class _Record:

@@ -119,9 +119,8 @@ class StorageReader(storage.StorageReader):
             file = _open_bytes(path)
             data = file.read(0, file.size)
         except NotFoundError as error:
-            if "NoSuchBucket" in error.message:
-                raise
-            message = "there is no such file: the folder is no checkpoint, or saving it did not come to its end"
+            told = "" if error.http_status is None else f" ({error.message})"  # it may be the bucket that is not there
+            message = f"there is no such file{told}: the folder is no checkpoint, or saving it did not come to its end"
             if _has_safetensors(self._folder):
                 message = (
                     "there is no such file, but the folder has .safetensors: read them with penstock.open or "

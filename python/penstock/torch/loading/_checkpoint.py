@@ -18,10 +18,20 @@ from typing import IO, Any, Literal
 import torch
 
 import penstock
-from penstock._core import Source, _assemble, _is_legacy, _legacy_end, _numpy_facts, _open_file, _open_memory, _part
+from penstock._core import (
+    Source,
+    _assemble,
+    _is_legacy,
+    _legacy_end,
+    _numpy_facts,
+    _open_bytes,
+    _open_file,
+    _open_memory,
+    _part,
+)
 from penstock._files import number_of, read_up_to
 from penstock._text import listed, plural
-from penstock.errors import _renamed, _within
+from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
 from penstock.torch.loading._rebuild import Rebuilder, Use
@@ -336,10 +346,10 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
     try:
         archive = _opened(f, verify, decode)
     except penstock.UnknownFormatError as error:
-        if "empty" not in error.message:
+        if not _is_empty(f, start):
             raise
         if start == 0:
-            raise EmptyFileError(str(error), error.message, error.path) from error
+            raise _twin(error, EmptyFileError) from error
         message = (
             f"nothing is left behind byte {start}, where the file stands: seek(0) before loading it from its beginning"
         )
@@ -352,6 +362,19 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
         )
         raise UnknownFileError(f"{path}: {message}", message, path)
     return archive
+
+
+def _is_empty(f: Any, start: int) -> bool:
+    """Whether there is nothing in a file, or in an object behind where it stood."""
+    if isinstance(f, (str, bytes, os.PathLike)):
+        return _open_bytes(f).size == 0
+    if isinstance(f, Source):
+        return f.size == 0
+    at = f.tell()
+    f.seek(start)
+    content = f.read(1)
+    f.seek(at)
+    return len(content) == 0
 
 
 def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:

@@ -390,12 +390,20 @@ def _empty_storages(archive: penstock.Archive) -> list[torch.UntypedStorage | No
     return [torch.UntypedStorage(_storage_parts(archive, i)[0]) for i in range(_storage_count(archive))]
 
 
+def _lacks_descriptors(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError as error:
+        return error.errno in {errno.EMFILE, errno.ENFILE}
+    return False
+
+
 def _mapped_file(path: str, shared: bool, opened: tuple[int, ...]) -> torch.UntypedStorage:
     try:
         mapped: Any = torch.UntypedStorage.from_file(path, shared, os.path.getsize(path))
     except RuntimeError as error:
         advice = "raise the limit on addresses (ulimit -v)"
-        if os.strerror(errno.EMFILE) in str(error):
+        if _lacks_descriptors(path):  # torch tells no number
             advice = "raise the limit on open files (ulimit -n)"
         message = f"the file cannot be mapped; leave mmap out, or {advice}"
         raise UnmappableFileError(f"{path}: {message}", message, path) from error
