@@ -33,7 +33,7 @@ GROUPS = {
     "Operations": "cat promote_types result_type",
 }
 # Public names that `__all__` leaves out, because programs meet them only as results.
-RESULTS = ["Entry", "Extremum", "Task", "Unmatched"]
+RESULTS = ["Extremum", "Task", "Unmatched"]
 # Modules of such names, where `penstock` itself does not have them.
 ELSEWHERE = {"Task": "penstock._task"}
 

@@ -88,12 +88,4 @@ Collate function(std::function<Value(const std::vector<Value>& samples)> make);
 
 }  // namespace collate
 
-/// Names of releases before 1.0, which go with the next.
-[[deprecated("use collate::pad")]] inline Collate pad(const PadOptions& options = {}) { return collate::pad(options); }
-[[deprecated("use collate::pad_to")]] inline Collate pad_to(std::int64_t length, const PadOptions& options = {}) {
-  return collate::pad_to(length, options);
-}
-[[deprecated("use collate::ragged")]] inline Collate ragged() { return collate::ragged(); }
-[[deprecated("use collate::samples")]] inline Collate samples() { return collate::samples(); }
-
 }  // namespace penstock

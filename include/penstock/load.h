@@ -283,9 +283,4 @@ Tensor load_tensor(const std::same_as<std::filesystem::path> auto& path, const L
   return load_tensor(std::string_view(path.native()), options);
 }
 
-/// The name of `load` in releases before 1.0, which goes with the next.
-[[deprecated("use load")]] inline Value load_value(std::string_view path, const LoadOptions& options = {}) {
-  return load(path, options);
-}
-
 }  // namespace penstock

@@ -224,33 +224,4 @@ BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
 
 }  // namespace sampler
 
-/// Names of releases before 1.0, which go with the next.
-[[deprecated("use sampler::sequential")]] inline Sampler sequential(std::int64_t size) {
-  return sampler::sequential(size);
-}
-[[deprecated("use sampler::random")]] inline Sampler random(std::int64_t size, const RandomOptions& options = {}) {
-  return sampler::random(size, options);
-}
-[[deprecated("use sampler::weighted")]] inline Sampler weighted(std::vector<double> weights, std::int64_t num_samples,
-                                                                Flag replacement = true) {
-  return sampler::weighted(std::move(weights), num_samples, replacement);
-}
-[[deprecated("use sampler::distributed")]] inline Sampler distributed(std::int64_t size,
-                                                                      const DistributedOptions& options) {
-  return sampler::distributed(size, options);
-}
-[[deprecated("use sampler::distributed")]] inline Sampler distributed(Sampler order,
-                                                                      const DistributedOptions& options) {
-  return sampler::distributed(std::move(order), options);
-}
-[[deprecated("use sampler::batches")]] inline BatchSampler batches(Sampler sampler, std::int64_t batch_size,
-                                                                   Flag drop_last = false) {
-  return sampler::batches(std::move(sampler), batch_size, drop_last);
-}
-[[deprecated("use sampler::batches")]] inline BatchSampler batches(std::vector<std::vector<std::int64_t>> given) {
-  return sampler::batches(std::move(given));
-}
-using SamplerPtr [[deprecated("use Sampler")]] = Sampler;
-using BatchSamplerPtr [[deprecated("use BatchSampler")]] = BatchSampler;
-
 }  // namespace penstock

@@ -90,9 +90,6 @@ class Source {
   std::shared_ptr<const ByteSource> impl_;
 };
 
-/// A name of releases before 1.0, which goes with the next.
-using SourcePtr [[deprecated("use Source")]] = Source;
-
 /// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file
 /// kNotFound, a FIFO or device kUnsupported. The descriptor stays open while the source lives.
 Source open_source(std::string_view location);

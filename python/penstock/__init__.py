@@ -114,9 +114,6 @@ from penstock.errors import UserCodeError as UserCodeError
 
 _attach()  # what notebooks show
 
-# The name of LazyTensor in releases before 1.0.
-Entry = LazyTensor
-
 # What a program writes by name. `penstock.errors` lists the errors, which may be written `penstock.NotFoundError` too.
 __all__ = [
     "Archive",

@@ -106,31 +106,5 @@ TEST(Names, OneMeaningAWord) {
   static_assert(std::is_same_v<decltype(sampler::subset({1})), Sampler>);
 }
 
-// Names of releases before 1.0 work for one release more.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-TEST_F(PathTest, OldNamesAreTheNewOnes) {
-  EXPECT_TRUE(Tensor::identical(load_value(path_.native()).as_tensor(), rows_));
-  const auto same = [](const Sampler& a, const Sampler& b) {
-    EXPECT_EQ(a.kind(), b.kind());
-    EXPECT_EQ(a.order(3, 1).to_vector(), b.order(3, 1).to_vector());
-  };
-  same(sequential(5), sampler::sequential(5));
-  same(random(5), sampler::random(5));
-  same(weighted({1, 2, 3}, 4), sampler::weighted({1, 2, 3}, 4));
-  same(distributed(5, {.num_replicas = 2}), sampler::distributed(5, {.num_replicas = 2}));
-  same(distributed(sequential(5), {.num_replicas = 2}), sampler::distributed(5, {.num_replicas = 2, .shuffle = false}));
-  EXPECT_EQ(batches(sequential(5), 2).size(), 3);
-  EXPECT_EQ(batches({{1, 2}, {3}}).size(), 2);
-  const SamplerPtr sampler = sequential(5);
-  const BatchSamplerPtr batch_sampler = batches(sampler, 2);
-  EXPECT_EQ(batch_sampler.kind(), "sequential");
-  for (const Collate& rule : {pad(), pad_to(3), ragged(), samples()}) {
-    DataLoader loader(rows(path_), {.batch_size = 5, .collate = rule});
-    EXPECT_EQ(loader.next()->size(), 5);
-  }
-}
-#pragma GCC diagnostic pop
-
 }  // namespace
 }  // namespace penstock
