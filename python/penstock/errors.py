@@ -58,8 +58,8 @@ class Error(Exception):
     - `http_status`: of a URL, the HTTP status of the last answer, 0 where none came; None where no request failed;
     - `errno`: of errors that are an OSError, the number of the system's error; None where the system gave none.
 
-    Programs that decide by the kind of failure ask the class, `code`, `errno` and `http_status`. The text is for people:
-    parts of it follow the locale, and other errors may quote it.
+    Programs that decide by the kind of failure ask the class, `code`, `errno` and `http_status`. The text is for
+    people: parts of it follow the locale, and other errors may quote it.
     """
 
     code: str = ""

@@ -1,4 +1,3 @@
-#include <complex>
 #include <cstring>
 
 #include "ops/convert.h"
@@ -11,11 +10,7 @@ namespace {
 /// The number in host memory, in the type to compute in.
 void set_number(KernelOperand& out, const Side& side, const DType& compute) {
   const Tensor number = side.tensor.to(DType(side.by_way_of)).to(compute);
-  if (compute.is_complex()) {
-    const auto value = number.to(DType::complex128).item<std::complex<double>>();
-    out.real = value.real();
-    out.imag = value.imag();
-  } else if (compute.is_floating()) {
+  if (compute.is_floating()) {
     out.real = number.item<double>();
   } else {
     out.integer = number.item<std::int64_t>();
@@ -62,8 +57,7 @@ Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 
                                 compute.code(),
                                 result.code(),
                                 op};
-  const char* const kernel = compute.is_complex() ? "complex/penstock_complex_binary" : "arithmetic/penstock_binary";
-  launcher.launch(kernel, &parameters, layout.shape.count, reads, std::span(&out, 1));
+  launcher.launch("arithmetic/penstock_binary", &parameters, layout.shape.count, reads, std::span(&out, 1));
   return out;
 }
 
@@ -75,8 +69,8 @@ Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const 
   const KernelLayout layout = make_kernel_layout(out.shape(), std::span(&side.tensor, 1));
   const UnaryKernel parameters{
       layout.shape, operand_of(side, layout.steps[0], compute, false), out.data(), compute.code(), result.code(), op};
-  const char* const kernel = compute.is_complex() ? "complex/penstock_complex_unary" : "arithmetic/penstock_unary";
-  launcher.launch(kernel, &parameters, layout.shape.count, std::span(&side.tensor, 1), std::span(&out, 1));
+  launcher.launch("arithmetic/penstock_unary", &parameters, layout.shape.count, std::span(&side.tensor, 1),
+                  std::span(&out, 1));
   return out;
 }
 
@@ -101,8 +95,7 @@ void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, co
   parameters.b_column_stride = operands[1].strides()[b.rank() - 1];
   parameters.count =
       layout.shape.count * static_cast<std::uint64_t>(tiles(parameters.rows) * tiles(parameters.columns));
-  const char* const kernel = out.dtype().is_complex() ? "complex/penstock_complex_matmul" : "matmul/penstock_matmul";
-  launcher.launch(kernel, &parameters, parameters.count, operands, std::span(&out, 1));
+  launcher.launch("matmul/penstock_matmul", &parameters, parameters.count, operands, std::span(&out, 1));
 }
 
 }  // namespace penstock::ops

@@ -23,8 +23,8 @@ struct Side {
   DType::Code by_way_of;
 };
 
-/// What BinaryOp gives for each pair, of type `result` and shape `shape`, which both sides broadcast to. kUnsupported
-/// for complex numbers.
+/// What BinaryOp gives for each pair, of type `result` and shape `shape`, which both sides broadcast to. `compute` is
+/// real, because devices compute with real numbers alone (require_real_on_device).
 Tensor binary_on_device(Launcher& launcher, BinaryOp op, const std::array<Side, 2>& given, const Shape& shape,
                         const DType& compute, const DType& result, Device device);
 Tensor unary_on_device(Launcher& launcher, UnaryOp op, const Side& given, const DType& compute, const DType& result);
@@ -42,8 +42,8 @@ ExtremeResults extremes_on_device(Launcher& launcher, const Reduction& reduction
 /// (batch, rows, columns); a's and b's other dimensions broadcast to `batch`.
 void multiply_on_device(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& batch, const Tensor& out);
 
-/// The same products by the device's own library, where the launcher multiplies() the operands' type: halves and
-/// complex numbers too. False where it refuses, and what is in `out` does not count.
+/// The same products by the device's own library, where the launcher multiplies() the operands' type: halves
+/// too. False where it refuses, and what is in `out` does not count.
 bool multiply_by_library(Launcher& launcher, const Tensor& a, const Tensor& b, const Shape& batch, const Tensor& out);
 
 /// `from` is contiguous; `indices` are checked and in the device's memory.

@@ -96,9 +96,7 @@ Tensor lanes_for(const Pass& pass, const DType& type) {
 Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   const Tensor lanes = lanes_for(pass, type);
   const ReduceKernel apart = lanes_kernel(pass, type, lanes);
-  const bool complex = type.is_complex();
-  launcher.launch(complex ? "complex/penstock_complex_sum_lanes" : "reduce/penstock_sum_lanes", &apart, apart.count,
-                  std::span(&pass.values, 1), std::span(&lanes, 1));
+  launcher.launch("reduce/penstock_sum_lanes", &apart, apart.count, std::span(&pass.values, 1), std::span(&lanes, 1));
   Tensor sums = Tensor::empty({lanes.shape()[0]}, type, lanes.device());
   JoinKernel join{};
   join.count = static_cast<std::uint64_t>(sums.numel());
@@ -107,8 +105,7 @@ Tensor sum_chunks(Launcher& launcher, const Pass& pass, const DType& type) {
   join.values = lanes.data();
   join.to_values = sums.data();
   const std::array<Tensor, 2> writes = {lanes, sums};
-  launcher.launch(complex ? "complex/penstock_complex_join_sums" : "reduce/penstock_join_sums", &join, join.count, {},
-                  writes);
+  launcher.launch("reduce/penstock_join_sums", &join, join.count, {}, writes);
   return sums;
 }
 

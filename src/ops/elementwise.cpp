@@ -94,6 +94,7 @@ Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operan
   const Shape shape = broadcast_shapes(left.tensor.shape(), right.tensor.shape());
   const DType result = result_of(op, common);
   const Device device = device_of(left, right);
+  require_real_on_device(name, common, device);
   if (device.type != DeviceType::kCpu) {
     return binary_on_device(*launcher_for(device), op, {left, right}, shape, compute, result, device);
   }
@@ -109,6 +110,7 @@ Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
   const DType compute = compute_type(common);
   const UnaryLoop loop = unary_loop(op, compute.code());
   if (loop == nullptr || common == DType::boolean) throw_no_meaning(name, tensor.dtype());
+  require_real_on_device(name, common, tensor.device());
   const bool to_real = op == UnaryOp::kAbs;
   const DType result = to_real ? real_type(common) : common;
   const Side side{tensor, common.code()};

@@ -159,7 +159,7 @@ Tensor multiply_on_its_device(Product product) {
   const DType given = product.a.dtype();
   const auto launcher = ops::launcher_for(device);
   if (const auto done = multiply_by_library(*launcher, product)) return *done;
-  const DType type = given.is_complex() || given.is_floating() ? ops::compute_type(given) : DType::int64;
+  const DType type = given.is_floating() ? ops::compute_type(given) : DType::int64;
   if (type != given) {
     product.a = product.a.to(type);
     product.b = product.b.to(type);
@@ -174,6 +174,7 @@ Tensor multiply_on_its_device(Product product) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   require_operands(a, b);
+  ops::require_real_on_device("matmul", a.dtype(), a.device());
   const Product product = plan(a, b);
   if (product.depth == 0 || product.result.numel() == 0) return Tensor::zeros(product.result, a.dtype(), a.device());
   return ops::on_host(a) ? multiply_on_host(product) : multiply_on_its_device(product);

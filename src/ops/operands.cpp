@@ -55,6 +55,14 @@ void require_same_device(std::string_view operation, std::span<const Argument> a
                            first.to_string(), other->tensor.device().to_string(), operation, fmt::join(names, ", ")));
 }
 
+void require_real_on_device(std::string_view operation, const DType& dtype, Device device) {
+  if (device.type == DeviceType::kCpu || !dtype.is_complex()) return;
+  throw Error(ErrorCode::kUnsupported,
+              core::format("{} of {} on {}: devices compute with real numbers alone; move the tensor to the host by "
+                           "cpu(), or compute with torch",
+                           operation, dtype.name(), device.to_string()));
+}
+
 std::size_t dimension_of(std::int64_t dim, std::size_t rank) {
   const auto size = static_cast<std::int64_t>(std::max<std::size_t>(rank, 1));
   if (dim >= -size && dim < size) return static_cast<std::size_t>(dim < 0 ? dim + size : dim);

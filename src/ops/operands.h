@@ -30,6 +30,8 @@ void require_defined(std::string_view operation, const Argument& argument);
 /// one. "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu! (matmul: a,
 /// b)".
 void require_same_device(std::string_view operation, std::span<const Argument> arguments);
+/// kUnsupported for complex numbers on a device, where they are stored, moved, cast, copied and indexed alone.
+void require_real_on_device(std::string_view operation, const DType& dtype, Device device);
 /// `dim` counted from the front; kIndexOutOfRange outside [-rank, rank). A tensor without dimensions has one here.
 std::size_t dimension_of(std::int64_t dim, std::size_t rank);
 /// kShapeMismatch, naming both.

@@ -22,6 +22,7 @@ DType sum_type(const DType& dtype) {
 
 Tensor sum_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim) {
   ops::require_numeric(tensor.dtype(), "sum");
+  ops::require_real_on_device("sum", tensor.dtype(), tensor.device());
   const DType type = sum_type(tensor.dtype());
   const Tensor sums = ops::sum_as(ops::make_reduction(tensor, dims, keepdim, "sum"), type);
   return type == DType::int64 ? sums : sums.to(tensor.dtype());
@@ -34,6 +35,7 @@ Tensor mean_of(const Tensor& tensor, std::span<const std::int64_t> dims, bool ke
                              "to(\"float32\")",
                              tensor.dtype().name()));
   }
+  ops::require_real_on_device("mean", tensor.dtype(), tensor.device());
   const Reduction reduction = ops::make_reduction(tensor, dims, keepdim, "mean");
   const Tensor sums = ops::sum_as(reduction, sum_type(tensor.dtype()));
   return (sums / static_cast<double>(reduction.count)).to(tensor.dtype());

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "ops/kernels/arithmetic.cu"
-#include "ops/kernels/complex.cu"
 #include "ops/kernels/matmul.cu"
 #include "ops/kernels/move.cu"
 #include "ops/kernels/reduce.cu"
@@ -47,11 +46,6 @@ inline constexpr std::array kHostKernels = {
     host_kernel<ops::ReduceKernel, ops::penstock_extreme_lanes>("penstock_extreme_lanes"),
     host_kernel<ops::JoinKernel, ops::penstock_join_extremes>("penstock_join_extremes"),
     host_kernel<ops::MatmulKernel, ops::penstock_matmul>("penstock_matmul"),
-    host_kernel<ops::BinaryKernel, ops::penstock_complex_binary>("penstock_complex_binary"),
-    host_kernel<ops::UnaryKernel, ops::penstock_complex_unary>("penstock_complex_unary"),
-    host_kernel<ops::ReduceKernel, ops::penstock_complex_sum_lanes>("penstock_complex_sum_lanes"),
-    host_kernel<ops::JoinKernel, ops::penstock_complex_join_sums>("penstock_complex_join_sums"),
-    host_kernel<ops::MatmulKernel, ops::penstock_complex_matmul>("penstock_complex_matmul"),
 };
 
 }  // namespace penstock::test

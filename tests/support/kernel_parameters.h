@@ -69,11 +69,6 @@ inline constexpr std::array kKernelParameters = {
     kernel_parameters<ops::ReduceKernel>("penstock_extreme_lanes"),
     kernel_parameters<ops::JoinKernel>("penstock_join_extremes"),
     kernel_parameters<ops::MatmulKernel>("penstock_matmul"),
-    kernel_parameters<ops::BinaryKernel>("penstock_complex_binary"),
-    kernel_parameters<ops::UnaryKernel>("penstock_complex_unary"),
-    kernel_parameters<ops::ReduceKernel>("penstock_complex_sum_lanes"),
-    kernel_parameters<ops::JoinKernel>("penstock_complex_join_sums"),
-    kernel_parameters<ops::MatmulKernel>("penstock_complex_matmul"),
 };
 
 /// Null when there is no kernel of that name.

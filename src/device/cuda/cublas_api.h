@@ -29,8 +29,6 @@ inline constexpr int kBlasTransposed = 1;
 inline constexpr int kBlasFloat32 = 0;
 inline constexpr int kBlasFloat64 = 1;
 inline constexpr int kBlasFloat16 = 2;
-inline constexpr int kBlasComplex64 = 4;
-inline constexpr int kBlasComplex128 = 5;
 inline constexpr int kBlasBFloat16 = 14;
 
 // cublasComputeType_t

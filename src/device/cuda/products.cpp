@@ -131,8 +131,6 @@ constexpr std::array kTypes = {
     Type{DType::Code::kBFloat16, kBlasBFloat16, kBlasComputeFloat32},
     Type{DType::Code::kFloat32, kBlasFloat32, kBlasComputeFloat32},
     Type{DType::Code::kFloat64, kBlasFloat64, kBlasComputeFloat64},
-    Type{DType::Code::kComplex64, kBlasComplex64, kBlasComputeFloat32},
-    Type{DType::Code::kComplex128, kBlasComplex128, kBlasComputeFloat64},
 };
 
 const Type* find_type(DType::Code code) {
@@ -147,14 +145,9 @@ bool fits(const MatrixProduct& p) {
   return largest <= std::numeric_limits<std::int32_t>::max();
 }
 
-/// A factor of cuBLAS's, real or complex.
-template <class T>
-struct alignas(2 * sizeof(T)) Factor {
-  T real;
-  T imaginary;
-};
-constexpr std::array kFloats = {Factor<float>{1, 0}, Factor<float>{0, 0}};
-constexpr std::array kDoubles = {Factor<double>{1, 0}, Factor<double>{0, 0}};
+// cuBLAS's factors: the product is taken once, and what is there before not at all.
+constexpr std::array kFloats = {1.0F, 0.0F};
+constexpr std::array kDoubles = {1.0, 0.0};
 
 /// In cuBLAS's order, column by column, our rows are columns: what it sees of a row-major matrix is the transpose, and
 /// it is asked for transposed(b) times transposed(a), whose columns are the rows of a times b.

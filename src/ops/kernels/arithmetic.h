@@ -1,6 +1,6 @@
 #pragma once
 
-// Elementwise operations of any type that they are computed in.
+// Elementwise operations on real numbers, of any type that they are computed in.
 
 #include <cstdint>
 #include <type_traits>
@@ -15,12 +15,6 @@ PENSTOCK_DEVICE inline float by_way_of(float value, Code type) {
   return type == Code::kBFloat16 ? BFloat16::decode(BFloat16::encode(value)) : value;
 }
 PENSTOCK_DEVICE inline double by_way_of(double value, Code) { return value; }
-template <class Real>
-PENSTOCK_DEVICE inline Complex<Real> by_way_of(Complex<Real> value, Code type) {
-  if (type != Code::kComplex32) return value;
-  const auto rounded = [](Real part) { return static_cast<Real>(by_way_of(static_cast<float>(part), Code::kFloat16)); };
-  return {rounded(value.real), rounded(value.imag)};
-}
 /// Cuts off what the type does not hold.
 PENSTOCK_DEVICE inline std::int64_t by_way_of(std::int64_t value, Code type) {
   switch (type) {
@@ -47,9 +41,6 @@ PENSTOCK_DEVICE inline T operand(const KernelOperand& from, std::int64_t offset)
   if (from.from == nullptr) {
     if constexpr (std::is_integral_v<T>) {
       return static_cast<T>(from.integer);
-    } else if constexpr (kIsComplex<T>) {
-      using Real = decltype(T::real);
-      return {static_cast<Real>(from.real), static_cast<Real>(from.imag)};
     } else {
       return static_cast<T>(from.real);
     }
@@ -80,12 +71,10 @@ PENSTOCK_DEVICE inline void compute_binary(const BinaryKernel& p, std::uint64_t 
     case BinaryOp::kNotEqual:
       return write(to, NotEqual::apply(a, b));
     default:
-      break;
+      return write(to, p.op == BinaryOp::kLess ? Less::apply(a, b) : LessEqual::apply(a, b));
   }
-  if constexpr (!kIsComplex<T>) write(to, p.op == BinaryOp::kLess ? Less::apply(a, b) : LessEqual::apply(a, b));
 }
 
-/// Of real numbers.
 template <class T>
 PENSTOCK_DEVICE inline void compute_unary(const UnaryKernel& p, std::uint64_t i) {
   const T a = operand<T>(p.a, offsets(p.shape, p.a.steps, p.a.steps, i).first);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Elements of any numeric type in a device's memory.
+// Elements of any real type in a device's memory.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,11 +24,6 @@ template <class T>
 PENSTOCK_DEVICE inline void write(std::byte* at, T value) {
   *reinterpret_cast<T*>(at) = value;
 }
-
-template <class T>
-inline constexpr bool kIsComplex = false;
-template <class Real>
-inline constexpr bool kIsComplex<Complex<Real>> = true;
 
 /// A real element as To, one of the types that C++ has: converted as ops::convert does it.
 template <class To>
@@ -73,22 +68,6 @@ PENSTOCK_DEVICE inline To load(const std::byte* at, Code type) {
   }
 }
 
-/// An element of any type as a complex number.
-template <class To>
-requires kIsComplex<To> PENSTOCK_DEVICE inline To load(const std::byte* at, Code type) {
-  using Real = decltype(To::real);
-  switch (type) {
-    case Code::kComplex32:
-      return {load<Real>(at, Code::kFloat16), load<Real>(at + 2, Code::kFloat16)};
-    case Code::kComplex64:
-      return {load<Real>(at, Code::kFloat32), load<Real>(at + 4, Code::kFloat32)};
-    case Code::kComplex128:
-      return {load<Real>(at, Code::kFloat64), load<Real>(at + 8, Code::kFloat64)};
-    default:
-      return {load<Real>(at, type), Real{0}};
-  }
-}
-
 /// Writes what was computed in float as one of the types that are computed in it.
 PENSTOCK_DEVICE inline void store(std::byte* at, Code type, float value) {
   switch (type) {
@@ -130,16 +109,6 @@ PENSTOCK_DEVICE inline void store(std::byte* at, Code type, std::int64_t value) 
   }
 }
 PENSTOCK_DEVICE inline void store(std::byte* at, Code, std::uint64_t value) { write(at, value); }
-template <class Real>
-PENSTOCK_DEVICE inline void store(std::byte* at, Code type, Complex<Real> value) {
-  if (type == Code::kComplex32) {
-    store(at, Code::kFloat16, static_cast<float>(value.real));
-    store(at + 2, Code::kFloat16, static_cast<float>(value.imag));
-  } else {
-    write(at, value.real);
-    write(at + sizeof(Real), value.imag);
-  }
-}
 
 /// Writes a number of any machine type as any real type, converted as ops::convert does it.
 template <class From>

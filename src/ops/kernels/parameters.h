@@ -15,8 +15,7 @@ namespace penstock::ops {
 
 // Compiled kernels know the codes by number.
 static_assert(static_cast<int>(DType::Code::kBool) == 0 && static_cast<int>(DType::Code::kInt64) == 8);
-static_assert(static_cast<int>(DType::Code::kFloat64) == 12 && static_cast<int>(DType::Code::kComplex32) == 13);
-static_assert(static_cast<int>(DType::Code::kComplex128) == 15 && static_cast<int>(DType::Code::kFloat8E8M0FNU) == 20);
+static_assert(static_cast<int>(DType::Code::kFloat64) == 12 && static_cast<int>(DType::Code::kFloat8E8M0FNU) == 20);
 
 /// Dimensions that remain when those that continue each other are one; more are refused.
 inline constexpr unsigned kKernelDims = 8;
@@ -87,8 +86,7 @@ struct KernelOperand {
   DType::Code type;
   DType::Code by_way_of;
   std::int64_t integer;  ///< the number, when integers are computed with
-  double real;           ///< when floats are, or complex numbers
-  double imag;
+  double real;           ///< when floats are
 };
 
 /// Results are contiguous.
@@ -143,7 +141,7 @@ struct JoinKernel {
   std::int64_t* to_indices;
 };
 
-/// Matrices of a batch, of float32, float64, complex64, complex128 or int64; strides in elements. Each thread computes
+/// Matrices of a batch, of float32, float64 or int64; strides in elements. Each thread computes
 /// a square of kMatmulTile; count is the number of them.
 inline constexpr int kMatmulTile = 4;
 struct MatmulKernel {

@@ -158,10 +158,6 @@ void binary_of_reals(Launcher& launcher, std::int64_t threads, Findings& finding
   }
 }
 
-void binary_of_complex(Launcher& launcher, std::int64_t /*threads*/, Findings& findings) {
-  binary_of(kComplexes, all_types(), launcher, findings);
-}
-
 void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& findings) {
   using Function = Tensor (*)(const Tensor&);
   constexpr std::array<std::pair<UnaryOp, Function>, 7> functions = {{{UnaryOp::kNegate, neg},
@@ -178,11 +174,10 @@ void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& fin
         ops::unary_on_device(launcher, op, Side{x, common.code()}, ops::compute_type(common), expected.dtype());
     findings.expect(same(found, expected), text("function", static_cast<int>(op), "of", x.dtype(), x.shape()));
   };
-  for (const DType::Code type : all_types()) {
+  for (const DType::Code type : kReals) {
     const Tensor x = sample({11, 30}, DType(type), 4).transpose(0, 1);
     for (const auto& [op, function] : functions) {
       if (type == DType::Code::kBool && op < UnaryOp::kExp) continue;
-      if (x.dtype().is_complex() && op == UnaryOp::kRelu) continue;
       check(x, op, function);
       check(patterns(DType(type)), op, function);
       check(edges(DType(type)), op, function);
@@ -193,14 +188,7 @@ void unary_of_every_type(Launcher& launcher, std::int64_t threads, Findings& fin
   }
   for (std::size_t rank = 1; rank <= kRanks; ++rank) {
     check(with_gaps(DType::int32, rank, 1), UnaryOp::kAbs, abs);
-    check(with_gaps(DType::complex64, rank, 1), UnaryOp::kNegate, neg);
   }
-}
-
-/// The types that sums of `type` are formed in; kernels have the conversions of all, whichever of them `sum` takes.
-std::vector<DType> sum_types(const DType& type) {
-  if (type.is_complex()) return {DType::complex64, DType::complex128};
-  return {DType::int64, DType::float32, DType::float64};
 }
 
 /// Sums of `view` along each dimension and all of it.
@@ -208,7 +196,8 @@ void sums_of(Launcher& launcher, const Tensor& view, Findings& findings) {
   for (std::int64_t dim = -1; dim < static_cast<std::int64_t>(view.rank()); ++dim) {
     const std::vector<std::int64_t> dims(dim < 0 ? 0 : 1, dim);
     const ops::Reduction reduction = ops::make_reduction(view, dims, false, "sum");
-    for (const DType& in : sum_types(view.dtype())) {
+    // Kernels have the conversions of all types that sums are formed in, whichever of them `sum` takes.
+    for (const DType& in : {DType::int64, DType::float32, DType::float64}) {
       findings.expect(same(ops::sum_on_device(launcher, reduction, in), ops::sum_as(reduction, in)),
                       text("sum", view.shape(), view.dtype(), dim, "in", in));
     }
@@ -217,14 +206,14 @@ void sums_of(Launcher& launcher, const Tensor& view, Findings& findings) {
 
 void sums_have_the_same_bits(Launcher& launcher, std::int64_t /*threads*/, Findings& findings) {
   for (const Shape& shape : {Shape{5}, Shape{33}, Shape{4097}, Shape{3, 5000}, Shape{5000, 3}, Shape{2, 70, 4, 5}}) {
-    for (const DType::Code type : {DType::Code::kFloat32, DType::Code::kFloat64, DType::Code::kComplex64}) {
+    for (const DType::Code type : {DType::Code::kFloat32, DType::Code::kFloat64}) {
       Generator generator(6);
       const Tensor x = randn(shape, generator, DType::float64).to(DType(type));
       sums_of(launcher, x, findings);
       sums_of(launcher, x.transpose(0, x.rank() - 1), findings);
     }
   }
-  for (const DType::Code type : all_types()) {
+  for (const DType::Code type : kReals) {
     sums_of(launcher, edges(DType(type)), findings);
     sums_of(launcher, patterns(DType(type)), findings);
     Generator generator(7);
@@ -289,11 +278,6 @@ void products(Launcher& launcher, std::span<const DType::Code> types, Findings& 
 
 void products_of_reals(Launcher& launcher, std::int64_t /*threads*/, Findings& findings) {
   constexpr std::array types = {DType::Code::kInt64, DType::Code::kFloat32, DType::Code::kFloat64};
-  products(launcher, types, findings);
-}
-
-void products_of_complex(Launcher& launcher, std::int64_t /*threads*/, Findings& findings) {
-  constexpr std::array types = {DType::Code::kComplex64, DType::Code::kComplex128};
   products(launcher, types, findings);
 }
 
@@ -428,13 +412,10 @@ const std::vector<KernelCheck>& kernel_checks() {
   static const std::vector<KernelCheck> kAll = {
       {"convert", "penstock_convert ", convert_every_pair},
       {"binary", "penstock_binary ", binary_of_reals},
-      {"complex_binary", "penstock_complex_binary ", binary_of_complex},
-      {"unary", "penstock_unary penstock_complex_unary ", unary_of_every_type},
-      {"sums", "penstock_sum_lanes penstock_join_sums penstock_complex_sum_lanes penstock_complex_join_sums ",
-       sums_have_the_same_bits},
+      {"unary", "penstock_unary ", unary_of_every_type},
+      {"sums", "penstock_sum_lanes penstock_join_sums ", sums_have_the_same_bits},
       {"extremes", "penstock_extreme_lanes penstock_join_extremes ", extremes_are_the_first},
       {"products", "penstock_matmul ", products_of_reals},
-      {"complex_products", "penstock_complex_matmul ", products_of_complex},
       {"copies", "penstock_copy ", copies},
       {"fills", "penstock_fill ", fills},
       {"ranges", "penstock_range ", ranges},

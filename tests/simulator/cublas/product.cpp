@@ -1,6 +1,5 @@
 #include "simulator/cublas/product.h"
 
-#include <complex>
 #include <cstring>
 
 #include "ops/small_float.h"
@@ -38,16 +37,6 @@ void write(std::byte* to, std::int64_t index, typename Type::Sum sum) {
   std::memcpy(to + index * static_cast<std::int64_t>(sizeof(value)), &value, sizeof(value));
 }
 
-template <class Sum>
-Sum factor(const double (&value)[2]) {
-  if constexpr (std::is_floating_point_v<Sum>) {
-    return static_cast<Sum>(value[0]);
-  } else {
-    using Part = typename Sum::value_type;
-    return Sum(static_cast<Part>(value[0]), static_cast<Part>(value[1]));
-  }
-}
-
 template <class Type>
 void multiply(const SimProduct& p, std::int64_t entry) {
   using Sum = typename Type::Sum;
@@ -61,8 +50,8 @@ void multiply(const SimProduct& p, std::int64_t entry) {
         if (p.rounds_sums && i == p.k / 2) sum = Type::decode(Type::encode(sum));
       }
       const std::int64_t at = entry * p.stride_c + row + column * p.ldc;
-      sum *= factor<Sum>(p.alpha);
-      if (p.beta[0] != 0 || p.beta[1] != 0) sum += factor<Sum>(p.beta) * read<Type>(p.c, at);
+      sum *= static_cast<Sum>(p.alpha);
+      if (p.beta != 0) sum += static_cast<Sum>(p.beta) * read<Type>(p.c, at);
       write<Type>(p.c, at, sum);
     }
   }
@@ -83,10 +72,7 @@ std::size_t element_bytes(int type) noexcept {
     case kR32F:
       return 4;
     case kR64F:
-    case kC32F:
       return 8;
-    case kC64F:
-      return 16;
     default:
       return 0;
   }
@@ -101,12 +87,8 @@ void run_product(const PenstockSimLaunch* launch) {
       return multiply_all<Halves<ops::BFloat16>>(p);
     case kR32F:
       return multiply_all<Same<float>>(p);
-    case kR64F:
-      return multiply_all<Same<double>>(p);
-    case kC32F:
-      return multiply_all<Same<std::complex<float>>>(p);
     default:
-      return multiply_all<Same<std::complex<double>>>(p);
+      return multiply_all<Same<double>>(p);
   }
 }
 

@@ -17,8 +17,8 @@ struct SimProduct {
   std::int64_t lda, ldb, ldc;
   std::int64_t stride_a, stride_b, stride_c;
   std::int64_t batch;
-  double alpha[2];
-  double beta[2];
+  double alpha;
+  double beta;
   int type;
   bool transposed_a;
   bool transposed_b;

@@ -42,15 +42,9 @@ std::string check_matrix(const Placed& matrix, std::int64_t batch, std::size_t w
 
 bool is_operation(int operation) { return operation == kBlasN || operation == kBlasT || operation == kBlasC; }
 
-void read_factor(const void* from, int type, double (&to)[2]) {
-  const bool complex = type == kC32F || type == kC64F;
-  if (type == kR64F || type == kC64F) {
-    std::memcpy(to, from, complex ? 16 : 8);
-    return;
-  }
-  float parts[2] = {0, 0};
-  std::memcpy(parts, from, complex ? 8 : 4);
-  std::copy(parts, parts + 2, to);
+double factor_from(const void* from, int type) {
+  if (type == kR64F) return *static_cast<const double*>(from);
+  return static_cast<double>(*static_cast<const float*>(from));
 }
 
 }  // namespace
@@ -61,10 +55,8 @@ bool are_types_supported(const BlasCall& call) {
     case kR16F:
     case kR16BF:
     case kR32F:
-    case kC32F:
       return call.compute == kCompute32F;
     case kR64F:
-    case kC64F:
       return call.compute == kCompute64F;
     default:
       return false;
@@ -110,8 +102,8 @@ SimProduct as_product(const BlasCall& call) {
   out.type = call.c_type;
   out.transposed_a = call.op_a != kBlasN;
   out.transposed_b = call.op_b != kBlasN;
-  read_factor(call.alpha, call.c_type, out.alpha);
-  read_factor(call.beta, call.c_type, out.beta);
+  out.alpha = factor_from(call.alpha, call.c_type);
+  out.beta = factor_from(call.beta, call.c_type);
   return out;
 }
 

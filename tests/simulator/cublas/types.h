@@ -30,8 +30,6 @@ inline constexpr int kBlasC = 2;
 inline constexpr int kR32F = 0;
 inline constexpr int kR64F = 1;
 inline constexpr int kR16F = 2;
-inline constexpr int kC32F = 4;
-inline constexpr int kC64F = 5;
 inline constexpr int kR16BF = 14;
 
 // cublasComputeType_t

@@ -6,15 +6,13 @@
 namespace penstock::simulator::ptx {
 
 extern const Translation kModule_arithmetic;
-extern const Translation kModule_complex;
 extern const Translation kModule_matmul;
 extern const Translation kModule_move;
 extern const Translation kModule_reduce;
 
 namespace {
 
-constexpr std::array kTranslations = {&kModule_arithmetic, &kModule_complex, &kModule_matmul, &kModule_move,
-                                      &kModule_reduce};
+constexpr std::array kTranslations = {&kModule_arithmetic, &kModule_matmul, &kModule_move, &kModule_reduce};
 
 /// The i-th thread to run of `count`: a step that shares no factor with `count` comes past each of them once.
 class Sequence {
