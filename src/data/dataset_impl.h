@@ -1,95 +1,16 @@
 #pragma once
 
-#include <cstddef>
+// What all datasets are: the rooms dataset, files, stream and transform implement it, batch asks it for samples.
+
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 
-#include "data/sample/layout.h"
+#include "data/sample/sample.h"
 #include "data/sample/scratch.h"
 #include "data/sample/user_call.h"
 #include "penstock/dataset.h"
-#include "penstock/error.h"
-
-namespace penstock::data {
-
-class Conversion;
-class LargeFile;
-class SampleFile;
-
-/// Where the payload of one tensor of a sample lies, and what happens to it on the way. Plain data in a Scratch. Which
-/// pointers are set says which kind of place it is:
-///
-///   data   within   file   the payload is
-///   set    null     null   in memory that stays: it is copied
-///   set    set      null   in a mapping of `within`: it is copied under a guard, because another program may cut the
-///                          file meanwhile
-///   null   set      null   in `within`, from byte `offset` on and without gaps: it is read
-///   null   null     set    entry `entry` of `file`: that file is read when the batch has its block
-///   null   null     null   empty: a tensor without elements, or only headers were asked for
-struct Source {
-  const std::byte* data = nullptr;  ///< the first element
-  const SampleFile* within = nullptr;
-  std::uint64_t offset = 0;
-  const LargeFile* file = nullptr;
-  std::uint32_t entry = 0;
-  /// What makes the sample's tensor of that payload, which lies as Conversion::input says. Null: it needs none.
-  const Conversion* conversion = nullptr;
-  std::uint64_t key = 0;  ///< of the random numbers that the conversion takes
-};
-
-/// One sample: a layout and a source for each of its tensors. Both are valid until the Scratch is reset, and while the
-/// dataset lives.
-struct Sample {
-  const Layout* layout = nullptr;  ///< null: it cannot be had (Scratch::sets_aside)
-  union {
-    const Source* sources = nullptr;
-    const Error* failure;  ///< without a layout: why
-  };
-
-  bool failed() const noexcept { return layout == nullptr; }
-};
-
-/// One tensor of samples of which those numbered `at` are taken: each lies as many steps behind sample 0 as its number.
-struct EvenColumn {
-  Source first;  ///< of sample 0
-  std::size_t step = 0;
-  std::span<const std::int64_t> at;  ///< one for each sample that is taken
-
-  Source source(std::size_t position) const noexcept {
-    Source out = first;
-    const std::size_t bytes = static_cast<std::size_t>(at[position]) * step;
-    if (out.data != nullptr) {
-      out.data += bytes;
-    } else {
-      out.offset += bytes;
-    }
-    return out;
-  }
-};
-
-/// Samples that lie at equal steps and have one layout, with a column for each of its tensors. Valid as a Sample is.
-struct EvenRows {
-  const Layout* layout = nullptr;
-  std::span<const EvenColumn> columns;
-};
-
-/// An Error that belongs to one of the samples that were asked for; carries its position among them. Never leaves this
-/// layer.
-class SampleError {
- public:
-  SampleError(std::size_t position, Error error) : position_(position), error_(std::move(error)) {}
-  std::size_t position() const noexcept { return position_; }
-  const Error& error() const noexcept { return error_; }
-
- private:
-  std::size_t position_;
-  Error error_;
-};
-
-}  // namespace penstock::data
 
 namespace penstock::detail {
 

@@ -106,7 +106,7 @@ Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Sc
   // What sets single samples aside has to know each of them.
   const std::optional<EvenRows> rows = scratch.sets_aside ? std::nullopt : dataset.impl().even_rows(indices, scratch);
   if (rows) {
-    std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout, .sources = nullptr});
+    std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout, .payloads = nullptr});
     return {dataset.impl(), indices, samples, true, rows->columns};
   }
   try {

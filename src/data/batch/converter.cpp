@@ -84,9 +84,10 @@ class Converter::Guarded final : public io::GuardedMemory {
   mutable std::size_t at_ = 0;
 };
 
-Converter::Converter(const Located& located, std::byte* block, Scratch& scratch)
+Converter::Converter(const Located& located, std::byte* block, CopiedFiles& files, Scratch& scratch)
     : located_(located),
       block_(block),
+      files_(files),
       scratch_(scratch),
       staging_(scratch.state<Staging>(&kStagingOwner)),
       items_(staging_.items) {
@@ -110,12 +111,12 @@ void Converter::convert(const Placement& placement) {
   for (std::size_t i = 0; i < located_.size();) {
     const std::size_t first = i++;
     if (!placement.has(first)) continue;
-    const Source& begin = source(placement, first);
-    if (begin.conversion == nullptr || begin.file != nullptr) continue;
+    const Payload& begin = payload(placement, first);
+    if (begin.conversion == nullptr || begin.in_large_file()) continue;
     while (i < located_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
     scratch_.check_cancelled();
-    if (begin.data == nullptr && begin.within != nullptr) {
-      convert_read(placement, first, i);
+    if (const auto* const file = std::get_if<InFile>(&begin.place)) {
+      convert_read(placement, first, i, *file);
     } else {
       convert_memory(placement, first, i);
     }
@@ -125,17 +126,22 @@ void Converter::convert(const Placement& placement) {
 
 bool Converter::goes_on(const Placement& placement, std::size_t first, std::size_t next) const {
   if (!placement.has(next)) return false;
-  const Source& begin = source(placement, first);
-  const Source& other = source(placement, next);
-  if (other.conversion != begin.conversion || other.within != begin.within || other.file != nullptr) return false;
-  if ((other.data == nullptr) != (begin.data == nullptr)) return false;
+  const Payload& begin = payload(placement, first);
+  const Payload& other = payload(placement, next);
+  if (other.conversion != begin.conversion || other.place.index() != begin.place.index()) return false;
   const std::uint64_t bytes = begin.conversion->input_extent();
   if ((next - first + 1) * std::max(bytes, begin.conversion->output().nbytes) > kConvertBytes) return false;
-  return begin.data != nullptr || begin.within == nullptr || other.offset == begin.offset + (next - first) * bytes;
+  if (const auto* const mapping = std::get_if<InMapping>(&begin.place)) {
+    return std::get_if<InMapping>(&other.place)->file == mapping->file;
+  }
+  const auto* const read = std::get_if<InFile>(&begin.place);
+  if (read == nullptr) return true;
+  const InFile& behind = *std::get_if<InFile>(&other.place);
+  return behind.file == read->file && behind.offset == read->offset + (next - first) * bytes;
 }
 
 Converter::Item Converter::item(const Placement& placement, std::size_t position, const std::byte* from) {
-  const Source& of = source(placement, position);
+  const Payload& of = payload(placement, position);
   std::byte* to = block_ + placement.slot(position);
   if (placement.padding) to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
   return {of.conversion, from, to, position, of.conversion->draw(of.key)};
@@ -166,13 +172,12 @@ void Converter::finish(const Placement& placement, std::size_t position, const s
 
 void Converter::convert_memory(const Placement& placement, std::size_t first, std::size_t last) {
   items_.clear();
-  for (std::size_t i = first; i < last; ++i) items_.push_back(item(placement, i, source(placement, i).data));
-  const Source& begin = source(placement, first);
-  if (begin.within == nullptr || begin.data == nullptr) {
-    for (const Item& one : items_) run(one);
+  for (std::size_t i = first; i < last; ++i) items_.push_back(item(placement, i, payload(placement, i).data()));
+  if (const auto* const mapping = std::get_if<InMapping>(&payload(placement, first).place)) {
+    files_.add(mapping->file, first);
+    convert_guarded(items_, *mapping->file);
   } else {
-    scratch_.sample_files.push_back({begin.within, first});
-    convert_guarded(items_, *begin.within);
+    for (const Item& one : items_) run(one);
   }
   for (const Item& one : items_) settle(placement, one);
 }
@@ -195,17 +200,16 @@ void Converter::convert_guarded(std::span<const Item> items, const SampleFile& f
   }
 }
 
-void Converter::convert_read(const Placement& placement, std::size_t first, std::size_t last) {
-  const Source& begin = source(placement, first);
-  const std::uint64_t each = begin.conversion->input_extent();
+void Converter::convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin) {
+  const std::uint64_t each = payload(placement, first).conversion->input_extent();
   const std::uint64_t bytes = (last - first) * each;
   std::byte* const read = take_staging(bytes);
   try {
-    begin.within->read(begin.offset, {read, static_cast<std::size_t>(bytes)});
+    begin.file->read(begin.offset, {read, static_cast<std::size_t>(bytes)});
   } catch (const Error& error) {
-    throw SampleError(first, begin.within->error_of_change(error));
+    throw SampleError(first, begin.file->error_of_change(error));
   }
-  scratch_.sample_files.push_back({begin.within, first});
+  files_.add(begin.file, first);
   scratch_.stats.read_bytes += bytes;
   scratch_.clock.lap(Stage::kRead);
   for (std::size_t i = first; i < last; ++i) finish(placement, i, read + (i - first) * each);

@@ -1,27 +1,29 @@
 #pragma once
 
+// Transforms on the way into a batch (data/transform): from where the payload lies into its slot.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "data/batch/copied_files.h"
 #include "data/collate/batch_plan.h"
 #include "data/sample/scratch.h"
 #include "data/transform/conversion.h"
 
 namespace penstock::data {
 
-class SampleFile;
-
-/// Converts samples into the block of one batch; mover.h moves the tensors that need no conversion. Sources in memory
-/// are converted where they lie. Sources in a file are read into staging memory of the thread first.
+/// Converts samples into the block of one batch; mover.h moves the tensors that need no conversion. Payload in memory
+/// is converted where it lies. Payload in a file is read into staging memory of the thread first.
 class Converter {
  public:
-  Converter(const Located& located, std::byte* block, Scratch& scratch);
+  /// `files`: where files are noted that `convert` reads.
+  Converter(const Located& located, std::byte* block, CopiedFiles& files, Scratch& scratch);
 
-  /// Converts the samples of the placement that lie in memory or in a SampleFile (Source::within); those of large files
-  /// go through `finish`. Notes the files in scratch.sample_files, because the mover checks after all copies that they
-  /// did not change. Throws SampleError; kCancelled.
+  /// Converts the samples of the placement that lie in memory, in a mapping or in a file; those of large files
+  /// go through `finish`. Notes the files, because the mover checks after all copies that they did not
+  /// change. Throws SampleError; kCancelled.
   void convert(const Placement& placement);
   /// Memory to read `bytes` bytes into, valid until release_staging.
   std::byte* take_staging(std::uint64_t bytes);
@@ -40,15 +42,15 @@ class Converter {
   class Guarded;
   struct Staging;
 
-  const Source& source(const Placement& placement, std::size_t position) const {
-    return located_.samples[position].sources[placement.tensor];
+  const Payload& payload(const Placement& placement, std::size_t position) const {
+    return located_.samples[position].payloads[placement.tensor];
   }
   /// Whether sample `next` can be converted in one go with the samples from `first` on.
   bool goes_on(const Placement& placement, std::size_t first, std::size_t next) const;
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
   void convert_guarded(std::span<const Item> items, const SampleFile& file);
-  void convert_read(const Placement& placement, std::size_t first, std::size_t last);
+  void convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin);
   void run(const Item& item);
   /// In a batch with padding, the result was made in scratch memory: copies what is kept of it into its slot.
   void settle(const Placement& placement, const Item& item);
@@ -56,6 +58,7 @@ class Converter {
 
   const Located& located_;
   std::byte* block_;
+  CopiedFiles& files_;
   Scratch& scratch_;
   Staging& staging_;
   std::vector<Item>& items_;

@@ -50,15 +50,15 @@ struct DeviceSteps::Cut {
 
   explicit Cut(const Sample& sample) : from(sample.layout->shared_from_this()), parts(from->tensors.size()) {
     for (std::size_t t = 0; t < parts.size(); ++t) {
-      parts[t].from = sample.sources[t].conversion;
-      if (parts[t].from != nullptr) cut(parts[t], sample.sources[t].file != nullptr);
+      parts[t].from = sample.payloads[t].conversion;
+      if (parts[t].from != nullptr) cut(parts[t], sample.payloads[t].in_large_file());
     }
   }
 
   bool is_of(const Sample& sample) const {
     if (sample.layout != from.get()) return false;
     for (std::size_t t = 0; t < parts.size(); ++t) {
-      if (sample.sources[t].conversion != parts[t].from) return false;
+      if (sample.payloads[t].conversion != parts[t].from) return false;
     }
     return true;
   }
@@ -117,10 +117,10 @@ Sample DeviceSteps::changed(const Sample& sample, Cut& cut, const std::vector<bo
     cut.to = std::move(to);
     cut.chosen = chosen;
   }
-  const std::span<Source> sources = arena.array<Source>(cut.parts.size());
-  std::copy_n(sample.sources, sources.size(), sources.begin());
-  for (const Left& left : left_) sources[left.tensor].conversion = cut.parts[left.tensor].here.get();
-  return {cut.to.get(), {sources.data()}};
+  const std::span<Payload> payloads = arena.array<Payload>(cut.parts.size());
+  std::copy_n(sample.payloads, payloads.size(), payloads.begin());
+  for (const Left& left : left_) payloads[left.tensor].conversion = cut.parts[left.tensor].here.get();
+  return {cut.to.get(), {payloads.data()}};
 }
 
 bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch) {
@@ -128,9 +128,9 @@ bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch
   of_batch_.clear();
   if (!located.columns.empty()) return false;  // rows as they are
   const Layout& first = *located.samples[0].layout;
-  const auto converts = [](const Source& source) { return source.conversion != nullptr; };
-  const std::span<const Source> sources(located.samples[0].sources, first.tensors.size());
-  if (plan.by_sample || std::none_of(sources.begin(), sources.end(), converts)) return false;
+  const auto converts = [](const Payload& payload) { return payload.conversion != nullptr; };
+  const std::span<const Payload> payloads(located.samples[0].payloads, first.tensors.size());
+  if (plan.by_sample || std::none_of(payloads.begin(), payloads.end(), converts)) return false;
   for (const Sample& sample : located.samples) of_batch_.push_back(cut_of(sample));
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const Leaf& leaf = first.structure->leaves[i];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <variant>
 
 namespace penstock::data {
 
@@ -10,18 +11,11 @@ namespace {
 /// Below this, moving costs less than reading in parts.
 constexpr std::uint64_t kLeastSlot = 2048;
 
-Source source_of(const Located& located, const Placement& placement, std::size_t position) noexcept {
-  return located.source(position, placement.tensor);
-}
-
 /// Whether the samples' own bytes, as they are, fill their slots one behind the other.
 bool is_stack(const Located& located, const Placement& placement) noexcept {
   const TensorLayout& first = located.samples[0].layout->tensors[placement.tensor];
   return !placement.padding && placement.slots.empty() && first.contiguous && first.nbytes == placement.pitch;
 }
-
-/// Whether the sample was read from a file into memory of our own.
-bool was_read(const Source& source) noexcept { return source.data != nullptr && source.within == nullptr; }
 
 bool lies_in(const std::byte* data, std::span<const std::byte> block) noexcept {
   const std::less<> before;
@@ -34,7 +28,8 @@ void BatchPrediction::note(const Located& located, const BatchPlan& plan) {
   *this = {};
   for (const Placement& placement : plan.placements) {
     if (placement.pitch < std::max(kLeastSlot, slot_ + 1) || !is_stack(located, placement)) continue;
-    if (!was_read(source_of(located, placement, 0))) continue;
+    // Only what was read, or made, in memory of our own could as well have been put into its slot.
+    if (!std::holds_alternative<InMemory>(located.payload(0, placement.tensor).place)) continue;
     samples_ = located.size();
     bytes_ = plan.bytes;
     offset_ = placement.offset;
@@ -53,7 +48,7 @@ bool fits(const Located& located, const BatchPlan& plan, std::span<const std::by
   for (const Placement& placement : plan.placements) {
     for (std::size_t i = 0; i < located.size(); ++i) {
       if (!placement.has(i)) continue;
-      const std::byte* const data = source_of(located, placement, i).data;
+      const std::byte* const data = located.samples[i].payloads[placement.tensor].data();
       if (data == nullptr || !lies_in(data, block)) continue;
       const bool contiguous = located.samples[i].layout->tensors[placement.tensor].contiguous;
       if (placement.padding || !contiguous || data != block.data() + placement.slot(i)) return false;

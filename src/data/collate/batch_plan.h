@@ -22,10 +22,10 @@ struct Located {
   std::span<const std::int64_t> indices;
   std::span<const Sample> samples;
   bool uniform = false;  ///< all samples have the same layout: pointers are equal
-  std::span<const EvenColumn> columns = {};  ///< of EvenRows, where the samples have no sources of their own
+  std::span<const EvenColumn> columns = {};  ///< of EvenRows, where the samples have no payloads of their own
 
-  Source source(std::size_t position, std::uint32_t tensor) const noexcept {
-    return columns.empty() ? samples[position].sources[tensor] : columns[tensor].source(position);
+  Payload payload(std::size_t position, std::uint32_t tensor) const noexcept {
+    return columns.empty() ? samples[position].payloads[tensor] : columns[tensor].payload(position);
   }
   std::size_t size() const noexcept { return samples.size(); }
   /// "sample 17 (clips/0007.pt)".

@@ -211,18 +211,18 @@ class Packed final : public detail::DatasetImpl {
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
     auto& layouts = scratch.state<Layouts>(this);
-    const auto sources = scratch.arena.array<data::Source>(indices.size() * kinds_.size());
+    const auto payloads = scratch.arena.array<data::Payload>(indices.size() * kinds_.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Shard& shard = shards_[shard_of(indices[i])];
       const std::int64_t sample = indices[i] - begin(shard);
-      const auto own = sources.subspan(i * kinds_.size(), kinds_.size());
+      const auto own = payloads.subspan(i * kinds_.size(), kinds_.size());
       layouts.lengths.clear();
       for (std::size_t c = 0; c < kinds_.size(); ++c) {
         const Column& column = shard.columns[c];
         layouts.lengths.push_back(column.length_of(sample));
         const auto rows = static_cast<std::uint64_t>(column.first_row(sample));
         const bool empty = column.bytes_of(sample) == 0;
-        own[c] = empty ? data::Source{} : column.values.at(rows * column.row_bytes);
+        own[c] = empty ? data::Payload{} : column.values.at(rows * column.row_bytes);
       }
       out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, scratch), {own.data()}};
     }

@@ -41,11 +41,11 @@ class Rows final : public detail::DatasetImpl {
 
   void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
               std::span<data::Sample> out) const override {
-    const std::span<data::Source> sources = scratch.arena.array<data::Source>(indices.size());
+    const std::span<data::Payload> payloads = scratch.arena.array<data::Payload>(indices.size());
     const data::EvenColumn column = this->column(indices);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      sources[i] = column.source(i);
-      out[i] = {layout_.get(), {&sources[i]}};
+      payloads[i] = column.payload(i);
+      out[i] = {layout_.get(), {&payloads[i]}};
     }
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
@@ -58,7 +58,7 @@ class Rows final : public detail::DatasetImpl {
  private:
   data::EvenColumn column(std::span<const std::int64_t> indices) const {
     const bool empty = layout_->tensors[0].nbytes == 0;
-    return {.first = empty ? data::Source{} : array_.at(0), .step = step_, .at = indices};
+    return {.first = empty ? data::Payload{} : array_.at(0), .step = step_, .at = indices};
   }
 
   data::SampleArray array_;

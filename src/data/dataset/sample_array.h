@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "data/dataset_impl.h"
+#include "data/sample/sample.h"
 #include "data/sample/sample_file.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
@@ -22,9 +22,9 @@ struct SampleArray {
   std::shared_ptr<const SampleFile> file = {};
 
   /// Where the part that begins so many bytes behind the first element is.
-  Source at(std::uint64_t bytes) const {
-    if (values.defined()) return {.data = values.data() + bytes, .within = file.get()};
-    return {.within = file.get(), .offset = offset + bytes};
+  Payload at(std::uint64_t bytes) const {
+    if (values.defined()) return {.place = InMapping{values.data() + bytes, file.get()}};
+    return {.place = InFile{file.get(), offset + bytes}};
   }
 };
 

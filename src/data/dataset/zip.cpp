@@ -95,12 +95,12 @@ class Zip final : public detail::DatasetImpl {
         layouts[p] = layout;
       }
       if (!as_before) joined = composed.compose(names_, layouts, scratch);
-      const auto sources = scratch.arena.array<data::Source>(joined->tensors.size());
-      auto next = sources.begin();
+      const auto payloads = scratch.arena.array<data::Payload>(joined->tensors.size());
+      auto next = payloads.begin();
       for (std::size_t p = 0; p < parts_.size(); ++p) {
-        next = std::copy_n(samples[p * count + i].sources, layouts[p]->tensors.size(), next);
+        next = std::copy_n(samples[p * count + i].payloads, layouts[p]->tensors.size(), next);
       }
-      out[i] = {joined, {sources.data()}};
+      out[i] = {joined, {payloads.data()}};
     }
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,

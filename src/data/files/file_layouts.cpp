@@ -159,25 +159,25 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
   known->layout = sample.layout;
   known->storages.assign(archive.storages().begin(), archive.storages().end());
   verified_.assign(known->storages.size(), false);
-  const std::span<Source> sources = scratch.arena.array<Source>(sample.entries.size());
+  const std::span<Payload> payloads = scratch.arena.array<Payload>(sample.entries.size());
   bool plain = true;
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
     const TensorEntry& entry = archive.entries()[sample.entries[i]];
     const StorageEntry& storage = known->storages[entry.storage];
     known->places.push_back(place_of(entry));
-    sources[i] = {};
+    payloads[i] = {};
     if (entry.encoding.is_plain() && storage.source == 0) {
-      sources[i].data = find(*known, known->places.back(), file, scratch);
+      payloads[i] = find(*known, known->places.back(), file, scratch);
       continue;
     }
     plain = false;
     const LazyTensor lazy = archive.entry(sample.entries[i]);
     scratch.tensors.push_back(lazy.load({.verify = scratch.verify, .threads = 1}).contiguous());
-    sources[i].data = scratch.tensors.back().data();
+    payloads[i].place = InMemory{scratch.tensors.back().data()};
   }
   if (plain) note_split(*known, file, scratch);
   if (plain) learn_prefix(prefix_length(state, file.bytes), std::move(known), file, scratch);
-  return {sample.layout.get(), {sources.data()}};
+  return {sample.layout.get(), {payloads.data()}};
 }
 
 void FileLayouts::learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch) {
@@ -188,13 +188,13 @@ void FileLayouts::learn_prefix(std::size_t bytes, KnownPtr known, const File& fi
 }
 
 Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch) {
-  const std::span<Source> sources = scratch.arena.array<Source>(known.places.size());
+  const std::span<Payload> payloads = scratch.arena.array<Payload>(known.places.size());
   verified_.assign(known.storages.size(), false);
-  for (std::size_t i = 0; i < sources.size(); ++i) {
-    sources[i] = {.data = find(known, known.places[i], file, scratch)};
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    payloads[i] = find(known, known.places[i], file, scratch);
   }
   note_split(known, file, scratch);
-  return {known.layout.get(), {sources.data()}};
+  return {known.layout.get(), {payloads.data()}};
 }
 
 void FileLayouts::note_split(const Known& known, const File& file, const Scratch& scratch) {
@@ -217,7 +217,7 @@ std::uint64_t FileLayouts::offset_of(const Known& known, std::size_t storage) co
   return known.directory ? locations_[storage].offset : known.storages[storage].offset;
 }
 
-const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, Scratch& scratch) {
+Payload FileLayouts::find(const Known& known, const Place& at, const File& file, Scratch& scratch) {
   const StorageEntry& storage = known.storages[at.storage];
   const std::uint64_t offset = offset_of(known, at.storage);
   const std::optional<std::uint32_t> recorded = known.directory ? locations_[at.storage].crc32 : storage.crc32;
@@ -232,7 +232,8 @@ const std::byte* FileLayouts::find(const Known& known, const Place& at, const Fi
         {.crc32 = recorded, .bytes = storage.nbytes, .path = file.path, .offset = offset, .name = storage.name}, bytes);
     verified_[at.storage] = true;
   }
-  return at.nbytes == 0 ? nullptr : bytes.data() + at.offset;
+  if (at.nbytes == 0) return {};
+  return {.place = InMemory{bytes.data() + at.offset}};
 }
 
 void FileLayouts::make_room(std::size_t bytes, Scratch& scratch) {

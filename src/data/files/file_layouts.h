@@ -11,10 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/dataset_impl.h"
 #include "data/files/file_sample.h"
 #include "data/files/split_reader.h"
 #include "data/sample/layout.h"
+#include "data/sample/sample.h"
 #include "data/sample/scratch.h"
 #include "format/directory_cache.h"
 #include "penstock/load.h"
@@ -38,7 +38,7 @@ class FileLayouts : public Scratch::State {
   };
 
   /// The sample in `file` when its layout is known and all is well; nothing otherwise: then `parse` reads it or says
-  /// what is wrong. A file of which the end is missing is never recognised. Sources point into the file's bytes and
+  /// what is wrong. A file of which the end is missing is never recognised. Payloads point into the file's bytes and
   /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify. A file in two parts is
   /// recognised when its other part is just the bytes of one storage; what else it has is copied.
   std::optional<Sample> recognise(const File& file, Scratch& scratch);
@@ -78,8 +78,8 @@ class FileLayouts : public Scratch::State {
   bool has_storage(const Known& known, std::size_t begin, std::size_t bytes) const;
   /// Finds where the tensor that scratch.expected awaits lies in files like this one.
   void note_split(const Known& known, const File& file, const Scratch& scratch);
-  /// The first element of a tensor; null for one without elements.
-  const std::byte* find(const Known& known, const Place& at, const File& file, Scratch& scratch);
+  /// Where a tensor lies; nowhere without elements.
+  Payload find(const Known& known, const Place& at, const File& file, Scratch& scratch);
   void make_room(std::size_t bytes, Scratch& scratch);
 
   const format::Format* expected_ = nullptr;       ///< of the last file that was parsed

@@ -229,13 +229,13 @@ class Files final : public detail::DatasetImpl {
     if (!state.limit) state.limit.emplace();
     auto file = std::make_shared<const data::LargeFile>(source, std::move(found), scratch.verify, *state.limit);
     const data::FileSample& sample = file->sample();
-    const std::span<data::Source> sources = scratch.arena.array<data::Source>(sample.entries.size());
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      sources[i] = {.file = file.get(), .entry = sample.entries[i]};
+    const std::span<data::Payload> payloads = scratch.arena.array<data::Payload>(sample.entries.size());
+    for (std::size_t i = 0; i < payloads.size(); ++i) {
+      payloads[i] = {.place = data::InLargeFile{file.get(), sample.entries[i]}};
     }
     const data::Layout* const layout = sample.layout.get();
     scratch.objects.push_back(std::move(file));  // lives until the batch is made
-    return {layout, {sources.data()}};
+    return {layout, {payloads.data()}};
   }
 
   /// Reads a little file, by fewer calls than opening it takes. Returns nothing for all others.
@@ -259,15 +259,15 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  /// Describes the sample by the header alone; its sources stay empty.
+  /// Describes the sample by the header alone; its payloads are nowhere.
   Sample locate_header(const penstock::Source& source, Scratch& scratch) const {
     const Archive archive = open(source, {.verify = scratch.verify});
     const data::FileSample sample =
         data::file_sample(archive.structure(), archive.entries(), keys_, scratch.structures);
-    const std::span<data::Source> sources = scratch.arena.array<data::Source>(sample.entries.size());
-    std::fill(sources.begin(), sources.end(), data::Source{});
+    const std::span<data::Payload> payloads = scratch.arena.array<data::Payload>(sample.entries.size());
+    std::fill(payloads.begin(), payloads.end(), data::Payload{});
     scratch.objects.push_back(sample.layout);
-    return {sample.layout.get(), {sources.data()}};
+    return {sample.layout.get(), {payloads.data()}};
   }
 
   static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {

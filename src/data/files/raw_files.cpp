@@ -47,7 +47,7 @@ class RawFiles final : public detail::DatasetImpl {
   }
 
   void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    const std::span<Source> sources = scratch.arena.array<Source>(indices.size());
+    const std::span<Payload> payloads = scratch.arena.array<Payload>(indices.size());
     auto& last = scratch.state<LastLayout>(this);
     std::vector<io::remote::Opened> opened;
     if (!own_source_) opened = open_urls(paths_, indices, kSmallObject);
@@ -59,8 +59,8 @@ class RawFiles final : public detail::DatasetImpl {
         const penstock::Source source =
             is_url ? io::remote::source_of(opened[url++]) : open_one(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
-        sources[i] = {.within = file.get()};
-        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), {&sources[i]}};
+        payloads[i] = {.place = InFile{.file = file.get()}};
+        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), {&payloads[i]}};
         scratch.objects.push_back(std::move(file));
       } catch (const Error& error) {
         fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);

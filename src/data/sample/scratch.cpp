@@ -48,7 +48,6 @@ void Arena::reset() noexcept {
 
 void Scratch::reset() noexcept {
   arena.reset();
-  rows.clear();
   tensors.clear();
   objects.clear();
   expected = {};

@@ -13,14 +13,12 @@
 #include "data/sample/expected_slots.h"
 #include "data/sample/layout.h"
 #include "data/trace/stage_clock.h"
-#include "io/copy/gather.h"
 #include "penstock/loader.h"
 #include "penstock/tensor.h"
 
 namespace penstock::data {
 
 class Crew;
-class SampleFile;
 class StreamItems;
 
 /// A loader's seed, and which of its epochs is read.
@@ -75,14 +73,6 @@ class Scratch {
 
   Arena arena;
   StructureInterner structures;
-  std::vector<io::GatherRow> rows;
-  /// Of a row: the file that it is mapped from, or null, and the position of its sample.
-  struct RowPlace {
-    const SampleFile* file;
-    std::size_t position;
-  };
-  std::vector<RowPlace> row_places;
-  std::vector<std::pair<const SampleFile*, std::size_t>> sample_files;  ///< copied from, and the first sample of each
   /// Keep what samples point to until reset.
   std::vector<Tensor> tensors;
   std::vector<std::shared_ptr<const void>> objects;

@@ -1,4 +1,4 @@
-// Memory of the program becomes sources of a sample. Read-only memory is taken for a mapping of a file, which may be
+// Memory of the program becomes the payload of a sample. Read-only memory is taken for a mapping of a file, which may be
 // cut under us: it is copied under guard, as rows of a mapped file are. All other memory stays as it is.
 #include "data/sample/value_samples.h"
 
@@ -98,21 +98,27 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
   const std::size_t first = scratch.tensors.size();
   collect_tensors(value, scratch.tensors);
   const ExpectedSlots& expected = scratch.expected;
-  const std::span<Source> sources = scratch.arena.array<Source>(layout->tensors.size());
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+  const std::span<Payload> payloads = scratch.arena.array<Payload>(layout->tensors.size());
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
     Tensor& tensor = scratch.tensors[first + i];
     const TensorLayout& like = layout->tensors[i];
     const std::byte* const data = tensor.data();
-    sources[i] = {.data = data, .within = tensor.read_only() ? mapped_memory() : nullptr};
+    if (data == nullptr) {
+      payloads[i] = {};
+    } else if (tensor.read_only()) {
+      payloads[i] = {.place = InMapping{data, mapped_memory()}};
+    } else {
+      payloads[i] = {.place = InMemory{data}};
+    }
     const bool awaited = expected.dataset == dataset && expected.tensor == i && expected.bytes == like.nbytes;
     if (awaited && like.contiguous && !tensor.read_only()) {
       std::byte* const slot = expected.slot(position);
       std::memcpy(slot, data, like.nbytes);
-      sources[i].data = slot;
+      payloads[i].place = InMemory{slot};
       tensor = {};
     }
   }
-  return {layout, {sources.data()}};
+  return {layout, {payloads.data()}};
 }
 
 void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,

@@ -27,31 +27,31 @@ using data::Conversion;
 using data::Layout;
 using data::LayoutPtr;
 using data::Op;
+using data::Payload;
 using data::Sample;
-using data::Source;
 
 using ConversionPtr = std::shared_ptr<const Conversion>;
 
-/// What decides how a source is converted, besides its layout.
+/// What decides how a payload is converted, besides its layout.
 struct Kind {
   const Conversion* before = nullptr;  ///< of the dataset below; this chain is added to it
   bool in_file = false;                ///< it is read without gaps, even if it has gaps in its file
 
-  explicit Kind(const Source& source) : before(source.conversion), in_file(source.file != nullptr) {}
+  explicit Kind(const Payload& payload) : before(payload.conversion), in_file(payload.in_large_file()) {}
   friend bool operator==(const Kind&, const Kind&) = default;
 };
 
 /// What the chain makes of samples of one layout.
 struct Converted {
   LayoutPtr from;
-  std::vector<Kind> kinds;  ///< of each source
+  std::vector<Kind> kinds;  ///< of each payload
   LayoutPtr to;
   std::vector<ConversionPtr> conversions;  ///< for each tensor; null: it stays as it is
 
   bool is_of(const Sample& sample) const {
     if (sample.layout != from.get()) return false;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      if (kinds[i] != Kind(sample.sources[i])) return false;
+      if (kinds[i] != Kind(sample.payloads[i])) return false;
     }
     return true;
   }
@@ -100,15 +100,15 @@ class Transformed final : public detail::DatasetImpl {
       if (out[i].failed()) continue;
       if (converted == nullptr || !converted->is_of(out[i])) converted = converted_for(out[i], i, seen, scratch);
       if (converted == nullptr) continue;
-      const auto sources = scratch.arena.array<Source>(converted->kinds.size());
-      for (std::size_t t = 0; t < sources.size(); ++t) {
-        sources[t] = out[i].sources[t];
+      const auto payloads = scratch.arena.array<Payload>(converted->kinds.size());
+      for (std::size_t t = 0; t < payloads.size(); ++t) {
+        payloads[t] = out[i].payloads[t];
         const ConversionPtr& conversion = converted->conversions[t];
         if (conversion == nullptr) continue;
-        if (sources[t].conversion == nullptr) sources[t].key = scratch.key_of(indices[i]);
-        sources[t].conversion = conversion.get();
+        if (payloads[t].conversion == nullptr) payloads[t].key = scratch.key_of(indices[i]);
+        payloads[t].conversion = conversion.get();
       }
-      out[i] = {converted->to.get(), {sources.data()}};
+      out[i] = {converted->to.get(), {payloads.data()}};
     }
   }
 
@@ -137,11 +137,11 @@ class Transformed final : public detail::DatasetImpl {
     for (const data::Leaf& leaf : layout.structure->leaves) {
       if (!is_meant(leaf, layout)) continue;
       require_tensor(leaf);
-      const Kind kind(sample.sources[leaf.number]);
+      const Kind kind(sample.payloads[leaf.number]);
       out.conversions[leaf.number] = conversion_of(layout.tensors[leaf.number], kind, leaf);
       to->tensors[leaf.number] = out.conversions[leaf.number]->output();
     }
-    for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.sources[t]);
+    for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.payloads[t]);
     out.to = std::move(to);
     return out;
   }

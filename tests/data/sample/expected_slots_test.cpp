@@ -82,7 +82,7 @@ TEST(ExpectedSlots, PayloadIsReadIntoItsSlot) {
       if (round == 0) scratch.reset();
     }
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(samples[i].sources[0].data, scratch.expected.slot(i)) << extension;
+      EXPECT_EQ(samples[i].payloads[0].data(), scratch.expected.slot(i)) << extension;
       const Value expected = dataset.get(indices[i]);
       const Tensor tensor = extension == ".safetensors" ? expected["tensor"].as_tensor() : expected.as_tensor();
       EXPECT_TRUE(Tensor::identical(slots[static_cast<std::int64_t>(i)], tensor)) << extension;

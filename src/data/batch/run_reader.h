@@ -1,0 +1,45 @@
+#pragma once
+
+// Reads of payload from files that are not mapped, into the slots of a batch.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "data/batch/copied_files.h"
+#include "data/sample/sample.h"
+#include "data/sample/scratch.h"
+
+namespace penstock::data {
+
+/// Collects runs of bytes and reads them. Samples that follow each other in the file and in the batch take one read.
+/// Servers are asked for all of a file's runs at once, because each answer takes long. Throws SampleError; kCancelled
+/// as Scratch::check_cancelled. Not thread-safe.
+class RunReader {
+ public:
+  struct Run {
+    InFile from = {};
+    std::byte* to = nullptr;
+    std::uint64_t bytes = 0;
+    std::size_t position = 0;  ///< of the first sample
+  };
+
+  /// `runs`: what a thread keeps from batch to batch.
+  RunReader(Scratch& scratch, std::vector<Run>& runs, CopiedFiles& files)
+      : scratch_(scratch), runs_(runs), files_(files) {
+    runs_.clear();
+  }
+
+  void add(const InFile& from, std::byte* to, std::uint64_t bytes, std::size_t position);
+  void read();
+
+ private:
+  void read_local(const Run& run);
+  void read_remote(std::vector<Run> runs);
+
+  Scratch& scratch_;
+  std::vector<Run>& runs_;
+  CopiedFiles& files_;
+};
+
+}  // namespace penstock::data

@@ -1,0 +1,90 @@
+#include "data/collate/derived.h"
+
+#include <algorithm>
+#include <complex>
+#include <cstring>
+#include <vector>
+
+#include "ops/convert.h"
+
+namespace penstock::data {
+
+namespace {
+
+template <class T, class Get>
+void store(std::byte* to, const Located& located, std::uint32_t number, Get get) {
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const T value = get(located.samples[i].layout->scalars[number]);
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+/// The type in which a Value holds numbers of this kind.
+DType widest(const DType& dtype) noexcept {
+  if (dtype == DType::boolean) return dtype;
+  if (dtype.is_complex()) return DType::complex128;
+  return dtype.is_floating() ? DType::float64 : DType::int64;
+}
+
+void store_widest(const Located& located, std::uint32_t number, const DType& dtype, std::byte* to) {
+  switch (dtype.code()) {
+    case DType::Code::kBool:
+      return store<bool>(to, located, number, [](const Value& v) { return v.as_bool(); });
+    case DType::Code::kInt64:
+      return store<std::int64_t>(to, located, number, [](const Value& v) { return v.as_int(); });
+    case DType::Code::kFloat64:
+      return store<double>(to, located, number, [](const Value& v) { return v.as_float(); });
+    default:
+      return store<std::complex<double>>(to, located, number, [](const Value& v) { return v.as_complex(); });
+  }
+}
+
+void fill_scalars(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+  const DType wide = widest(dtype);
+  if (wide == dtype) return store_widest(located, derived.number, dtype, to);
+  std::vector<std::byte> values(located.size() * wide.itemsize());
+  store_widest(located, derived.number, wide, values.data());
+  ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
+}
+
+/// The sizes of a sample along the padded dimensions.
+Shape own_lengths(const Derived& derived, const Shape& shape) {
+  Shape own = derived.lengths;
+  for (std::size_t d = 0; d < own.rank(); ++d) own[d] = std::min(own[d], shape[derived.dims[d]]);
+  return own;
+}
+
+/// True inside `own`, in a block of shape `slot`.
+void fill_mask(const Shape& own, const Shape& slot, std::byte* to) {
+  const std::size_t last = slot.rank() - 1;
+  std::memset(to, 0, static_cast<std::size_t>(slot.numel()));
+  const std::uint64_t places = outer_places(own, last);
+  for (std::uint64_t place = 0; place < places; ++place) {
+    std::memset(to + outer_offset(own, slot, last, 1, place), 1, static_cast<std::size_t>(own[last]));
+  }
+}
+
+void fill(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+  if (derived.kind == Derived::Kind::kScalars) return fill_scalars(located, derived, dtype, to);
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    const Shape& shape = located.samples[i].layout->tensors[derived.number].shape;
+    const Shape own = own_lengths(derived, shape);
+    if (derived.kind == Derived::Kind::kMask) {
+      fill_mask(own, derived.lengths, to + i * static_cast<std::size_t>(derived.lengths.numel()));
+      continue;
+    }
+    const std::size_t bytes = own.rank() * sizeof(std::int64_t);
+    std::memcpy(to + i * bytes, own.begin(), bytes);
+  }
+}
+
+}  // namespace
+
+void fill_derived(const Located& located, const BatchPlan& plan, std::byte* block) {
+  for (const Derived& derived : plan.derived) {
+    const Output& output = plan.outputs[derived.output];
+    fill(located, derived, output.dtype, block + output.offset);
+  }
+}
+
+}  // namespace penstock::data
