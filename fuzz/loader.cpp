@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/batch/batch_maker.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "penstock/load.h"
 #include "support/edited.h"
 #include "support/input.h"
@@ -70,10 +70,10 @@ class Comparison {
       check_sample(i, attempt([&] { return dataset_.get(static_cast<std::int64_t>(i)); }), "a sample read alone");
     }
     for (const bool large : {false, true}) {
-      data::Scratch scratch;
-      scratch.verify = verify_;
-      if (large) scratch.whole_file_bytes = 0;
-      for (const Rule rule : {Rule::kSamples, Rule::kStack, Rule::kPadTo}) check_batches(rule, length, scratch);
+      data::Workspace own;
+      own.call.verify = verify_;
+      if (large) own.call.whole_file_bytes = 0;
+      for (const Rule rule : {Rule::kSamples, Rule::kStack, Rule::kPadTo}) check_batches(rule, length, own);
     }
   }
 
@@ -91,14 +91,14 @@ class Comparison {
     return std::string(what) + " of file " + std::to_string(i) + (verify_ ? "" : ", unverified,");
   }
 
-  void check_batches(Rule rule, std::size_t length, data::Scratch& scratch) const {
+  void check_batches(Rule rule, std::size_t length, data::Workspace& own) const {
     const Collate collate = rule == Rule::kSamples ? collate::samples()
                             : rule == Rule::kStack ? collate::stack()
                                                    : collate::pad_to(static_cast<std::int64_t>(length));
     const data::BatchMaker maker(dataset_, collate, Device{}, 0);
     std::int64_t number = 0;
     for (const Order& order : {Order{0, 0}, Order{0, 1, 0}, Order{1, 0}, Order{1, 1}, Order{0, 0, 1}}) {
-      const auto batch = attempt([&] { return maker.make(order, number++, scratch, [](std::uint64_t) {}).value; });
+      const auto batch = attempt([&] { return maker.make(order, number++, own, [](std::uint64_t) {}).value; });
       check_batch(rule, length, order, batch);
     }
   }

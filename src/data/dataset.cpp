@@ -47,8 +47,8 @@ std::vector<std::string> Dataset::classes() const {
   throw Error(ErrorCode::kInvalidArgument, "the dataset has no classes; files() with class_folders has");
 }
 
-Value detail::DatasetImpl::value(std::int64_t index, data::Scratch& scratch) const {
-  return data::copied_sample(*this, index, scratch);
+Value detail::DatasetImpl::value(std::int64_t index, const data::Work& work) const {
+  return data::copied_sample(*this, index, work);
 }
 
 std::string Dataset::describe(std::int64_t index) const { return impl_->describe(from_start(index, size())); }

@@ -8,13 +8,14 @@
 #include <string>
 
 #include "data/sample/sample.h"
-#include "data/sample/scratch.h"
 #include "data/sample/user_call.h"
+#include "data/sample/work.h"
 #include "penstock/dataset.h"
 
 namespace penstock::detail {
 
-/// What a Dataset is a handle on. Immutable; all members may be called from any thread, each with its own Scratch.
+/// What a Dataset is a handle on. Immutable; all members may be called from any thread, each with its own
+/// Scratch.
 class DatasetImpl {
  public:
   virtual ~DatasetImpl() = default;
@@ -24,8 +25,8 @@ class DatasetImpl {
   virtual bool samples_are_files() const noexcept { return false; }
   /// Where that file is. `describe` shows the same, without the secret that a URL may have in it.
   virtual std::string path(std::int64_t index) const { return describe(index); }
-  /// How many random numbers the transforms of a sample have drawn (Scratch::key_of). A further transform draws those
-  /// after them, so that two crops in one chain differ, and an image is cropped as its mask is.
+  /// How many random numbers the transforms of a sample have drawn (CallContext::key_of). A further transform draws
+  /// those after them, so that two crops in one chain differ, and an image is cropped as its mask is.
   virtual std::uint32_t draws() const noexcept { return 0; }
   /// Of the classes that samples are tuples with; empty where there are none.
   virtual std::span<const std::string> classes() const noexcept { return {}; }
@@ -33,17 +34,17 @@ class DatasetImpl {
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in
   /// [0, size()); out.size() == indices.size(). Throws data::SampleError for a sample that cannot be read, the first
-  /// one in order of position; with Scratch::sets_aside it says so in `out` (data::fail), and the others are located.
-  virtual void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  /// one in order of position; with CallContext::sets_aside it says so in `out` (data::fail), and fetches the others.
+  virtual void fetch(std::span<const std::int64_t> indices, const data::Work& work,
                       std::span<data::Sample> out) const = 0;
   /// The same samples as rows of arrays, where they are such rows: a batch of them is copied without a look at each.
-  /// Nothing where they are not, and then they are located.
+  /// Nothing where they are not, and then they are fetched.
   virtual std::optional<data::EvenRows> even_rows(std::span<const std::int64_t>, data::Scratch&) const {
     return std::nullopt;
   }
   /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here
-  /// it is located and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
-  virtual Value value(std::int64_t index, data::Scratch& scratch) const;
+  /// it is fetched and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
+  virtual Value value(std::int64_t index, const data::Work& work) const;
   /// Functions of whole batches, which follow collation in this order.
   virtual std::span<const data::UserFunction> batch_functions() const noexcept { return {}; }
   /// How many functions with random numbers a sample has passed through.

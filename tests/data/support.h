@@ -106,22 +106,22 @@ inline std::vector<Tensor> equal_tensors(std::size_t count, const Shape& shape) 
 /// A dataset of rows that does something before it says where they lie.
 class WatchedDataset final : public detail::DatasetImpl {
  public:
-  using Watch = std::function<void(std::int64_t index, const data::Scratch& scratch)>;
+  using Watch = std::function<void(std::int64_t index, const data::CallContext& call)>;
 
   WatchedDataset(Dataset inner, Watch watch) : inner_(std::move(inner)), watch_(std::move(watch)) {}
   std::int64_t size() const noexcept override { return inner_.size(); }
   std::string describe(std::int64_t index) const override { return "watched " + inner_.impl().describe(index); }
   std::uint64_t read_bytes(std::int64_t index) const override { return inner_.impl().read_bytes(index); }
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work,
               std::span<data::Sample> out) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       try {
-        watch_(indices[i], scratch);
+        watch_(indices[i], work.call);
       } catch (const Error& error) {
         throw data::SampleError(i, error);
       }
     }
-    inner_.impl().locate(indices, scratch, out);
+    inner_.impl().fetch(indices, work, out);
   }
 
  private:

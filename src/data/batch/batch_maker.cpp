@@ -1,5 +1,5 @@
-// A batch is made in four steps: locate the samples, plan where each tensor goes, take a block of memory, and fill it.
-// Two guesses make this fast. The block is taken before the samples are located when the batch will be like the last
+// A batch is made in four steps: fetch the samples, plan where each tensor goes, take a block of memory, and complete
+// it. Two guesses make this fast. The block is taken before the samples are fetched when the batch will be like the last
 // one (BatchPrediction), so that files can be read straight into it. And files like earlier ones are taken to have the
 // same layout. If a guess about a file was wrong, the batch is made again without guesses, so guesses never change the
 // result.
@@ -22,6 +22,7 @@
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
 #include "data/sample/blame.h"
+#include "data/sample/stream_items.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
@@ -42,34 +43,6 @@ struct PlanState final : Scratch::State {
 struct SingleState final : Scratch::State {
   Scratch scratch;
   BatchPlan plan;
-};
-
-/// While it lives, the inner Scratch works under the settings, the clock and the statistics of the outer one.
-class BorrowedContext {
- public:
-  BorrowedContext(Scratch& outer, Scratch& inner) : outer_(outer), inner_(inner) {
-    inner.verify = outer.verify;
-    inner.whole_file_bytes = outer.whole_file_bytes;
-    inner.epoch_seed = outer.epoch_seed;
-    inner.cancelled = outer.cancelled;
-    inner.items = outer.items;
-    swap();
-  }
-  ~BorrowedContext() {
-    swap();
-    inner_.reset();
-  }
-  BorrowedContext(const BorrowedContext&) = delete;
-  BorrowedContext& operator=(const BorrowedContext&) = delete;
-
- private:
-  void swap() {
-    std::swap(outer_.clock, inner_.clock);
-    std::swap(outer_.stats, inner_.stats);
-  }
-
-  Scratch& outer_;
-  Scratch& inner_;
 };
 
 /// The error of a function of whole batches, with the batch and its first samples in front.
@@ -100,17 +73,18 @@ void check_indices(std::span<const std::int64_t> indices, const Dataset& dataset
   }
 }
 
-/// Locates the samples. The result points into the Scratch and to `indices`.
-Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Scratch& scratch) {
-  const std::span<Sample> samples = scratch.arena.array<Sample>(indices.size());
+/// Fetches the samples. The result points into the Scratch and to `indices`.
+Fetched fetch(const Dataset& dataset, std::span<const std::int64_t> indices, const Work& work) {
+  const std::span<Sample> samples = work.scratch.arena.array<Sample>(indices.size());
   // What sets single samples aside has to know each of them.
-  const std::optional<EvenRows> rows = scratch.sets_aside ? std::nullopt : dataset.impl().even_rows(indices, scratch);
+  const std::optional<EvenRows> rows =
+      work.call.sets_aside ? std::nullopt : dataset.impl().even_rows(indices, work.scratch);
   if (rows) {
     std::fill(samples.begin(), samples.end(), Sample{.layout = rows->layout, .payloads = nullptr});
     return {dataset.impl(), indices, samples, true, rows->columns};
   }
   try {
-    dataset.impl().locate(indices, scratch, samples);
+    dataset.impl().fetch(indices, work, samples);
   } catch (const SampleError& error) {
     throw of_sample(error.error(), dataset, indices[error.position()]);
   }
@@ -120,11 +94,12 @@ Located locate(const Dataset& dataset, std::span<const std::int64_t> indices, Sc
 }
 
 /// The same samples, of which the one at `position` cannot be had.
-void note_failure(Located& located, std::size_t position, const Error& error, Scratch& scratch) {
-  const auto samples = scratch.arena.array<Sample>(located.size());
-  std::copy(located.samples.begin(), located.samples.end(), samples.begin());
-  fail(samples[position], position, error, scratch);
-  located.samples = samples;
+void note_failure(Fetched& fetched, std::size_t position, const Error& error, const CallContext& call,
+                  Scratch& scratch) {
+  const auto samples = scratch.arena.array<Sample>(fetched.size());
+  std::copy(fetched.samples.begin(), fetched.samples.end(), samples.begin());
+  fail(samples[position], position, error, call, scratch);
+  fetched.samples = samples;
 }
 
 Tensor as_asked_for(std::span<const std::int64_t> wanted, std::span<const std::int64_t> chosen) {
@@ -153,26 +128,25 @@ void BatchMaker::take_from(std::shared_ptr<StreamFeed> feed) {
   feed_.swap(feed);  // the old feed is released after the lock, because that may close the program's generator
 }
 
-Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
+Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t number, Workspace& own,
                        const Grant& grant) const {
   const std::shared_ptr<StreamFeed> feed = [&] {
     const std::scoped_lock lock(feed_mutex_);
     return feed_;
   }();
-  if (!feed) return make_of(indices, number, scratch, grant);
+  CallContext call = own.call;
+  call.sets_aside = policy_.is_lenient();
+  if (!feed) return make_of(indices, number, call, own, grant);
   // After a stop, the feed may already be that of the next run.
-  scratch.check_cancelled();
-  return make_of(*feed, number, scratch, grant);
-}
-
-Batch BatchMaker::make_of(StreamFeed& feed, std::int64_t number, Scratch& scratch, const Grant& grant) const {
-  const std::shared_ptr<const StreamBatch> given = feed.batch(number, scratch);
+  call.check_cancelled();
+  const std::shared_ptr<const StreamBatch> given = feed->batch(number, own.work());
   if (given->error) throw *given->error;
   if (given->items.empty()) return {};
-  const Lending lending(scratch, given->items);
+  StreamItems items(given->items);
+  call.items = &items;
   std::vector<std::int64_t> numbers;
   for (const StreamItemPtr& item : given->items) numbers.push_back(item->number);
-  Batch out = make_of(numbers, number, scratch, grant);
+  Batch out = make_of(numbers, number, call, own, grant);
   if (given->padded) {
     out.valid = full(Shape{out.size()}, true, DType::boolean);
     out.valid.values<bool>().back() = false;
@@ -180,24 +154,22 @@ Batch BatchMaker::make_of(StreamFeed& feed, std::int64_t number, Scratch& scratc
   return out;
 }
 
-Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
-                          const Grant& grant) const {
+Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
+                          Workspace& own, const Grant& grant) const {
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
-  const core::StopScope stops(scratch.cancelled);
+  const core::StopScope stops(call.cancelled);
   struct Reset {
-    Scratch& scratch;
+    Workspace& own;
     ~Reset() {
-      scratch.clock.move_to(scratch.stats);
-      scratch.reset();
-      scratch.sets_aside = false;
+      own.figures.clock.move_to(own.figures.stats);
+      own.scratch.reset();
     }
-  } const reset{scratch};
+  } const reset{own};
   try {
-    if (!policy_.is_lenient()) return make_assuming(indices, number, scratch, grant);
-    scratch.sets_aside = true;
-    const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, scratch.epoch_seed);
-    Batch batch = chosen.empty() ? Batch{} : make_assuming(chosen, number, scratch, grant);
+    if (!policy_.is_lenient()) return make_guessing(indices, number, call, own, grant);
+    const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, call.epoch_seed);
+    Batch batch = chosen.empty() ? Batch{} : make_guessing(chosen, number, call, own, grant);
     if (policy_.on_error() != OnError::kMask) return batch;
     if (batch.indices.empty()) throw policy_.none_left();
     batch.valid = as_asked_for(indices, batch.indices);
@@ -211,115 +183,124 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
 
 /// Guesses about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch that
 /// used one, the batch is made again without them. So the error is the one that comes from parsing each file in turn.
-Batch BatchMaker::make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
-                                const Grant& grant) const {
-  scratch.may_assume = true;
+Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
+                                Workspace& own, const Grant& grant) const {
+  Guesses guesses(true);
   try {
-    return prepare(indices, number, scratch, grant);
-  } catch (const Misjudged&) {
-    // A guess was wrong: make the batch again without any.
+    if (auto batch = try_once(indices, number, {call, guesses, own.scratch, own.figures}, grant)) return *batch;
   } catch (const Error& error) {
-    const bool is_final = error.code() == ErrorCode::kCancelled || error.code() == ErrorCode::kChanged;
-    if (scratch.assumed == 0 || is_final) throw;
+    const bool is_final = error.code() == ErrorCode::kCancelled ||
+                          (error.code() == ErrorCode::kChanged && !guesses.refuted());
+    if (!guesses.any() || is_final) throw;
   }
-  scratch.reset();
-  scratch.may_assume = false;
-  return prepare(indices, number, scratch, grant);
+  own.scratch.reset();
+  Guesses none;
+  return *try_once(indices, number, {call, none, own.scratch, own.figures}, grant);
 }
 
-Batch BatchMaker::prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
-                          const Grant& grant) const {
-  auto& [plan, prediction, steps] = scratch.state<PlanState>(this);
+/// Nothing where a guess was wrong.
+std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& work,
+                                          const Grant& grant) const {
+  const BatchPrediction& prediction = work.scratch.state<PlanState>(this).prediction;
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
-    host = take(bytes, indices.size(), number, scratch, grant);
-    scratch.expected = prediction.expected(&dataset_.impl(), host.data());
+    host = take(bytes, indices.size(), number, work.figures.clock, grant);
+    work.guesses.expected = prediction.expected(&dataset_.impl(), host.data());
   }
   const Buffer foreseen = host;  // kept alive, because samples may be read into it
-  scratch.clock.start();
-  Located located = locate(dataset_, indices, scratch);
-  scratch.clock.lap(Stage::kDecode);
+  work.figures.clock.start();
+  Fetched fetched = fetch(dataset_, indices, work);
+  work.figures.clock.lap(Stage::kDecode);
   while (true) {
-    if (scratch.sets_aside) settle(located, scratch);
-    if (located.size() == 0) return {};
+    if (work.call.sets_aside) {
+      const auto failed = [](const Sample& sample) { return sample.failed(); };
+      // With a wrong guess the sample may be good.
+      if (work.guesses.any() && std::any_of(fetched.samples.begin(), fetched.samples.end(), failed)) return {};
+      require_supported(fetched);
+      policy_.settle(dataset_, fetched, work);
+    }
+    if (fetched.size() == 0) return Batch{};
     try {
-      return fill(located, host, number, scratch, grant);
+      Batch batch = finish(fetched, host, number, work, grant);
+      return work.guesses.hold() ? std::optional(std::move(batch)) : std::nullopt;
     } catch (const SampleError& error) {
-      const bool is_raised = !scratch.sets_aside || is_of_surroundings(error.error());
-      if (is_raised) throw of_sample(error.error(), dataset_, located.indices[error.position()]);
-      note_failure(located, error.position(), error.error(), scratch);
+      const bool is_raised = !work.call.sets_aside || is_of_surroundings(error.error());
+      if (is_raised) throw of_sample(error.error(), dataset_, fetched.indices[error.position()]);
+      note_failure(fetched, error.position(), error.error(), work.call, work.scratch);
     }
   }
 }
 
-void BatchMaker::settle(Located& located, Scratch& scratch) const {
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    if (!located.samples[i].failed()) continue;
-    if (scratch.assumed > 0) throw Misjudged();  // the sample may be good
-    const Error& failure = *located.samples[i].failure;
-    const bool is_raised = raises_unsupported_ && failure.code() == ErrorCode::kUnsupported;
-    if (is_raised) throw of_sample(failure, dataset_, located.indices[i]);
+/// Throws where a sample of a kind that Penstock does not read is no bad sample (raise_unsupported).
+void BatchMaker::require_supported(const Fetched& fetched) const {
+  if (!raises_unsupported_) return;
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    const Sample& sample = fetched.samples[i];
+    const bool is_raised = sample.failed() && sample.failure->code() == ErrorCode::kUnsupported;
+    if (is_raised) throw of_sample(*sample.failure, dataset_, fetched.indices[i]);
   }
-  policy_.settle(dataset_, located, scratch);
 }
 
-Buffer BatchMaker::take(std::uint64_t bytes, std::size_t samples, std::int64_t number, Scratch& scratch,
+Buffer BatchMaker::take(std::uint64_t bytes, std::size_t samples, std::int64_t number, StageClock& clock,
                         const Grant& grant) const {
   grant(bytes);
-  scratch.clock.start();
+  clock.start();
   Buffer block = allocate(bytes, samples, number);
-  scratch.clock.lap(Stage::kCollate);
+  clock.lap(Stage::kCollate);
   return block;
 }
 
-/// The batch of located samples, in `host` where that was foreseen and fits. Throws SampleError.
-Batch BatchMaker::fill(Located located, Buffer& host, std::int64_t number, Scratch& scratch,
-                       const Grant& grant) const {
-  auto& [plan, prediction, steps] = scratch.state<PlanState>(this);
-  plan_batch(located, collate_.rule(), plan, scratch.arena);
-  const bool leaves_steps = device_ && steps.take(located, plan, scratch);
-  if (leaves_steps) plan_batch(located, collate_.rule(), plan, scratch.arena);
-  prediction.note(located, plan);
-  scratch.clock.lap(Stage::kCollate);
-  if (!host || !fits(located, plan, {host.data(), host.size()})) {
-    host = take(plan.bytes, located.size(), number, scratch, grant);
+/// The batch of fetched samples, in `host` where that was foreseen and fits. Throws SampleError. Empty when a guess was
+/// wrong.
+Batch BatchMaker::finish(Fetched fetched, Buffer& host, std::int64_t number, const Work& work,
+                         const Grant& grant) const {
+  auto& [plan, prediction, steps] = work.scratch.state<PlanState>(this);
+  auto& [stats, clock] = work.figures;
+  plan_batch(fetched, collate_.rule(), plan, work.scratch.arena);
+  const bool leaves_steps = device_ && steps.take(fetched, plan, work.scratch.arena);
+  if (leaves_steps) plan_batch(fetched, collate_.rule(), plan, work.scratch.arena);
+  prediction.note(fetched, plan);
+  clock.lap(Stage::kCollate);
+  if (!host || !fits(fetched, plan, {host.data(), host.size()})) {
+    host = take(plan.bytes, fetched.size(), number, clock, grant);
   }
-  fill_block(located, plan, host.data(), scratch);
-  if (scratch.confirmed != scratch.assumed) throw Misjudged();
-  scratch.clock.lap(Stage::kCopy);
-  const std::span<const std::int64_t> indices = located.indices;
-  Batch batch(device_ ? sent(located, plan, host, leaves_steps ? &steps : nullptr, number, scratch)
-                      : batch_value(located, plan, host),
+  complete_block(fetched, plan, host.data(), work);
+  if (!work.guesses.hold()) return {};
+  clock.lap(Stage::kCopy);
+  const std::span<const std::int64_t> indices = fetched.indices;
+  Batch batch(device_ ? sent(fetched, plan, host, leaves_steps ? &steps : nullptr, number, clock)
+                      : batch_value(fetched, plan, host),
               {indices.begin(), indices.end()});
-  scratch.clock.lap(Stage::kCollate);
-  if (has_functions()) batch.value = called(std::move(batch.value), indices, number, scratch);
-  scratch.stats.payload_bytes += plan.payload;
-  ++scratch.stats.batches;
-  scratch.stats.samples += indices.size();
+  clock.lap(Stage::kCollate);
+  if (has_functions()) batch.value = called(std::move(batch.value), indices, number, work.call, clock);
+  stats.payload_bytes += plan.payload;
+  ++stats.batches;
+  stats.samples += indices.size();
   return batch;
 }
 
 Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, std::int64_t number,
-                         Scratch& scratch) const {
+                         const CallContext& call, StageClock& clock) const {
   try {
-    batch = result_of_functions(std::move(batch), indices, scratch);
+    batch = result_of_functions(std::move(batch), indices, call.epoch_seed);
   } catch (const Error& error) {
     throw with_batch(error, indices, number);
   }
-  scratch.clock.lap(Stage::kFunction);
+  clock.lap(Stage::kFunction);
   if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
-  scratch.clock.lap(Stage::kSend);
+  clock.lap(Stage::kSend);
   return batch;
 }
 
-Value BatchMaker::result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const {
+Value BatchMaker::result_of_functions(Value batch, std::span<const std::int64_t> indices,
+                                      const EpochSeed& epoch) const {
   if (const detail::CollateFunction* const function = collate_.rule().function()) {
     std::vector<Value> samples;
     samples.reserve(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) samples.push_back(batch[i]);
     batch = call_user("the function of collation", [&] { return (*function)(samples); });
   }
-  const RandomKey key{.seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = indices.front()};
+  const RandomKey key{.seed = epoch.seed, .epoch = epoch.epoch, .index = indices.front()};
   for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
   return batch;
 }
@@ -332,8 +313,8 @@ Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64
   }
 }
 
-Value BatchMaker::sent(const Located& located, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
-                       std::int64_t number, Scratch& scratch) const {
+Value BatchMaker::sent(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
+                       std::int64_t number, StageClock& clock) const {
   try {
     const Buffer block = device_.send(host);
     DeviceSteps::Made made;
@@ -341,36 +322,40 @@ Value BatchMaker::sent(const Located& located, const BatchPlan& plan, const Buff
       const StreamGuard guard(device_.steps());
       made = steps->run(plan, block);
     }
-    scratch.clock.lap(Stage::kSend);
-    return batch_value(located, plan, block, made);
+    clock.lap(Stage::kSend);
+    return batch_value(fetched, plan, block, made);
   } catch (const Error& error) {
-    throw with_batch(error, host.size(), located.size(), number);
+    throw with_batch(error, host.size(), fetched.size(), number);
   }
 }
 
-Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, Scratch& scratch) {
-  auto& [inner, plan] = scratch.state<SingleState>(&dataset);
-  const BorrowedContext borrowed(scratch, inner);
+Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, const Work& work) {
+  auto& [scratch, plan] = work.scratch.state<SingleState>(&dataset);
+  CallContext call = work.call;
+  call.sets_aside = false;
+  call.crew = nullptr;
+  Guesses none;
+  const Work single{call, none, scratch, work.figures};
+  struct Reset {
+    Scratch& scratch;
+    ~Reset() { scratch.reset(); }
+  } const reset{scratch};
   Sample sample;
-  dataset.locate({&index, 1}, inner, {&sample, 1});
-  const Located located{dataset, {&index, 1}, {&sample, 1}, true};
-  plan_single(located, plan);
+  dataset.fetch({&index, 1}, single, {&sample, 1});
+  const Fetched fetched{dataset, {&index, 1}, {&sample, 1}, true};
+  plan_single(fetched, plan);
   const Buffer block = Buffer::allocate(static_cast<std::size_t>(plan.bytes));
-  fill_block(located, plan, block.data(), inner);
-  Value out = batch_value(located, plan, block);
-  inner.clock.lap(Stage::kCopy, index);
+  complete_block(fetched, plan, block.data(), single);
+  Value out = batch_value(fetched, plan, block);
+  work.figures.clock.lap(Stage::kCopy, index);
   return out;
 }
 
 Value read_sample(const Dataset& dataset, std::int64_t index) {
-  Scratch scratch;
-  return read_sample(dataset, index, scratch);
-}
-
-Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch) {
+  Workspace own;
   try {
-    Value out = dataset.impl().value(index, scratch);
-    static_cast<void>(layout_of_value(out, scratch.structures));
+    Value out = dataset.impl().value(index, own.work());
+    static_cast<void>(layout_of_value(out, own.scratch.structures));
     return out;
   } catch (const SampleError& error) {
     throw of_sample(error.error(), dataset, index);

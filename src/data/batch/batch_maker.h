@@ -1,16 +1,20 @@
 #pragma once
 
+// Where a batch comes about, from the indices of its samples to tensors on their device. The loader's Prefetcher calls
+// it in its workers.
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 
 #include "data/batch/device_batch.h"
 #include "data/batch/device_steps.h"
 #include "data/batch/sample_policy.h"
 #include "data/collate/batch_plan.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/stream/feed.h"
 #include "device/buffer_pool.h"
 #include "penstock/collate.h"
@@ -20,9 +24,9 @@
 
 namespace penstock::data {
 
-/// Makes batches: locates the samples, decides the batch from their headers, allocates it once and moves the payload
+/// Makes batches: fetches the samples, decides the batch from their headers, allocates it once and moves the payload
 /// into it; then the program's functions of batches are called. Any number of threads may use it at once, each with its
-/// own Scratch.
+/// own Workspace.
 class BatchMaker {
  public:
   /// Called with bytes for the batch before they are allocated; may wait. Twice for a batch that turns out not to fit
@@ -34,9 +38,9 @@ class BatchMaker {
 
   /// Batch `number` of these samples, or of those that on_error puts in their place: without indices where it leaves
   /// the batch out. Errors name the sample and its file, and those of functions of batches the batch. kIndexOutOfRange
-  /// for an index outside the dataset, kOutOfMemory names the batch; kCancelled as Scratch::check_cancelled. Adds to
-  /// scratch.stats.
-  Batch make(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  /// for an index outside the dataset, kOutOfMemory names the batch; kCancelled as CallContext::check_cancelled. Adds
+  /// to own.figures.
+  Batch make(std::span<const std::int64_t> indices, std::int64_t number, Workspace& own, const Grant& grant) const;
 
   /// From now on `make` takes the samples of a batch from `feed`, by the batch's number, whatever the indices are; a
   /// batch without indices is one that on_error left out, or the end (StreamFeed::ends_at). Null: as before.
@@ -51,21 +55,23 @@ class BatchMaker {
   SamplePolicy& policy() const noexcept { return policy_; }
 
  private:
-  Batch make_assuming(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch,
-                      const Grant& grant) const;
-  Batch prepare(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
-  Batch make_of(std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch, const Grant& grant) const;
-  Batch make_of(StreamFeed& feed, std::int64_t number, Scratch& scratch, const Grant& grant) const;
+  Batch make_of(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call, Workspace& own,
+                const Grant& grant) const;
+  Batch make_guessing(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
+                      Workspace& own, const Grant& grant) const;
+  std::optional<Batch> try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& work,
+                                const Grant& grant) const;
   bool has_functions() const;
-  Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, Scratch& scratch) const;
-  Value result_of_functions(Value batch, std::span<const std::int64_t> indices, Scratch& scratch) const;
-  void settle(Located& located, Scratch& scratch) const;
-  Batch fill(Located located, Buffer& host, std::int64_t number, Scratch& scratch, const Grant& grant) const;
-  Buffer take(std::uint64_t bytes, std::size_t samples, std::int64_t number, Scratch& scratch,
+  Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
+               StageClock& clock) const;
+  Value result_of_functions(Value batch, std::span<const std::int64_t> indices, const EpochSeed& epoch) const;
+  void require_supported(const Fetched& fetched) const;
+  Batch finish(Fetched fetched, Buffer& host, std::int64_t number, const Work& work, const Grant& grant) const;
+  Buffer take(std::uint64_t bytes, std::size_t samples, std::int64_t number, StageClock& clock,
               const Grant& grant) const;
   Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
-  Value sent(const Located& located, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps, std::int64_t number,
-             Scratch& scratch) const;
+  Value sent(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps, std::int64_t number,
+             StageClock& clock) const;
 
   Dataset dataset_;
   Collate collate_;
@@ -80,9 +86,7 @@ class BatchMaker {
 
 /// One sample of a dataset, read now.
 Value read_sample(const Dataset& dataset, std::int64_t index);
-/// The same with what a thread keeps for it; reset it afterwards.
-Value read_sample(const Dataset& dataset, std::int64_t index, Scratch& scratch);
 /// DatasetImpl::value of a dataset whose samples lie somewhere.
-Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, Scratch& scratch);
+Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, const Work& work);
 
 }  // namespace penstock::data

@@ -12,9 +12,9 @@ namespace {
 
 class Builder {
  public:
-  Builder(const Located& located, const BatchPlan& plan, const Buffer& block,
+  Builder(const Fetched& fetched, const BatchPlan& plan, const Buffer& block,
           std::span<const std::optional<Tensor>> made)
-      : located_(located), plan_(plan), block_(block), made_(made) {}
+      : fetched_(fetched), plan_(plan), block_(block), made_(made) {}
 
   Value batch() const {
     return build(root(0), [this](std::uint32_t leaf) { return collated(plan_.results[leaf], leaf); });
@@ -22,8 +22,8 @@ class Builder {
 
   Value samples() const {
     std::vector<Value> items;
-    items.reserve(located_.size());
-    for (std::size_t i = 0; i < located_.size(); ++i) {
+    items.reserve(fetched_.size());
+    for (std::size_t i = 0; i < fetched_.size(); ++i) {
       const std::size_t first = plan_.first_results.empty() ? 0 : plan_.first_results[i];
       const auto leaf_of = [&](std::uint32_t leaf) { return apart(plan_.results[first + leaf], leaf, i); };
       items.push_back(build(root(i), leaf_of));
@@ -32,7 +32,7 @@ class Builder {
   }
 
  private:
-  const Structure::Node& root(std::size_t position) const { return located_.samples[position].layout->structure->root; }
+  const Structure::Node& root(std::size_t position) const { return fetched_.samples[position].layout->structure->root; }
 
   template <class Leaf>
   Value build(const Structure::Node& node, const Leaf& leaf) const {
@@ -85,8 +85,8 @@ class Builder {
         return scalar(leaf, 0);
       default: {
         std::vector<Value> items;
-        items.reserve(located_.size());
-        for (std::size_t i = 0; i < located_.size(); ++i) items.push_back(scalar(leaf, i));
+        items.reserve(fetched_.size());
+        for (std::size_t i = 0; i < fetched_.size(); ++i) items.push_back(scalar(leaf, i));
         return Value::list(std::move(items));
       }
     }
@@ -102,11 +102,11 @@ class Builder {
   }
 
   const Value& scalar(std::uint32_t leaf, std::size_t position) const {
-    const Layout& layout = *located_.samples[position].layout;
+    const Layout& layout = *fetched_.samples[position].layout;
     return layout.scalars[layout.structure->leaves[leaf].number];
   }
 
-  const Located& located_;
+  const Fetched& fetched_;
   const BatchPlan& plan_;
   const Buffer& block_;
   std::span<const std::optional<Tensor>> made_;
@@ -114,9 +114,9 @@ class Builder {
 
 }  // namespace
 
-Value batch_value(const Located& located, const BatchPlan& plan, const Buffer& block,
+Value batch_value(const Fetched& fetched, const BatchPlan& plan, const Buffer& block,
                   std::span<const std::optional<Tensor>> made) {
-  const Builder builder(located, plan, block, made);
+  const Builder builder(fetched, plan, block, made);
   return plan.by_sample ? builder.samples() : builder.batch();
 }
 

@@ -12,7 +12,7 @@ namespace penstock::data {
 
 /// The batch as the samples' structure. Its tensors are those of `made`, by the number of their output, and else views
 /// of `block`.
-Value batch_value(const Located& located, const BatchPlan& plan, const Buffer& block,
+Value batch_value(const Fetched& fetched, const BatchPlan& plan, const Buffer& block,
                   std::span<const std::optional<Tensor>> made = {});
 
 }  // namespace penstock::data

@@ -84,11 +84,14 @@ class Converter::Guarded final : public io::GuardedMemory {
   mutable std::size_t at_ = 0;
 };
 
-Converter::Converter(const Located& located, std::byte* block, CopiedFiles& files, Scratch& scratch)
-    : located_(located),
+Converter::Converter(const Fetched& fetched, std::byte* block, CopiedFiles& files, const CallContext& call,
+                     Scratch& scratch, Figures& figures)
+    : fetched_(fetched),
       block_(block),
       files_(files),
+      call_(call),
       scratch_(scratch),
+      figures_(figures),
       staging_(scratch.state<Staging>(&kStagingOwner)),
       items_(staging_.items) {
   staging_.arena.reset();
@@ -108,20 +111,20 @@ std::byte* Converter::between(const Conversion& conversion) {
 }
 
 void Converter::convert(const Placement& placement) {
-  for (std::size_t i = 0; i < located_.size();) {
+  for (std::size_t i = 0; i < fetched_.size();) {
     const std::size_t first = i++;
     if (!placement.has(first)) continue;
     const Payload& begin = payload(placement, first);
     if (begin.conversion == nullptr || begin.in_large_file()) continue;
-    while (i < located_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
-    scratch_.check_cancelled();
+    while (i < fetched_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
+    call_.check_cancelled();
     if (const auto* const file = std::get_if<InFile>(&begin.place)) {
       convert_read(placement, first, i, *file);
     } else {
       convert_memory(placement, first, i);
     }
   }
-  scratch_.clock.lap(Stage::kCopy);
+  figures_.clock.lap(Stage::kCopy);
 }
 
 bool Converter::goes_on(const Placement& placement, std::size_t first, std::size_t next) const {
@@ -210,8 +213,8 @@ void Converter::convert_read(const Placement& placement, std::size_t first, std:
     throw SampleError(first, begin.file->error_of_change(error));
   }
   files_.add(begin.file, first);
-  scratch_.stats.read_bytes += bytes;
-  scratch_.clock.lap(Stage::kRead);
+  figures_.stats.read_bytes += bytes;
+  figures_.clock.lap(Stage::kRead);
   for (std::size_t i = first; i < last; ++i) finish(placement, i, read + (i - first) * each);
   release_staging();
 }

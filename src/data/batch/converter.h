@@ -9,7 +9,7 @@
 
 #include "data/batch/copied_files.h"
 #include "data/collate/batch_plan.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/transform/conversion.h"
 
 namespace penstock::data {
@@ -19,7 +19,8 @@ namespace penstock::data {
 class Converter {
  public:
   /// `files`: where files are noted that `convert` reads.
-  Converter(const Located& located, std::byte* block, CopiedFiles& files, Scratch& scratch);
+  Converter(const Fetched& fetched, std::byte* block, CopiedFiles& files, const CallContext& call, Scratch& scratch,
+            Figures& figures);
 
   /// Converts the samples of the placement that lie in memory, in a mapping or in a file; those of large files
   /// go through `finish`. Notes the files, because the mover checks after all copies that they did not
@@ -43,7 +44,7 @@ class Converter {
   struct Staging;
 
   const Payload& payload(const Placement& placement, std::size_t position) const {
-    return located_.samples[position].payloads[placement.tensor];
+    return fetched_.samples[position].payloads[placement.tensor];
   }
   /// Whether sample `next` can be converted in one go with the samples from `first` on.
   bool goes_on(const Placement& placement, std::size_t first, std::size_t next) const;
@@ -56,10 +57,12 @@ class Converter {
   void settle(const Placement& placement, const Item& item);
   std::byte* between(const Conversion& conversion);
 
-  const Located& located_;
+  const Fetched& fetched_;
   std::byte* block_;
   CopiedFiles& files_;
+  const CallContext& call_;
   Scratch& scratch_;
+  Figures& figures_;
   Staging& staging_;
   std::vector<Item>& items_;
 };

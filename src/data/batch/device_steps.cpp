@@ -1,4 +1,4 @@
-// A batch is located and planned as for the host first. That plan tells which columns are stacked, and for these each
+// A batch is fetched and planned as for the host first. That plan tells which columns are stacked, and for these each
 // sample's conversion is replaced by its first part, which may be none at all: then the payload is moved as it lies,
 // like that of a dataset without transforms. Behind the copy, the steps that are left run on the whole column with the
 // kernels of penstock/ops.h, which give the bits that the host gives.
@@ -123,15 +123,15 @@ Sample DeviceSteps::changed(const Sample& sample, Cut& cut, const std::vector<bo
   return {cut.to.get(), {payloads.data()}};
 }
 
-bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch) {
+bool DeviceSteps::take(Fetched& fetched, const BatchPlan& plan, Arena& arena) {
   left_.clear();
   of_batch_.clear();
-  if (!located.columns.empty()) return false;  // rows as they are
-  const Layout& first = *located.samples[0].layout;
+  if (!fetched.columns.empty()) return false;  // rows as they are
+  const Layout& first = *fetched.samples[0].layout;
   const auto converts = [](const Payload& payload) { return payload.conversion != nullptr; };
-  const std::span<const Payload> payloads(located.samples[0].payloads, first.tensors.size());
+  const std::span<const Payload> payloads(fetched.samples[0].payloads, first.tensors.size());
   if (plan.by_sample || std::none_of(payloads.begin(), payloads.end(), converts)) return false;
-  for (const Sample& sample : located.samples) of_batch_.push_back(cut_of(sample));
+  for (const Sample& sample : fetched.samples) of_batch_.push_back(cut_of(sample));
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const Leaf& leaf = first.structure->leaves[i];
     if (leaf.kind != LeafKind::kTensor || plan.results[i].kind != Result::Kind::kTensor) continue;
@@ -143,13 +143,13 @@ bool DeviceSteps::take(Located& located, const BatchPlan& plan, Scratch& scratch
   if (left_.empty()) return false;
   std::vector<bool> chosen(first.tensors.size());
   for (const Left& left : left_) chosen[left.tensor] = true;
-  const std::span<Sample> samples = scratch.arena.array<Sample>(located.size());
+  const std::span<Sample> samples = arena.array<Sample>(fetched.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    samples[i] = changed(located.samples[i], *of_batch_[i], chosen, scratch.arena);
+    samples[i] = changed(fetched.samples[i], *of_batch_[i], chosen, arena);
   }
   const auto uniform = [&](const Sample& sample) { return sample.layout == samples[0].layout; };
-  located.samples = samples;
-  located.uniform = std::all_of(samples.begin(), samples.end(), uniform);
+  fetched.samples = samples;
+  fetched.uniform = std::all_of(samples.begin(), samples.end(), uniform);
   return true;
 }
 

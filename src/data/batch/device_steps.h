@@ -29,9 +29,9 @@ class DeviceSteps {
   DeviceSteps& operator=(const DeviceSteps&) = delete;
 
   /// Looks which columns of the batch, as it is planned, can leave steps to the device: those whose samples are stacked
-  /// and leave the same ones. If some can, changes the samples to what is to be done here, in memory of scratch.arena
+  /// and leave the same ones. If some can, changes the samples to what is to be done here, in memory of `arena`
   /// and of this object until the next call, and returns true: the batch has to be planned again.
-  bool take(Located& located, const BatchPlan& plan, Scratch& scratch);
+  bool take(Fetched& fetched, const BatchPlan& plan, Arena& arena);
   /// Does the steps that the last `take` left, on the device of `block`, in the current stream's order. `plan`: the
   /// second one. A device's or memory's Error.
   Made run(const BatchPlan& plan, const Buffer& block);

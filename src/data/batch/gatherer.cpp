@@ -11,8 +11,7 @@ namespace penstock::data {
 
 namespace {
 
-/// Rows and bytes copied at once. They are few, so that a stop of the loader is answered soon.
-constexpr std::size_t kRowsAtOnce = 1024;
+/// Bytes copied at once, few for the same reason as rows.
 constexpr std::uint64_t kCopiedAtOnce = std::uint64_t{1} << 20;
 
 /// Copies it.
@@ -49,28 +48,18 @@ void copy_run(const io::GatherRow& first, std::uint64_t bytes, std::size_t count
 
 }  // namespace
 
-Gatherer::Gatherer(const Scratch& scratch, Rows& rows, CopiedFiles& files)
-    : scratch_(scratch), rows_(rows.rows), origins_(rows.origins), files_(files) {
+Gatherer::Gatherer(const CallContext& call, Rows& rows, CopiedFiles& files)
+    : call_(call), rows_(rows.rows), origins_(rows.origins), files_(files) {
   rows_.clear();
   origins_.clear();
-}
-
-void Gatherer::add(std::byte* to, const std::byte* from, std::uint64_t bytes, const Origin& origin) {
-  if (rows_.size() == kRowsAtOnce || bytes != bytes_) {
-    flush();
-    bytes_ = bytes;
-  }
-  note(origin);
-  rows_.push_back({to, from});
-  origins_.push_back(origin);
 }
 
 void Gatherer::add_run(std::byte* to, const std::byte* from, std::uint64_t bytes, std::size_t count,
                        const Origin& origin) {
   const std::size_t at_once = static_cast<std::size_t>(std::max<std::uint64_t>(kCopiedAtOnce / bytes, 1));
-  note(origin);
+  if (origin.file != nullptr && origin.file != last_file_) note(origin);
   for (std::size_t i = 0; i < count; i += at_once) {
-    scratch_.check_cancelled();
+    call_.check_cancelled();
     copy_run({to + i * bytes, from + i * bytes}, bytes, std::min(at_once, count - i),
              {origin.file, origin.position + i});
   }
@@ -78,7 +67,7 @@ void Gatherer::add_run(std::byte* to, const std::byte* from, std::uint64_t bytes
 
 void Gatherer::flush() {
   if (rows_.empty()) return;
-  scratch_.check_cancelled();
+  call_.check_cancelled();
   const auto is_mapped = [](const Origin& origin) { return origin.file != nullptr; };
   if (std::none_of(origins_.begin(), origins_.end(), is_mapped)) {
     io::gather(rows_, bytes_);
@@ -100,7 +89,6 @@ void Gatherer::throw_first_bad() const {
 }
 
 void Gatherer::note(const Origin& origin) {
-  if (origin.file == nullptr || origin.file == last_file_) return;
   last_file_ = origin.file;
   files_.add(origin.file, origin.position);
 }

@@ -48,30 +48,30 @@ std::size_t consecutive(std::span<const std::int64_t> at) noexcept {
 
 class Mover {
  public:
-  Mover(const Located& located, const BatchPlan& plan, std::byte* block, Scratch& scratch)
-      : located_(located),
+  Mover(const Fetched& fetched, const BatchPlan& plan, std::byte* block, const Work& work)
+      : fetched_(fetched),
         plan_(plan),
         block_(block),
-        scratch_(scratch),
-        memory_(scratch.state<MoverMemory>(&kMoverOwner)),
-        gatherer_(scratch, memory_.rows, memory_.files),
-        reader_(scratch, memory_.runs, memory_.files) {
+        work_(work),
+        memory_(work.scratch.state<MoverMemory>(&kMoverOwner)),
+        gatherer_(work.call, memory_.rows, memory_.files),
+        reader_(work.call, work.figures, memory_.runs, memory_.files) {
     memory_.files.clear();
   }
 
   void move() {
     for (const Placement& placement : plan_.placements) {
-      if (located_.columns.empty()) {
+      if (fetched_.columns.empty()) {
         hand_out(placement);
       } else {
         hand_out_rows(placement);
       }
     }
     gatherer_.flush();
-    scratch_.clock.lap(Stage::kCopy);
+    work_.figures.clock.lap(Stage::kCopy);
     reader_.read();
     if (converts_) {
-      Converter converter(located_, block_, memory_.files, scratch_);
+      Converter converter(fetched_, block_, memory_.files, work_.call, work_.scratch, work_.figures);
       for (const Placement& placement : plan_.placements) converter.convert(placement);
     }
     memory_.files.require_unchanged();
@@ -81,7 +81,7 @@ class Mover {
 
  private:
   const TensorLayout& tensor(const Placement& placement, std::size_t position) const {
-    return located_.samples[position].layout->tensors[placement.tensor];
+    return fetched_.samples[position].layout->tensors[placement.tensor];
   }
 
   /// The part of the sample's tensor that fits into its slot.
@@ -104,10 +104,10 @@ class Mover {
   /// Hands each sample's payload to whoever moves it.
   void hand_out(const Placement& placement) {
     std::optional<Runs> shared;
-    if (located_.uniform) shared = runs_of(placement, tensor(placement, 0));
-    for (std::size_t i = 0; i < located_.size(); ++i) {
+    if (fetched_.uniform) shared = runs_of(placement, tensor(placement, 0));
+    for (std::size_t i = 0; i < fetched_.size(); ++i) {
       if (!placement.has(i)) continue;
-      const Payload& payload = located_.samples[i].payloads[placement.tensor];
+      const Payload& payload = fetched_.samples[i].payloads[placement.tensor];
       if (payload.conversion != nullptr) {
         has_large_ |= payload.in_large_file();
         converts_ = true;
@@ -158,9 +158,9 @@ class Mover {
 
   /// The same for rows of an array, which need no look at each.
   void hand_out_rows(const Placement& placement) {
-    const EvenColumn& column = located_.columns[placement.tensor];
+    const EvenColumn& column = fetched_.columns[placement.tensor];
     if (const auto* const file = std::get_if<InFile>(&column.first.place)) {
-      for (std::size_t i = 0; i < located_.size(); ++i) {
+      for (std::size_t i = 0; i < fetched_.size(); ++i) {
         hand_out(placement, i, InFile{file->file, file->offset + column.behind(i)}, nullptr);
       }
     } else if (column.first.data() != nullptr) {
@@ -174,14 +174,14 @@ class Mover {
     const std::byte* const first = column.first.data();
     if (!whole(placement, 0)) {
       const Runs shared = runs_of(placement, tensor(placement, 0));
-      for (std::size_t i = 0; i < located_.size(); ++i) {
+      for (std::size_t i = 0; i < fetched_.size(); ++i) {
         copy_runs(shared, first + column.behind(i), placement.slot(i), {file, i});
       }
       return;
     }
     const std::uint64_t bytes = tensor(placement, 0).nbytes;
     const bool dense = column.step == bytes && placement.slots.empty() && placement.pitch == bytes;
-    for (std::size_t i = 0, count = 1; i < located_.size(); i += count) {
+    for (std::size_t i = 0, count = 1; i < fetched_.size(); i += count) {
       count = dense ? consecutive(column.at.subspan(i)) : 1;
       const std::byte* const from = first + column.behind(i);
       std::byte* const to = block_ + placement.slot(i);
@@ -196,9 +196,9 @@ class Mover {
   /// Finds the samples that have payload in large files. Returns the bytes of that payload.
   std::uint64_t find_in_large_files(std::vector<std::size_t>& positions) const {
     std::uint64_t bytes = 0;
-    for (std::size_t i = 0; i < located_.size(); ++i) {
+    for (std::size_t i = 0; i < fetched_.size(); ++i) {
       for (const Placement& placement : plan_.placements) {
-        if (!placement.has(i) || !located_.samples[i].payloads[placement.tensor].in_large_file()) continue;
+        if (!placement.has(i) || !fetched_.samples[i].payloads[placement.tensor].in_large_file()) continue;
         if (positions.empty() || positions.back() != i) positions.push_back(i);
         bytes += tensor(placement, i).nbytes;
       }
@@ -209,18 +209,22 @@ class Mover {
   void move_large_files() {
     std::vector<std::size_t> positions;
     const std::uint64_t bytes = find_in_large_files(positions);
-    const auto move = [&](std::size_t task, Scratch& scratch) { move_from_large_files(positions[task], scratch); };
-    if (scratch_.crew != nullptr && positions.size() > 1 && bytes >= kLeastShared) {
-      scratch_.crew->share(positions.size(), scratch_, move);
+    const auto move = [&](std::size_t task, Scratch& scratch, Figures& figures) {
+      move_from_large_files(positions[task], {work_.call, work_.guesses, scratch, figures});
+    };
+    if (work_.call.crew != nullptr && positions.size() > 1 && bytes >= kLeastShared) {
+      work_.call.crew->share(positions.size(), work_.scratch, work_.figures, move);
     } else {
-      for (std::size_t task = 0; task < positions.size(); ++task) move(task, scratch_);
+      for (std::size_t task = 0; task < positions.size(); ++task) move(task, work_.scratch, work_.figures);
     }
   }
 
-  /// Opens each file once for all of a sample's tensors in it. Any thread may do it, with its own scratch.
-  void move_from_large_files(std::size_t position, Scratch& scratch) const {
-    scratch.check_cancelled();
-    const Sample& sample = located_.samples[position];
+  /// Opens each file once for all of a sample's tensors in it. Any thread may do it, with a scratch and figures of its
+  /// own.
+  void move_from_large_files(std::size_t position, const Work& work) const {
+    work.call.check_cancelled();
+    if (work.guesses.refuted()) return;  // the batch is made again
+    const Sample& sample = fetched_.samples[position];
     std::vector<LargeFile::Wanted> wanted;
     std::optional<Converter> converter;
     std::vector<std::pair<const Placement*, const std::byte*>> staged;
@@ -228,10 +232,11 @@ class Mover {
     const auto read = [&] {
       if (file == nullptr) return;
       try {
-        file->read(wanted, scratch);
+        file->read(wanted, work);
       } catch (const Error& error) {
         throw SampleError(position, error);
       }
+      if (work.guesses.refuted()) return staged.clear();
       wanted.clear();
       for (const auto& [placement, from] : staged) converter->finish(*placement, position, from);
       staged.clear();
@@ -246,7 +251,7 @@ class Mover {
       file = large->file;
       if (payload.conversion != nullptr) {
         const TensorLayout& input = payload.conversion->input();
-        if (!converter) converter.emplace(located_, block_, memory_.files, scratch);
+        if (!converter) converter.emplace(fetched_, block_, memory_.files, work.call, work.scratch, work.figures);
         std::byte* const to = converter->take_staging(payload.conversion->input_extent());
         wanted.push_back({.entry = large->entry, .shape = input.shape, .strides = input.strides, .to = to});
         staged.emplace_back(&placement, to);
@@ -263,17 +268,17 @@ class Mover {
 
   void pad(const Placement& placement) {
     if (!placement.padding) return;
-    for (std::size_t i = 0; i < located_.size(); ++i) {
+    for (std::size_t i = 0; i < fetched_.size(); ++i) {
       const TensorLayout& layout = tensor(placement, i);
       fill_padding(*placement.padding, own_shape(placement, layout), layout.dtype.itemsize(),
                    block_ + placement.slot(i));
     }
   }
 
-  const Located& located_;
+  const Fetched& fetched_;
   const BatchPlan& plan_;
   std::byte* block_;
-  Scratch& scratch_;
+  const Work work_;
   MoverMemory& memory_;
   Gatherer gatherer_;
   RunReader reader_;
@@ -283,9 +288,9 @@ class Mover {
 
 }  // namespace
 
-void fill_block(const Located& located, const BatchPlan& plan, std::byte* block, Scratch& scratch) {
-  Mover(located, plan, block, scratch).move();
-  fill_derived(located, plan, block);
+void complete_block(const Fetched& fetched, const BatchPlan& plan, std::byte* block, const Work& work) {
+  Mover(fetched, plan, block, work).move();
+  fill_derived(fetched, plan, block);
 }
 
 }  // namespace penstock::data

@@ -5,12 +5,14 @@
 #include <cstddef>
 
 #include "data/collate/batch_plan.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 
 namespace penstock::data {
 
-/// Fills a batch's block: payload straight from where it lies into its slot, padding behind it, and what is computed
-/// from headers. Uncontiguous payload goes run by run. Throws SampleError; kCancelled as Scratch::check_cancelled.
-void fill_block(const Located& located, const BatchPlan& plan, std::byte* block, Scratch& scratch);
+/// Completes a batch's block, in which fetching may have put payload already: all other payload comes straight from where
+/// it lies into its slot, then padding behind it, and what is computed from headers. Uncontiguous payload goes run by
+/// run. Throws SampleError; kCancelled as CallContext::check_cancelled. When it refuted a guess, what is in the block
+/// means nothing.
+void complete_block(const Fetched& fetched, const BatchPlan& plan, std::byte* block, const Work& work);
 
 }  // namespace penstock::data

@@ -12,8 +12,8 @@ namespace {
 constexpr std::uint64_t kLeastSlot = 2048;
 
 /// Whether the samples' own bytes, as they are, fill their slots one behind the other.
-bool is_stack(const Located& located, const Placement& placement) noexcept {
-  const TensorLayout& first = located.samples[0].layout->tensors[placement.tensor];
+bool is_stack(const Fetched& fetched, const Placement& placement) noexcept {
+  const TensorLayout& first = fetched.samples[0].layout->tensors[placement.tensor];
   return !placement.padding && placement.slots.empty() && first.contiguous && first.nbytes == placement.pitch;
 }
 
@@ -24,13 +24,13 @@ bool lies_in(const std::byte* data, std::span<const std::byte> block) noexcept {
 
 }  // namespace
 
-void BatchPrediction::note(const Located& located, const BatchPlan& plan) {
+void BatchPrediction::note(const Fetched& fetched, const BatchPlan& plan) {
   *this = {};
   for (const Placement& placement : plan.placements) {
-    if (placement.pitch < std::max(kLeastSlot, slot_ + 1) || !is_stack(located, placement)) continue;
+    if (placement.pitch < std::max(kLeastSlot, slot_ + 1) || !is_stack(fetched, placement)) continue;
     // Only what was read, or made, in memory of our own could as well have been put into its slot.
-    if (!std::holds_alternative<InMemory>(located.payload(0, placement.tensor).place)) continue;
-    samples_ = located.size();
+    if (!std::holds_alternative<InMemory>(fetched.payload(0, placement.tensor).place)) continue;
+    samples_ = fetched.size();
     bytes_ = plan.bytes;
     offset_ = placement.offset;
     slot_ = placement.pitch;
@@ -42,15 +42,15 @@ ExpectedSlots BatchPrediction::expected(const void* dataset, std::byte* block) c
   return {.dataset = dataset, .tensor = tensor_, .bytes = slot_, .first = block + offset_};
 }
 
-bool fits(const Located& located, const BatchPlan& plan, std::span<const std::byte> block) noexcept {
+bool fits(const Fetched& fetched, const BatchPlan& plan, std::span<const std::byte> block) noexcept {
   if (block.size() != plan.bytes) return false;
-  if (!located.columns.empty()) return true;  // nothing was read into it
+  if (!fetched.columns.empty()) return true;  // nothing was read into it
   for (const Placement& placement : plan.placements) {
-    for (std::size_t i = 0; i < located.size(); ++i) {
+    for (std::size_t i = 0; i < fetched.size(); ++i) {
       if (!placement.has(i)) continue;
-      const std::byte* const data = located.samples[i].payloads[placement.tensor].data();
+      const std::byte* const data = fetched.samples[i].payloads[placement.tensor].data();
       if (data == nullptr || !lies_in(data, block)) continue;
-      const bool contiguous = located.samples[i].layout->tensors[placement.tensor].contiguous;
+      const bool contiguous = fetched.samples[i].layout->tensors[placement.tensor].contiguous;
       if (placement.padding || !contiguous || data != block.data() + placement.slot(i)) return false;
     }
   }

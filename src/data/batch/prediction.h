@@ -10,11 +10,11 @@
 namespace penstock::data {
 
 /// What the next batch will look like if it is like the last one, so that its memory can be had before its samples are
-/// located. Right most of the time, and harmless when not.
+/// fetched. Right most of the time, and harmless when not.
 class BatchPrediction {
  public:
   /// Learns from a batch.
-  void note(const Located& located, const BatchPlan& plan);
+  void note(const Fetched& fetched, const BatchPlan& plan);
   /// Bytes of the block of a batch of so many samples; 0 when there is no use in having it early.
   std::uint64_t bytes(std::size_t samples) const noexcept { return samples == samples_ ? bytes_ : 0; }
   /// Where samples of `dataset` go in that block.
@@ -30,6 +30,6 @@ class BatchPrediction {
 
 /// Whether the batch can use `block`: its size is right, and every sample that was read into it already lies in its own
 /// slot.
-bool fits(const Located& located, const BatchPlan& plan, std::span<const std::byte> block) noexcept;
+bool fits(const Fetched& fetched, const BatchPlan& plan, std::span<const std::byte> block) noexcept;
 
 }  // namespace penstock::data

@@ -37,7 +37,7 @@ void RunReader::add(const InFile& from, std::byte* to, std::uint64_t bytes, std:
 void RunReader::read() {
   std::vector<Run> remote;
   for (const Run& run : runs_) {
-    scratch_.check_cancelled();
+    call_.check_cancelled();
     if (is_remote(*run.from.file)) {
       remote.push_back(run);
     } else {
@@ -54,8 +54,8 @@ void RunReader::read_local(const Run& run) {
     throw SampleError(run.position, run.from.file->error_of_change(error));
   }
   files_.add(run.from.file, run.position);
-  scratch_.stats.read_bytes += run.bytes;
-  scratch_.clock.lap(Stage::kRead);
+  figures_.stats.read_bytes += run.bytes;
+  figures_.clock.lap(Stage::kRead);
 }
 
 void RunReader::read_remote(std::vector<Run> runs) {
@@ -66,7 +66,7 @@ void RunReader::read_remote(std::vector<Run> runs) {
     std::vector<io::Run> asked;
     for (auto run = runs.begin(); run != others; ++run) {
       asked.push_back({run->from.offset, {run->to, static_cast<std::size_t>(run->bytes)}});
-      scratch_.stats.read_bytes += run->bytes;
+      figures_.stats.read_bytes += run->bytes;
     }
     const penstock::Source source = file->source();
     try {
@@ -75,7 +75,7 @@ void RunReader::read_remote(std::vector<Run> runs) {
       throw SampleError(runs.front().position, file->error_of_change(error));
     }
     runs.erase(runs.begin(), others);
-    scratch_.clock.lap(Stage::kRead);
+    figures_.clock.lap(Stage::kRead);
   }
 }
 

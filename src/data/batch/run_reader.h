@@ -8,13 +8,13 @@
 
 #include "data/batch/copied_files.h"
 #include "data/sample/sample.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 
 namespace penstock::data {
 
 /// Collects runs of bytes and reads them. Samples that follow each other in the file and in the batch take one read.
 /// Servers are asked for all of a file's runs at once, because each answer takes long. Throws SampleError; kCancelled
-/// as Scratch::check_cancelled. Not thread-safe.
+/// as CallContext::check_cancelled. Not thread-safe.
 class RunReader {
  public:
   struct Run {
@@ -25,8 +25,8 @@ class RunReader {
   };
 
   /// `runs`: what a thread keeps from batch to batch.
-  RunReader(Scratch& scratch, std::vector<Run>& runs, CopiedFiles& files)
-      : scratch_(scratch), runs_(runs), files_(files) {
+  RunReader(const CallContext& call, Figures& figures, std::vector<Run>& runs, CopiedFiles& files)
+      : call_(call), figures_(figures), runs_(runs), files_(files) {
     runs_.clear();
   }
 
@@ -37,7 +37,8 @@ class RunReader {
   void read_local(const Run& run);
   void read_remote(std::vector<Run> runs);
 
-  Scratch& scratch_;
+  const CallContext& call_;
+  Figures& figures_;
   std::vector<Run>& runs_;
   CopiedFiles& files_;
 };

@@ -1,6 +1,6 @@
 // Which samples are bad is found out in the worker that prepares their batch, so that the caller does not wait and the
-// batches that are under way stay so. Each sample is located once: one that cannot be had says so beside the others,
-// which stay located. A sample is bad for the life of a loader: whoever meets it first notes it, and the others find it
+// batches that are under way stay so. Each sample is fetched once: one that cannot be had says so beside the others,
+// which stay fetched. A sample is bad for the life of a loader: whoever meets it first notes it, and the others find it
 // in the list. So what a batch holds depends on the files alone, not on the number of workers.
 #include "data/batch/sample_policy.h"
 
@@ -30,13 +30,13 @@ std::vector<std::int64_t> SamplePolicy::chosen(const Dataset& dataset, std::span
   return out;
 }
 
-void SamplePolicy::settle(const Dataset& dataset, Located& located, Scratch& scratch) {
+void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& work) {
   const auto failed = [](const Sample& sample) { return sample.failed(); };
-  if (std::none_of(located.samples.begin(), located.samples.end(), failed)) return note_good();
-  const std::uint64_t epoch = scratch.epoch_seed.epoch;
-  scratch.expected = {};  // which counts places that are not those of the samples any more
-  const auto indices = scratch.arena.array<std::int64_t>(located.size());
-  const auto samples = scratch.arena.array<Sample>(located.size());
+  if (std::none_of(fetched.samples.begin(), fetched.samples.end(), failed)) return note_good();
+  const std::uint64_t epoch = work.call.epoch_seed.epoch;
+  work.guesses.expected = {};  // which counts places that are not those of the samples any more
+  const auto indices = work.scratch.arena.array<std::int64_t>(fetched.size());
+  const auto samples = work.scratch.arena.array<Sample>(fetched.size());
   std::size_t count = 0;
   const auto add = [&](std::int64_t index, const Sample& sample) {
     indices[count] = index;
@@ -44,39 +44,39 @@ void SamplePolicy::settle(const Dataset& dataset, Located& located, Scratch& scr
     note_good();
   };
   bool has_all = true;
-  for (std::size_t i = 0; i < located.size() && has_all; ++i) {
-    if (!failed(located.samples[i])) {
-      add(located.indices[i], located.samples[i]);
+  for (std::size_t i = 0; i < fetched.size() && has_all; ++i) {
+    if (!failed(fetched.samples[i])) {
+      add(fetched.indices[i], fetched.samples[i]);
       continue;
     }
-    note_bad(located.indices[i], epoch, dataset, *located.samples[i].failure);
+    note_bad(fetched.indices[i], epoch, dataset, *fetched.samples[i].failure);
     if (on_error_ == OnError::kSkip) continue;
-    const auto other = replacement(dataset, located.indices[i], scratch);
+    const auto other = replacement(dataset, fetched.indices[i], work);
     has_all = other.has_value();
     if (other) add(other->first, other->second);
   }
   if (!has_all) count = 0;
   if (count == 0) require_no_outage();
-  located.indices = indices.first(count);
-  located.samples = samples.first(count);
-  located.uniform = std::all_of(located.samples.begin(), located.samples.end(),
+  fetched.indices = indices.first(count);
+  fetched.samples = samples.first(count);
+  fetched.uniform = std::all_of(fetched.samples.begin(), fetched.samples.end(),
                                 [&](const Sample& one) { return one.layout == samples[0].layout; });
 }
 
 std::optional<std::pair<std::int64_t, Sample>> SamplePolicy::replacement(const Dataset& dataset, std::int64_t index,
-                                                                         Scratch& scratch) {
+                                                                         const Work& work) {
   for (std::int64_t other = (index + 1) % dataset.size(); other != index; other = (other + 1) % dataset.size()) {
-    if (knows(other, scratch.epoch_seed.epoch)) continue;
+    if (knows(other, work.call.epoch_seed.epoch)) continue;
     require_no_outage();
-    scratch.check_cancelled();
+    work.call.check_cancelled();
     Sample sample;
     try {
-      dataset.impl().locate({&other, 1}, scratch, {&sample, 1});
+      dataset.impl().fetch({&other, 1}, work, {&sample, 1});
     } catch (const SampleError& error) {
       throw of_sample(error.error(), dataset, other);
     }
     if (!sample.failed()) return std::pair(other, sample);
-    note_bad(other, scratch.epoch_seed.epoch, dataset, *sample.failure);
+    note_bad(other, work.call.epoch_seed.epoch, dataset, *sample.failure);
   }
   return std::nullopt;
 }

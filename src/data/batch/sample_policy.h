@@ -1,5 +1,7 @@
 #pragma once
 
+// Samples that cannot be had: who notes them, and what a batch has in their place.
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -10,7 +12,7 @@
 #include <vector>
 
 #include "data/collate/batch_plan.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
@@ -32,11 +34,11 @@ class SamplePolicy {
   std::vector<std::int64_t> chosen(const Dataset& dataset, std::span<const std::int64_t> wanted,
                                    const EpochSeed& epoch) const;
   /// Sets the samples of a batch aside that cannot be had (Sample::failed), and takes them out of it, or puts the next
-  /// good ones in their place, which it locates; those that can be had stay as they are. `located` is empty then where
+  /// good ones in their place, which it fetches; those that can be had stay as they are. `fetched` is empty then where
   /// there are none. Throws the last error where more than kMostInARow samples in a row cannot be had and the batch has
   /// no other, and then keeps none of these aside. What points to indices and samples lives as long as the scratch is
   /// not reset.
-  void settle(const Dataset& dataset, Located& located, Scratch& scratch);
+  void settle(const Dataset& dataset, Fetched& fetched, const Work& work);
 
   /// Samples that another loader set aside are so here.
   void know(const std::vector<SetAside>& samples);
@@ -56,7 +58,7 @@ class SamplePolicy {
   /// Throws where too many in a row cannot be had.
   void require_no_outage();
   std::optional<std::pair<std::int64_t, Sample>> replacement(const Dataset& dataset, std::int64_t index,
-                                                             Scratch& scratch);
+                                                             const Work& work);
 
   const OnError on_error_;
   const bool by_epoch_;

@@ -16,7 +16,7 @@ namespace {
 }
 }  // namespace
 
-std::string Located::describe(std::size_t position) const {
+std::string Fetched::describe(std::size_t position) const {
   return core::format("sample {} ({})", indices[position], core::escaped(dataset.describe(indices[position])));
 }
 

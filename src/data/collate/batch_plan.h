@@ -16,8 +16,8 @@
 
 namespace penstock::data {
 
-/// The samples of one batch, after locating. Views: valid as long as what they were made of.
-struct Located {
+/// The samples of one batch, after fetching. Views: valid as long as what they were made of.
+struct Fetched {
   const detail::DatasetImpl& dataset;
   std::span<const std::int64_t> indices;
   std::span<const Sample> samples;
@@ -35,20 +35,20 @@ struct Located {
 /// One tensor of the samples' structure, over all samples of the batch.
 class Column {
  public:
-  Column(const Located& located, const Leaf& leaf) : located_(located), leaf_(leaf) {}
+  Column(const Fetched& fetched, const Leaf& leaf) : fetched_(fetched), leaf_(leaf) {}
 
-  std::size_t size() const noexcept { return located_.size(); }
+  std::size_t size() const noexcept { return fetched_.size(); }
   const TensorLayout& operator[](std::size_t position) const {
-    return located_.samples[position].layout->tensors[leaf_.number];
+    return fetched_.samples[position].layout->tensors[leaf_.number];
   }
-  bool uniform() const noexcept { return located_.uniform; }
+  bool uniform() const noexcept { return fetched_.uniform; }
   const Leaf& leaf() const noexcept { return leaf_; }
-  const Located& located() const noexcept { return located_; }
+  const Fetched& fetched() const noexcept { return fetched_; }
   /// " at ['x']", or nothing when the sample is this tensor alone.
   std::string where() const;
 
  private:
-  const Located& located_;
+  const Fetched& fetched_;
   const Leaf& leaf_;
 };
 

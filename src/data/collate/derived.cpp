@@ -12,9 +12,9 @@ namespace penstock::data {
 namespace {
 
 template <class T, class Get>
-void store(std::byte* to, const Located& located, std::uint32_t number, Get get) {
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    const T value = get(located.samples[i].layout->scalars[number]);
+void store(std::byte* to, const Fetched& fetched, std::uint32_t number, Get get) {
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    const T value = get(fetched.samples[i].layout->scalars[number]);
     std::memcpy(to + i * sizeof(T), &value, sizeof(T));
   }
 }
@@ -26,25 +26,25 @@ DType widest(const DType& dtype) noexcept {
   return dtype.is_floating() ? DType::float64 : DType::int64;
 }
 
-void store_widest(const Located& located, std::uint32_t number, const DType& dtype, std::byte* to) {
+void store_widest(const Fetched& fetched, std::uint32_t number, const DType& dtype, std::byte* to) {
   switch (dtype.code()) {
     case DType::Code::kBool:
-      return store<bool>(to, located, number, [](const Value& v) { return v.as_bool(); });
+      return store<bool>(to, fetched, number, [](const Value& v) { return v.as_bool(); });
     case DType::Code::kInt64:
-      return store<std::int64_t>(to, located, number, [](const Value& v) { return v.as_int(); });
+      return store<std::int64_t>(to, fetched, number, [](const Value& v) { return v.as_int(); });
     case DType::Code::kFloat64:
-      return store<double>(to, located, number, [](const Value& v) { return v.as_float(); });
+      return store<double>(to, fetched, number, [](const Value& v) { return v.as_float(); });
     default:
-      return store<std::complex<double>>(to, located, number, [](const Value& v) { return v.as_complex(); });
+      return store<std::complex<double>>(to, fetched, number, [](const Value& v) { return v.as_complex(); });
   }
 }
 
-void fill_scalars(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
+void fill_scalars(const Fetched& fetched, const Derived& derived, const DType& dtype, std::byte* to) {
   const DType wide = widest(dtype);
-  if (wide == dtype) return store_widest(located, derived.number, dtype, to);
-  std::vector<std::byte> values(located.size() * wide.itemsize());
-  store_widest(located, derived.number, wide, values.data());
-  ops::convert(wide.code(), values.data(), dtype.code(), to, located.size());
+  if (wide == dtype) return store_widest(fetched, derived.number, dtype, to);
+  std::vector<std::byte> values(fetched.size() * wide.itemsize());
+  store_widest(fetched, derived.number, wide, values.data());
+  ops::convert(wide.code(), values.data(), dtype.code(), to, fetched.size());
 }
 
 /// The sizes of a sample along the padded dimensions.
@@ -64,10 +64,10 @@ void fill_mask(const Shape& own, const Shape& slot, std::byte* to) {
   }
 }
 
-void fill(const Located& located, const Derived& derived, const DType& dtype, std::byte* to) {
-  if (derived.kind == Derived::Kind::kScalars) return fill_scalars(located, derived, dtype, to);
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    const Shape& shape = located.samples[i].layout->tensors[derived.number].shape;
+void fill(const Fetched& fetched, const Derived& derived, const DType& dtype, std::byte* to) {
+  if (derived.kind == Derived::Kind::kScalars) return fill_scalars(fetched, derived, dtype, to);
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    const Shape& shape = fetched.samples[i].layout->tensors[derived.number].shape;
     const Shape own = own_lengths(derived, shape);
     if (derived.kind == Derived::Kind::kMask) {
       fill_mask(own, derived.lengths, to + i * static_cast<std::size_t>(derived.lengths.numel()));
@@ -80,10 +80,10 @@ void fill(const Located& located, const Derived& derived, const DType& dtype, st
 
 }  // namespace
 
-void fill_derived(const Located& located, const BatchPlan& plan, std::byte* block) {
+void fill_derived(const Fetched& fetched, const BatchPlan& plan, std::byte* block) {
   for (const Derived& derived : plan.derived) {
     const Output& output = plan.outputs[derived.output];
-    fill(located, derived, output.dtype, block + output.offset);
+    fill(fetched, derived, output.dtype, block + output.offset);
   }
 }
 

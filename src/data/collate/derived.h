@@ -9,6 +9,6 @@
 namespace penstock::data {
 
 /// Writes all of the plan's derived outputs into their places in the block.
-void fill_derived(const Located& located, const BatchPlan& plan, std::byte* block);
+void fill_derived(const Fetched& fetched, const BatchPlan& plan, std::byte* block);
 
 }  // namespace penstock::data

@@ -76,7 +76,7 @@ class Pad final : public detail::CollateRule {
         if (keys.empty() && !column.leaf().path.empty()) return std::nullopt;
         throw Error(ErrorCode::kShapeMismatch,
                     core::format("dimension {} cannot be padded, because {} has shape {}{}", given,
-                                 column.located().describe(0), column[0].shape.to_string(), column.where()));
+                                 column.fetched().describe(0), column[0].shape.to_string(), column.where()));
       }
       out.push_back(static_cast<std::size_t>(dim));
     }
@@ -148,7 +148,7 @@ class Pad final : public detail::CollateRule {
             ErrorCode::kShapeMismatch,
             core::format("{} has shape {}{}, which is larger than the {} to pad dimension {} to; choose a larger "
                          "size, cut it with crop or center_crop, or pad to the longest of the batch with pad",
-                         column.located().describe(i), column[i].shape.to_string(), column.where(), to_.sizes[d],
+                         column.fetched().describe(i), column[i].shape.to_string(), column.where(), to_.sizes[d],
                          padded.dims[d]));
       }
     }
@@ -163,7 +163,7 @@ class Pad final : public detail::CollateRule {
       throw Error(
           ErrorCode::kShapeMismatch,
           core::format("{} has {} along dimension {}{}; padding by {} needs {} or more, padding with a constant none",
-                       column.located().describe(position), core::counted(static_cast<std::uint64_t>(own), "element"),
+                       column.fetched().describe(position), core::counted(static_cast<std::uint64_t>(own), "element"),
                        padded.dims[d], column.where(),
                        options_.mode == PadMode::kReflect ? "reflection" : "replication", needed));
     }

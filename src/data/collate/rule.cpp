@@ -42,26 +42,26 @@ std::optional<Difference> difference(const Structure& a, const Node& node_a, con
 }
 
 /// The first sample whose structure differs from that of sample 0; 0 if none does.
-std::size_t find_other_structure(const Located& located) {
-  const StructurePtr& first = located.samples[0].layout->structure;
-  for (std::size_t i = 1; i < located.size() && !located.uniform; ++i) {
-    const StructurePtr& other = located.samples[i].layout->structure;
+std::size_t find_other_structure(const Fetched& fetched) {
+  const StructurePtr& first = fetched.samples[0].layout->structure;
+  for (std::size_t i = 1; i < fetched.size() && !fetched.uniform; ++i) {
+    const StructurePtr& other = fetched.samples[i].layout->structure;
     if (other != first && *other != *first) return i;
   }
   return 0;
 }
 
-void require_one_structure(const Located& located) {
-  const StructurePtr& first = located.samples[0].layout->structure;
-  if (const std::size_t i = find_other_structure(located)) {
-    const StructurePtr& other = located.samples[i].layout->structure;
+void require_one_structure(const Fetched& fetched) {
+  const StructurePtr& first = fetched.samples[0].layout->structure;
+  if (const std::size_t i = find_other_structure(fetched)) {
+    const StructurePtr& other = fetched.samples[i].layout->structure;
     const auto found = difference(*first, first->root, *other, other->root, {});
     throw Error(
         ErrorCode::kShapeMismatch,
         core::format("each element in list of batch should be of equal size and structure, but {}{} is {} where {} "
                      "has {}; select what all samples share with keys, or leave out the odd ones with subset",
-                     located.describe(i), found && !found->path.empty() ? " at " + found->path : "",
-                     found ? found->b : "different", located.describe(0), found ? found->a : "another structure"));
+                     fetched.describe(i), found && !found->path.empty() ? " at " + found->path : "",
+                     found ? found->b : "different", fetched.describe(0), found ? found->a : "another structure"));
   }
 }
 
@@ -82,29 +82,29 @@ std::optional<DType> scalar_dtype(LeafKind kind) {
 }
 
 /// The dtype of NumPy scalars, if all samples have the same one.
-std::optional<DType> numpy_dtype(const Located& located, std::uint32_t number) {
+std::optional<DType> numpy_dtype(const Fetched& fetched, std::uint32_t number) {
   constexpr std::string_view kModule = "numpy.";
   const auto type_name = [&](std::size_t i) -> std::string_view {
-    return located.samples[i].layout->scalars[number].type_name();
+    return fetched.samples[i].layout->scalars[number].type_name();
   };
   const std::string_view name = type_name(0);
   if (!name.starts_with(kModule)) return std::nullopt;
-  for (std::size_t i = 1; i < located.size(); ++i) {
+  for (std::size_t i = 1; i < fetched.size(); ++i) {
     if (type_name(i) != name) return std::nullopt;
   }
   const std::optional<DType> dtype = DType::from_name(name.substr(kModule.size()));
   return dtype && dtype->is_numeric() ? dtype : std::nullopt;
 }
 
-std::optional<DType> dtype_of_scalars(const Located& located, const Leaf& leaf) {
+std::optional<DType> dtype_of_scalars(const Fetched& fetched, const Leaf& leaf) {
   const std::optional<DType> plain = scalar_dtype(leaf.kind);
-  return plain ? numpy_dtype(located, leaf.number).value_or(*plain) : plain;
+  return plain ? numpy_dtype(fetched, leaf.number).value_or(*plain) : plain;
 }
 
-Result place_scalars(const Located& located, const Leaf& leaf, BatchPlan& plan) {
-  const std::optional<DType> dtype = plan.by_sample ? std::nullopt : dtype_of_scalars(located, leaf);
+Result place_scalars(const Fetched& fetched, const Leaf& leaf, BatchPlan& plan) {
+  const std::optional<DType> dtype = plan.by_sample ? std::nullopt : dtype_of_scalars(fetched, leaf);
   if (!dtype) return {.kind = Result::Kind::kList, .first = leaf.number};
-  const std::uint32_t output = plan.add(*dtype, Shape{static_cast<std::int64_t>(located.size())});
+  const std::uint32_t output = plan.add(*dtype, Shape{static_cast<std::int64_t>(fetched.size())});
   plan.derived.push_back({.kind = Derived::Kind::kScalars, .output = output, .number = leaf.number});
   return {.kind = Result::Kind::kTensor, .first = output};
 }
@@ -124,18 +124,18 @@ std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf,
 
 /// Plans samples of different structures, each as it is. Tensor n of every sample is in placement n, even if these
 /// tensors have nothing else in common.
-void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
+void plan_apart(const Fetched& fetched, BatchPlan& plan, Arena& arena) {
   plan.by_sample = true;
   std::size_t most = 0;
-  for (const Sample& sample : located.samples) most = std::max(most, sample.layout->tensors.size());
+  for (const Sample& sample : fetched.samples) most = std::max(most, sample.layout->tensors.size());
   std::vector<std::span<std::uint64_t>> slots(most);
   for (std::uint32_t t = 0; t < most; ++t) {
-    slots[t] = arena.array<std::uint64_t>(located.size());
+    slots[t] = arena.array<std::uint64_t>(fetched.size());
     std::fill(slots[t].begin(), slots[t].end(), Placement::kNoSlot);
     plan.placements.push_back({.tensor = t, .slots = slots[t]});
   }
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    const Layout& layout = *located.samples[i].layout;
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    const Layout& layout = *fetched.samples[i].layout;
     plan.first_results.push_back(plan.results.size());
     for (const Leaf& leaf : layout.structure->leaves) {
       if (const auto offset = place_alone(layout, leaf, plan)) slots[leaf.number][i] = *offset;
@@ -146,10 +146,10 @@ void plan_apart(const Located& located, BatchPlan& plan, Arena& arena) {
 }  // namespace
 
 void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why, std::string_view advice) {
-  const Located& located = column.located();
+  const Fetched& fetched = column.fetched();
   throw Error(ErrorCode::kShapeMismatch,
-              core::format("{}, but {} has shape {}{} and {} has {}; {}", why, located.describe(position),
-                           column[position].shape.to_string(), column.where(), located.describe(0),
+              core::format("{}, but {} has shape {}{} and {} has {}; {}", why, fetched.describe(position),
+                           column[position].shape.to_string(), column.where(), fetched.describe(0),
                            column[0].shape.to_string(), advice));
 }
 
@@ -159,7 +159,7 @@ void require_one_dtype(const Column& column) {
     throw Error(
         ErrorCode::kUnsupported,
         core::format("the tensor{} of {} has the type {}, which cannot be part of a batch; leave it out with keys",
-                     column.where(), column.located().describe(0), first.name()));
+                     column.where(), column.fetched().describe(0), first.name()));
   }
   for (std::size_t i = 1; i < column.size() && !column.uniform(); ++i) {
     if (column[i].dtype == first) continue;
@@ -167,7 +167,7 @@ void require_one_dtype(const Column& column) {
         ErrorCode::kDTypeMismatch,
         core::format("the tensors of a batch must have one dtype, but {} has {}{} and {} has {}; write the files with "
                      "one dtype, or keep the tensors apart with ragged",
-                     column.located().describe(i), column[i].dtype.name(), column.where(), column.located().describe(0),
+                     column.fetched().describe(i), column[i].dtype.name(), column.where(), column.fetched().describe(0),
                      first.name()));
   }
 }
@@ -184,22 +184,22 @@ Result place_apart(const Column& column, BatchPlan& plan, Arena& arena) {
   return {.kind = Result::Kind::kTensors, .first = first, .count = static_cast<std::uint32_t>(column.size())};
 }
 
-void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
+void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
   plan.clear();
-  if (rule.keeps_samples() && find_other_structure(located) != 0) return plan_apart(located, plan, arena);
-  require_one_structure(located);
-  const Structure& structure = *located.samples[0].layout->structure;
+  if (rule.keeps_samples() && find_other_structure(fetched) != 0) return plan_apart(fetched, plan, arena);
+  require_one_structure(fetched);
+  const Structure& structure = *fetched.samples[0].layout->structure;
   rule.check(structure);
   plan.by_sample = rule.keeps_samples();
   for (const Leaf& leaf : structure.leaves) {
-    plan.results.push_back(leaf.kind == LeafKind::kTensor ? rule.place(Column(located, leaf), plan, arena)
-                                                          : place_scalars(located, leaf, plan));
+    plan.results.push_back(leaf.kind == LeafKind::kTensor ? rule.place(Column(fetched, leaf), plan, arena)
+                                                          : place_scalars(fetched, leaf, plan));
   }
 }
 
-void plan_single(const Located& located, BatchPlan& plan) {
+void plan_single(const Fetched& fetched, BatchPlan& plan) {
   plan.clear();
-  const Layout& layout = *located.samples[0].layout;
+  const Layout& layout = *fetched.samples[0].layout;
   for (const Leaf& leaf : layout.structure->leaves) {
     const auto offset = place_alone(layout, leaf, plan);
     if (offset) plan.placements.push_back({.tensor = leaf.number, .offset = *offset, .slots = {}});

@@ -57,8 +57,8 @@ Result place_apart(const Column& column, BatchPlan& plan, Arena& arena);
 
 /// Decides a whole batch: checks that the samples share a structure (kShapeMismatch names the two that do not), lets
 /// `rule` place the tensors, and makes tensors or lists of the scalars.
-void plan_batch(const Located& located, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena);
-/// Places the tensors of the only sample of `located`, without collation.
-void plan_single(const Located& located, BatchPlan& plan);
+void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena);
+/// Places the tensors of the only sample of `fetched`, without collation.
+void plan_single(const Fetched& fetched, BatchPlan& plan);
 
 }  // namespace penstock::data

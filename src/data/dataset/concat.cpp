@@ -42,18 +42,18 @@ class Concat final : public detail::DatasetImpl {
     return parts_[part].impl().read_bytes(index - begin(part));
   }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work,
               std::span<data::Sample> out) const override {
-    const std::span<const Wanted> wanted = by_part(indices, scratch);
-    const auto inner = scratch.arena.array<std::int64_t>(indices.size());
-    const auto samples = scratch.arena.array<data::Sample>(indices.size());
+    const std::span<const Wanted> wanted = by_part(indices, work.scratch);
+    const auto inner = work.scratch.arena.array<std::int64_t>(indices.size());
+    const auto samples = work.scratch.arena.array<data::Sample>(indices.size());
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
       const std::size_t part = wanted[first].part;
       for (; last < wanted.size() && wanted[last].part == part; ++last) {
         inner[last] = indices[wanted[last].position] - begin(part);
       }
       try {
-        parts_[part].impl().locate(inner.subspan(first, last - first), scratch, samples.subspan(first, last - first));
+        parts_[part].impl().fetch(inner.subspan(first, last - first), work, samples.subspan(first, last - first));
       } catch (const data::SampleError& error) {
         throw data::SampleError(wanted[first + error.position()].position, error.error());
       }
@@ -72,9 +72,9 @@ class Concat final : public detail::DatasetImpl {
     std::transform(indices.begin(), indices.end(), inner.begin(), [=](std::int64_t index) { return index - first; });
     return parts_[part].impl().even_rows(inner, scratch);
   }
-  Value value(std::int64_t index, data::Scratch& scratch) const override {
+  Value value(std::int64_t index, const data::Work& work) const override {
     const std::size_t part = part_of(index);
-    return parts_[part].impl().value(index - begin(part), scratch);
+    return parts_[part].impl().value(index - begin(part), work);
   }
   std::uint32_t random_stages() const noexcept override { return data::most_of(parts_, &DatasetImpl::random_stages); }
 

@@ -1,4 +1,4 @@
-// Lengths of samples without their payload. A dataset that is located with Scratch::headers_only opens each file, reads
+// Lengths of samples without their payload. Fetched with CallContext::headers_only, a dataset opens each file, reads
 // what its format needs for the index, and closes it again; all other datasets know their layouts anyway. Threads take
 // stretches of indices in order, so that the first error by index is found whatever thread comes first.
 #include "data/dataset/lengths.h"
@@ -24,7 +24,8 @@ namespace penstock {
 namespace {
 
 using data::Layout;
-using data::Scratch;
+using data::Work;
+using data::Workspace;
 
 /// Few enough that a stop is answered soon, and many enough that taking them costs nothing.
 constexpr std::int64_t kAtOnce = 128;
@@ -38,14 +39,14 @@ class HeaderWalk {
 
   /// Takes stretches until there are no more; any number of threads at once.
   void run() {
-    Scratch scratch;
-    scratch.headers_only = true;
+    Workspace own;
+    own.call.headers_only = true;
     while (true) {
       const std::int64_t begin = next_.fetch_add(kAtOnce);
       if (begin >= std::min(dataset_.size(), bad_.load())) return;
       if (stop_.stop_requested()) return note(Error(ErrorCode::kCancelled, "the search was stopped"), begin);
-      walk(begin, std::min(begin + kAtOnce, dataset_.size()), scratch);
-      scratch.reset();
+      walk(begin, std::min(begin + kAtOnce, dataset_.size()), own.work());
+      own.scratch.reset();
     }
   }
 
@@ -54,14 +55,14 @@ class HeaderWalk {
   }
 
  private:
-  void walk(std::int64_t begin, std::int64_t end, Scratch& scratch) {
+  void walk(std::int64_t begin, std::int64_t end, const Work& work) {
     const auto count = static_cast<std::size_t>(end - begin);
-    const std::span<std::int64_t> indices = scratch.arena.array<std::int64_t>(count);
-    const std::span<data::Sample> samples = scratch.arena.array<data::Sample>(count);
+    const std::span<std::int64_t> indices = work.scratch.arena.array<std::int64_t>(count);
+    const std::span<data::Sample> samples = work.scratch.arena.array<data::Sample>(count);
     for (std::size_t i = 0; i < count; ++i) indices[i] = begin + static_cast<std::int64_t>(i);
     std::int64_t at = begin;
     try {
-      const std::size_t good = locate(indices, scratch, samples);
+      const std::size_t good = fetch(indices, work, samples);
       for (std::size_t i = 0; i < good; ++i) {
         at = indices[i];
         visit_(at, *samples[i].layout);
@@ -71,12 +72,12 @@ class HeaderWalk {
     }
   }
 
-  /// How many can be located before the first bad one, which is noted. They may be bad for whoever visits them.
-  std::size_t locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> samples) {
+  /// How many can be fetched before the first bad one, which is noted. They may be bad for whoever visits them.
+  std::size_t fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> samples) {
     std::size_t good = indices.size();
     while (true) {
       try {
-        dataset_.impl().locate(indices.first(good), scratch, samples.first(good));
+        dataset_.impl().fetch(indices.first(good), work, samples.first(good));
         return good;
       } catch (const data::SampleError& error) {
         good = error.position();

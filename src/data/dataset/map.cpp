@@ -1,4 +1,4 @@
-// Functions of the program behind a dataset. One of samples is called where samples are located, in the worker that
+// Functions of the program behind a dataset. One of samples is called where samples are fetched, in the worker that
 // prepares the batch: so order, prefetching, limits of memory, positions and errors are those of every dataset, and a
 // function that follows another is given its result without a copy. One of batches travels with the dataset, as
 // DatasetImpl::batch_functions, to the BatchMaker, which calls it behind collation.
@@ -23,8 +23,8 @@ namespace penstock {
 namespace {
 
 using data::RandomKey;
-using data::Scratch;
 using data::UserFunction;
+using data::Work;
 
 class Mapped : public detail::DatasetImpl {
  public:
@@ -61,13 +61,15 @@ class MappedSamples final : public Mapped {
     run_ = before->run_ + 1;
   }
 
-  Value value(std::int64_t index, Scratch& scratch) const override {
+  Value value(std::int64_t index, const Work& work) const override {
     std::vector<const MappedSamples*> run(run_);
     const MappedSamples* each = this;
     for (auto place = run.rbegin(); place != run.rend(); ++place, each = each->before_) *place = each;
-    Value sample = run[0]->dataset_.impl().value(index, scratch);
+    Value sample = run[0]->dataset_.impl().value(index, work);
     const auto call_all = [&] {
-      for (const MappedSamples* const stage : run) sample = stage->result_of(std::move(sample), index, scratch);
+      for (const MappedSamples* const stage : run) {
+        sample = stage->result_of(std::move(sample), index, work.call, work.figures);
+      }
     };
     if (around_ != nullptr && run_ > 1) {
       around_(call_all);
@@ -77,19 +79,19 @@ class MappedSamples final : public Mapped {
     return sample;
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
-    data::locate_values(*this, indices, scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
+    data::fetch_values(*this, indices, work, out);
   }
 
  private:
-  Value result_of(Value given, std::int64_t index, Scratch& scratch) const {
+  Value result_of(Value given, std::int64_t index, const data::CallContext& call, data::Figures& figures) const {
     // The function may write to its tensors, and must not change what a dataset of the program, or the function before
     // it, keeps.
     const Value sample = without_sharing(std::move(given));
     const RandomKey key{
-        .seed = scratch.epoch_seed.seed, .epoch = scratch.epoch_seed.epoch, .index = index, .stage = stage_};
+        .seed = call.epoch_seed.seed, .epoch = call.epoch_seed.epoch, .index = index, .stage = stage_};
     Value out = data::call_user("the function of map", [&] { return function_(sample, key); });
-    scratch.clock.lap(data::Stage::kFunction, index);
+    figures.clock.lap(data::Stage::kFunction, index);
     return out;
   }
 
@@ -110,10 +112,10 @@ class MappedBatches final : public Mapped {
     });
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
-    dataset_.impl().locate(indices, scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
+    dataset_.impl().fetch(indices, work, out);
   }
-  Value value(std::int64_t index, Scratch& scratch) const override { return dataset_.impl().value(index, scratch); }
+  Value value(std::int64_t index, const Work& work) const override { return dataset_.impl().value(index, work); }
   std::span<const UserFunction> batch_functions() const noexcept override { return functions_; }
 
  private:

@@ -18,7 +18,7 @@ namespace penstock {
 
 namespace {
 
-using data::Scratch;
+using data::Work;
 
 /// Samples that an object of the program gives.
 class Own final : public detail::DatasetImpl {
@@ -35,14 +35,14 @@ class Own final : public detail::DatasetImpl {
   /// Nobody knows.
   std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
 
-  Value value(std::int64_t index, Scratch& scratch) const override {
+  Value value(std::int64_t index, const Work& work) const override {
     Value out = data::call_user("the dataset's function", [&] { return own_->get(index); });
-    scratch.clock.lap(data::Stage::kFunction, index);
+    work.figures.clock.lap(data::Stage::kFunction, index);
     return out;
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
-    data::locate_values(*this, indices, scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
+    data::fetch_values(*this, indices, work, out);
   }
 
  private:
@@ -61,7 +61,7 @@ class OfFunction final : public DatasetInterface {
   std::function<Value(std::int64_t)> get_;
 };
 
-/// Values that stay in memory. They are located like any other sample, so that whoever gets one gets a copy.
+/// Values that stay in memory. They are fetched like any other sample, so that whoever gets one gets a copy.
 class Values final : public detail::DatasetImpl {
  public:
   explicit Values(std::vector<Value> values) : values_(std::move(values)) {
@@ -79,10 +79,11 @@ class Values final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override { return core::format("<values>[{}]", index); }
   std::uint64_t read_bytes(std::int64_t) const override { return 0; }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<data::Sample> out) const override {
-    auto& samples = scratch.state<data::ValueSamples>(this);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
+    auto& samples = work.scratch.state<data::ValueSamples>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      out[i] = samples.sample(values_[static_cast<std::size_t>(indices[i])], i, this, scratch);
+      const Value& value = values_[static_cast<std::size_t>(indices[i])];
+      out[i] = samples.sample(value, i, this, work.guesses.expected, work.scratch);
     }
   }
 

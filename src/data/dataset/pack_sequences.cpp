@@ -1,5 +1,5 @@
 // Sequences that share rows. Which ones do is planned once, from the lengths in headers: the longest first, each into
-// the fullest row that still has room (best fit decreasing). A row is made in the worker that locates it, as the result
+// the fullest row that still has room (best fit decreasing). A row is made in the worker that fetches it, as the result
 // of a function is: each of its sequences is read, and put behind the one before.
 #include <algorithm>
 #include <cstring>
@@ -101,12 +101,12 @@ class SequenceRows final : public detail::DatasetImpl {
     return out;
   }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work,
               std::span<data::Sample> out) const override {
-    data::locate_values(*this, indices, scratch, out);
+    data::fetch_values(*this, indices, work, out);
   }
 
-  Value value(std::int64_t index, data::Scratch& scratch) const override {
+  Value value(std::int64_t index, const data::Work& work) const override {
     Tensor tokens = Tensor::empty(Shape{length_}, dtype_);
     Tensor positions = Tensor::zeros(Shape{length_}, DType::int64);
     Tensor segments = Tensor::zeros(Shape{length_}, DType::int64);
@@ -117,7 +117,7 @@ class SequenceRows final : public detail::DatasetImpl {
     for (const std::size_t p : rows_[static_cast<std::size_t>(index)]) {
       const Piece& piece = pieces_[p];
       const auto count = static_cast<std::size_t>(piece.count);
-      copy(piece, tokens.data() + at * dtype_.itemsize(), scratch);
+      copy(piece, tokens.data() + at * dtype_.itemsize(), work);
       std::iota(places.begin() + static_cast<std::ptrdiff_t>(at),
                 places.begin() + static_cast<std::ptrdiff_t>(at + count), std::int64_t{0});
       std::fill_n(numbers.begin() + static_cast<std::ptrdiff_t>(at), count, ++number);
@@ -182,16 +182,16 @@ class SequenceRows final : public detail::DatasetImpl {
     }
   }
 
-  void copy(const Piece& piece, std::byte* to, data::Scratch& scratch) const {
-    const Tensor sequence = sequence_of(piece, scratch);
+  void copy(const Piece& piece, std::byte* to, const data::Work& work) const {
+    const Tensor sequence = sequence_of(piece, work);
     std::memcpy(to, sequence.data() + static_cast<std::size_t>(piece.begin) * dtype_.itemsize(),
                 static_cast<std::size_t>(piece.count) * dtype_.itemsize());
   }
 
   /// The sequence itself, as its header said that it is.
-  Tensor sequence_of(const Piece& piece, data::Scratch& scratch) const {
+  Tensor sequence_of(const Piece& piece, const data::Work& work) const {
     try {
-      const Value sample = dataset_.impl().value(piece.index, scratch);
+      const Value sample = dataset_.impl().value(piece.index, work);
       const Tensor sequence = tensor_in(sample).contiguous();
       if (sequence.rank() == 1 && sequence.shape()[0] == piece.whole && sequence.dtype() == dtype_) return sequence;
       throw Error(ErrorCode::kChanged,

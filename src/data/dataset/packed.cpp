@@ -208,10 +208,10 @@ class Packed final : public detail::DatasetImpl {
     return bytes;
   }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work,
               std::span<data::Sample> out) const override {
-    auto& layouts = scratch.state<Layouts>(this);
-    const auto payloads = scratch.arena.array<data::Payload>(indices.size() * kinds_.size());
+    auto& layouts = work.scratch.state<Layouts>(this);
+    const auto payloads = work.scratch.arena.array<data::Payload>(indices.size() * kinds_.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Shard& shard = shards_[shard_of(indices[i])];
       const std::int64_t sample = indices[i] - begin(shard);
@@ -224,7 +224,7 @@ class Packed final : public detail::DatasetImpl {
         const bool empty = column.bytes_of(sample) == 0;
         own[c] = empty ? data::Payload{} : column.values.at(rows * column.row_bytes);
       }
-      out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, scratch), {own.data()}};
+      out[i] = {layouts.find([this](const auto& lengths) { return layout(lengths); }, work.scratch), {own.data()}};
     }
   }
 

@@ -29,13 +29,13 @@ class Reindexed final : public detail::DatasetImpl {
   std::uint64_t read_bytes(std::int64_t index) const override { return below().read_bytes(map_(index)); }
   std::span<const UserFunction> batch_functions() const noexcept override { return below().batch_functions(); }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    below().locate(mapped(indices, scratch), scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    below().fetch(mapped(indices, work.scratch), work, out);
   }
   std::optional<EvenRows> even_rows(std::span<const std::int64_t> indices, Scratch& scratch) const override {
     return below().even_rows(mapped(indices, scratch), scratch);
   }
-  Value value(std::int64_t index, Scratch& scratch) const override { return below().value(map_(index), scratch); }
+  Value value(std::int64_t index, const Work& work) const override { return below().value(map_(index), work); }
 
  private:
   const detail::DatasetImpl& below() const noexcept { return dataset_.impl(); }

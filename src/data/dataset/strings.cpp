@@ -20,14 +20,14 @@ class Strings final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override { return core::format("<strings>[{}]", index); }
   std::uint64_t read_bytes(std::int64_t) const override { return 0; }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch,
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work,
               std::span<data::Sample> out) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       auto layout = std::make_shared<data::Layout>();
       layout->structure = structure_;
       layout->scalars.push_back(Value::string(strings_[static_cast<std::size_t>(indices[i])]));
       out[i] = {layout.get(), {nullptr}};
-      scratch.objects.push_back(std::move(layout));
+      work.scratch.objects.push_back(std::move(layout));
     }
   }
 

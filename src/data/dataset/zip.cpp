@@ -1,4 +1,4 @@
-// A dataset whose samples are tuples or dicts of the samples of others. It reads nothing itself: the parts locate their
+// A dataset whose samples are tuples or dicts of the samples of others. It reads nothing itself: the parts fetch their
 // samples, and their tensors are joined under one layout. Layouts of tuples are remembered, because samples of equal
 // parts must share one layout for the batch to be planned fast.
 
@@ -73,14 +73,14 @@ class Zip final : public detail::DatasetImpl {
     return out;
   }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch, std::span<Sample> out) const override {
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
     const std::size_t count = indices.size();
-    const auto samples = scratch.arena.array<Sample>(count * parts_.size());  // part by part
+    const auto samples = work.scratch.arena.array<Sample>(count * parts_.size());  // part by part
     for (std::size_t p = 0; p < parts_.size(); ++p) {
-      parts_[p].impl().locate(indices, scratch, samples.subspan(p * count, count));
+      parts_[p].impl().fetch(indices, work, samples.subspan(p * count, count));
     }
-    auto& composed = scratch.state<Composed>(this);
-    const auto layouts = scratch.arena.array<const Layout*>(parts_.size());
+    auto& composed = work.scratch.state<Composed>(this);
+    const auto layouts = work.scratch.arena.array<const Layout*>(parts_.size());
     std::fill(layouts.begin(), layouts.end(), nullptr);
     const Layout* joined = nullptr;
     for (std::size_t i = 0; i < count; ++i) {
@@ -94,8 +94,8 @@ class Zip final : public detail::DatasetImpl {
         as_before &= layout == layouts[p];
         layouts[p] = layout;
       }
-      if (!as_before) joined = composed.compose(names_, layouts, scratch);
-      const auto payloads = scratch.arena.array<data::Payload>(joined->tensors.size());
+      if (!as_before) joined = composed.compose(names_, layouts, work.scratch);
+      const auto payloads = work.scratch.arena.array<data::Payload>(joined->tensors.size());
       auto next = payloads.begin();
       for (std::size_t p = 0; p < parts_.size(); ++p) {
         next = std::copy_n(samples[p * count + i].payloads, layouts[p]->tensors.size(), next);
@@ -122,9 +122,9 @@ class Zip final : public detail::DatasetImpl {
     }
     return data::EvenRows{scratch.state<Composed>(this).compose(names_, layouts, scratch), columns};
   }
-  Value value(std::int64_t index, data::Scratch& scratch) const override {
+  Value value(std::int64_t index, const data::Work& work) const override {
     std::vector<Value> parts;
-    for (const Dataset& part : parts_) parts.push_back(part.impl().value(index, scratch));
+    for (const Dataset& part : parts_) parts.push_back(part.impl().value(index, work));
     if (names_.empty()) return Value::tuple(std::move(parts));
     std::vector<std::pair<std::string, Value>> items;
     for (std::size_t p = 0; p < parts.size(); ++p) items.emplace_back(names_[p], std::move(parts[p]));

@@ -43,10 +43,10 @@ class Classified final : public detail::DatasetImpl {
   std::span<const std::string> classes() const noexcept override { return classes_; }
   std::uint32_t draws() const noexcept override { return files_.impl().draws(); }
   std::uint32_t random_stages() const noexcept override { return files_.impl().random_stages(); }
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    (scratch.headers_only ? files_ : pairs_).impl().locate(indices, scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    (work.call.headers_only ? files_ : pairs_).impl().fetch(indices, work, out);
   }
-  Value value(std::int64_t index, Scratch& scratch) const override { return pairs_.impl().value(index, scratch); }
+  Value value(std::int64_t index, const Work& work) const override { return pairs_.impl().value(index, work); }
 
  private:
   Dataset files_;

@@ -38,6 +38,11 @@ std::size_t prefix_length(const detail::ArchiveState& archive, std::span<const s
   return length <= file.size() ? static_cast<std::size_t>(length) : 0;
 }
 
+/// `data`: null for a tensor without elements.
+Payload in_memory(const std::byte* data) noexcept {
+  return data == nullptr ? Payload{} : Payload{.place = InMemory{data}};
+}
+
 /// Not inlined, because files without CRCs should not pay for it.
 [[gnu::noinline]] void require_recorded(const io::Record& record, std::span<const std::byte> bytes) {
   io::RecordCheck(record, true).check(bytes);
@@ -56,13 +61,13 @@ std::span<const std::byte> stored_bytes(const FileLayouts::File& file, std::uint
 
 }  // namespace
 
-std::optional<Sample> FileLayouts::recognise(const File& file, Scratch& scratch) {
+std::optional<Sample> FileLayouts::recognise(const File& file, const Work& work) {
   try {
-    const Known* known = directories_ != nullptr ? find_directory(file, scratch) : nullptr;
+    const Known* known = directories_ != nullptr ? find_directory(file, work) : nullptr;
     if (known == nullptr) known = find_prefix(file);
     if (known == nullptr || !known->layout) return std::nullopt;
     const bool has_part = file.part == nullptr || has_storage(*known, file.split.begin, file.split.bytes);
-    if (has_part) return place(*known, file, scratch);
+    if (has_part) return place(*known, file, work);
   } catch (const Error&) {
     // Parsing says what is wrong, or reads it as another format.
   }
@@ -78,8 +83,8 @@ const FileLayouts::Known* FileLayouts::find_prefix(const File& file) const {
   return nullptr;
 }
 
-const FileLayouts::Known* FileLayouts::find_directory(const File& file, Scratch& scratch) {
-  const bool verify = scratch.verify;
+const FileLayouts::Known* FileLayouts::find_directory(const File& file, const Work& work) {
+  const bool verify = work.call.verify;
   const auto directory = file.part != nullptr
                              ? directories_->find(file.bytes, file.path, verify, locations_)
                              : directories_->locate(file.bytes, file.path, {.verify = verify}, locations_);
@@ -90,7 +95,9 @@ const FileLayouts::Known* FileLayouts::find_directory(const File& file, Scratch&
   // Seen for the first time: the table of formats must agree on what it is.
   const penstock::Source source = source_of(file);
   const bool agreed = format::find_format(*source) == expected_;
-  return agreed ? learn_directory(directory, file, scratch) : nullptr;
+  if (!agreed) return nullptr;
+  ++work.figures.stats.files_parsed;
+  return learn_directory(directory, file, work.scratch);
 }
 
 FileLayouts::Place FileLayouts::place_of(const TensorEntry& entry) {
@@ -105,7 +112,6 @@ const FileLayouts::Known* FileLayouts::learn_directory(const format::DirectoryLa
                                                        Scratch& scratch) {
   const format::Index& index = directory->index();
   FileSample sample = file_sample(index.structure, index.entries, file.keys, scratch.structures);
-  ++scratch.stats.files_parsed;
   auto known = std::make_shared<Known>();
   known->directory = directory;
   known->layout = std::move(sample.layout);
@@ -119,7 +125,7 @@ const FileLayouts::Known* FileLayouts::learn_directory(const format::DirectoryLa
   return by_directory_.emplace(directory.get(), std::move(known)).first->second.get();
 }
 
-Sample FileLayouts::parse(const File& file, Scratch& scratch) {
+Sample FileLayouts::parse(const File& file, const Work& work) {
   // The first file of a format with directories is learnt and recognised at once, so it is not parsed a second time. A
   // file that begins like the last one is taken to be of the same format, because detecting it costs as much as
   // recognising the file.
@@ -131,9 +137,9 @@ Sample FileLayouts::parse(const File& file, Scratch& scratch) {
     return format::detect(*source);
   };
   if (!begins_alike && expect(detected())) {
-    if (const auto sample = recognise(file, scratch)) return *sample;
+    if (const auto sample = recognise(file, work)) return *sample;
   }
-  return parse_any(file, scratch);
+  return parse_any(file, work);
 }
 
 bool FileLayouts::expect(const format::Format& format) {
@@ -147,19 +153,19 @@ bool FileLayouts::expect(const format::Format& format) {
   return true;
 }
 
-Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
-  const Archive archive = open(source_of(file), {.verify = scratch.verify});
-  ++scratch.stats.files_parsed;
+Sample FileLayouts::parse_any(const File& file, const Work& work) {
+  const Archive archive = open(source_of(file), {.verify = work.call.verify});
+  ++work.figures.stats.files_parsed;
   const detail::ArchiveState& state = detail::ArchiveState::of(archive);
   expect(*state.format);
-  const FileSample sample = file_sample(archive.structure(), archive.entries(), file.keys, scratch.structures);
-  scratch.objects.push_back(sample.layout);
+  const FileSample sample = file_sample(archive.structure(), archive.entries(), file.keys, work.scratch.structures);
+  work.scratch.objects.push_back(sample.layout);
 
   auto known = std::make_shared<Known>();
   known->layout = sample.layout;
   known->storages.assign(archive.storages().begin(), archive.storages().end());
   verified_.assign(known->storages.size(), false);
-  const std::span<Payload> payloads = scratch.arena.array<Payload>(sample.entries.size());
+  const std::span<Payload> payloads = work.scratch.arena.array<Payload>(sample.entries.size());
   bool plain = true;
   for (std::size_t i = 0; i < payloads.size(); ++i) {
     const TensorEntry& entry = archive.entries()[sample.entries[i]];
@@ -167,16 +173,16 @@ Sample FileLayouts::parse_any(const File& file, Scratch& scratch) {
     known->places.push_back(place_of(entry));
     payloads[i] = {};
     if (entry.encoding.is_plain() && storage.source == 0) {
-      payloads[i] = find(*known, known->places.back(), file, scratch);
+      payloads[i] = in_memory(find(*known, known->places.back(), file, work.call.verify, work.scratch.arena));
       continue;
     }
     plain = false;
     const LazyTensor lazy = archive.entry(sample.entries[i]);
-    scratch.tensors.push_back(lazy.load({.verify = scratch.verify, .threads = 1}).contiguous());
-    payloads[i].place = InMemory{scratch.tensors.back().data()};
+    work.scratch.tensors.push_back(lazy.load({.verify = work.call.verify, .threads = 1}).contiguous());
+    payloads[i].place = InMemory{work.scratch.tensors.back().data()};
   }
-  if (plain) note_split(*known, file, scratch);
-  if (plain) learn_prefix(prefix_length(state, file.bytes), std::move(known), file, scratch);
+  if (plain) note_split(*known, file, work.guesses.expected);
+  if (plain) learn_prefix(prefix_length(state, file.bytes), std::move(known), file, work.scratch);
   return {sample.layout.get(), {payloads.data()}};
 }
 
@@ -187,21 +193,21 @@ void FileLayouts::learn_prefix(std::size_t bytes, KnownPtr known, const File& fi
   by_size_.emplace(file.bytes.size(), std::move(known));
 }
 
-Sample FileLayouts::place(const Known& known, const File& file, Scratch& scratch) {
-  const std::span<Payload> payloads = scratch.arena.array<Payload>(known.places.size());
+Sample FileLayouts::place(const Known& known, const File& file, const Work& work) {
+  const std::span<Payload> payloads = work.scratch.arena.array<Payload>(known.places.size());
   verified_.assign(known.storages.size(), false);
   for (std::size_t i = 0; i < payloads.size(); ++i) {
-    payloads[i] = find(known, known.places[i], file, scratch);
+    payloads[i] = in_memory(find(known, known.places[i], file, work.call.verify, work.scratch.arena));
   }
-  note_split(known, file, scratch);
+  note_split(known, file, work.guesses.expected);
   return {known.layout.get(), {payloads.data()}};
 }
 
-void FileLayouts::note_split(const Known& known, const File& file, const Scratch& scratch) {
+void FileLayouts::note_split(const Known& known, const File& file, const ExpectedSlots& expected) {
   if (file.part != nullptr) return;
   split_ = {};
-  if (scratch.expected.first == nullptr || scratch.expected.tensor >= known.places.size()) return;
-  const Place& place = known.places[scratch.expected.tensor];
+  if (expected.first == nullptr || expected.tensor >= known.places.size()) return;
+  const Place& place = known.places[expected.tensor];
   const bool whole = place.offset == 0 && place.nbytes == known.storages[place.storage].nbytes;
   if (whole) split_ = {file.bytes.size(), offset_of(known, place.storage), place.nbytes};
 }
@@ -217,7 +223,7 @@ std::uint64_t FileLayouts::offset_of(const Known& known, std::size_t storage) co
   return known.directory ? locations_[storage].offset : known.storages[storage].offset;
 }
 
-Payload FileLayouts::find(const Known& known, const Place& at, const File& file, Scratch& scratch) {
+const std::byte* FileLayouts::find(const Known& known, const Place& at, const File& file, bool verify, Arena& arena) {
   const StorageEntry& storage = known.storages[at.storage];
   const std::uint64_t offset = offset_of(known, at.storage);
   const std::optional<std::uint32_t> recorded = known.directory ? locations_[at.storage].crc32 : storage.crc32;
@@ -226,14 +232,13 @@ Payload FileLayouts::find(const Known& known, const Place& at, const File& file,
     throw Error(ErrorCode::kTruncated, "the file ends before the bytes it declares; fetch or write it again",
                 {.path = file.path, .offset = offset, .tensor = storage.name});
   }
-  const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, scratch.arena);
-  if (recorded && scratch.verify && !verified_[at.storage]) {
+  const std::span<const std::byte> bytes = stored_bytes(file, offset, storage.nbytes, arena);
+  if (recorded && verify && !verified_[at.storage]) {
     require_recorded(
         {.crc32 = recorded, .bytes = storage.nbytes, .path = file.path, .offset = offset, .name = storage.name}, bytes);
     verified_[at.storage] = true;
   }
-  if (at.nbytes == 0) return {};
-  return {.place = InMemory{bytes.data() + at.offset}};
+  return at.nbytes == 0 ? nullptr : bytes.data() + at.offset;
 }
 
 void FileLayouts::make_room(std::size_t bytes, Scratch& scratch) {

@@ -1,5 +1,7 @@
 #pragma once
 
+// Small files, which are read whole before anyone knows what they are. Large files: large_layout.h.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +17,7 @@
 #include "data/files/split_reader.h"
 #include "data/sample/layout.h"
 #include "data/sample/sample.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "format/directory_cache.h"
 #include "penstock/load.h"
 
@@ -39,12 +41,12 @@ class FileLayouts : public Scratch::State {
 
   /// The sample in `file` when its layout is known and all is well; nothing otherwise: then `parse` reads it or says
   /// what is wrong. A file of which the end is missing is never recognised. Payloads point into the file's bytes and
-  /// into what the Scratch keeps. Recorded CRCs are checked when scratch.verify. A file in two parts is
+  /// into what the Scratch keeps. Recorded CRCs are checked with CallContext::verify. A file in two parts is
   /// recognised when its other part is just the bytes of one storage; what else it has is copied.
-  std::optional<Sample> recognise(const File& file, Scratch& scratch);
+  std::optional<Sample> recognise(const File& file, const Work& work);
   /// The same for any file that is not in two parts, which is remembered. Throws Error.
-  Sample parse(const File& file, Scratch& scratch);
-  /// Where the bytes that scratch.expected awaits lay in the last file, when they are all of a storage; else empty.
+  Sample parse(const File& file, const Work& work);
+  /// Where the bytes that Guesses::expected awaits lay in the last file, when they are all of a storage; else empty.
   const SplitReader::Split& split() const noexcept { return split_; }
 
  private:
@@ -65,21 +67,21 @@ class FileLayouts : public Scratch::State {
   using KnownPtr = std::shared_ptr<Known>;
 
   const Known* find_prefix(const File& file) const;
-  const Known* find_directory(const File& file, Scratch& scratch);
+  const Known* find_directory(const File& file, const Work& work);
   /// Takes the files that follow for ones of this format, until one is parsed that is not. Whether it has directories
   /// to be looked up and another format was expected before.
   bool expect(const format::Format& format);
-  Sample parse_any(const File& file, Scratch& scratch);
+  Sample parse_any(const File& file, const Work& work);
   const Known* learn_directory(const format::DirectoryLayoutPtr& directory, const File& file, Scratch& scratch);
   void learn_prefix(std::size_t bytes, KnownPtr known, const File& file, Scratch& scratch);
   static Place place_of(const TensorEntry& entry);
-  Sample place(const Known& known, const File& file, Scratch& scratch);
+  Sample place(const Known& known, const File& file, const Work& work);
   std::uint64_t offset_of(const Known& known, std::size_t storage) const;
   bool has_storage(const Known& known, std::size_t begin, std::size_t bytes) const;
-  /// Finds where the tensor that scratch.expected awaits lies in files like this one.
-  void note_split(const Known& known, const File& file, const Scratch& scratch);
-  /// Where a tensor lies; nowhere without elements.
-  Payload find(const Known& known, const Place& at, const File& file, Scratch& scratch);
+  /// Finds where the tensor that `expected` awaits lies in files like this one.
+  void note_split(const Known& known, const File& file, const ExpectedSlots& expected);
+  /// The first element of a tensor; null for one without elements.
+  const std::byte* find(const Known& known, const Place& at, const File& file, bool verify, Arena& arena);
   void make_room(std::size_t bytes, Scratch& scratch);
 
   const format::Format* expected_ = nullptr;       ///< of the last file that was parsed

@@ -39,7 +39,7 @@ namespace penstock {
 namespace {
 
 using data::Sample;
-using data::Scratch;
+using data::Work;
 
 /// Files up to this size are read whole, in one call.
 constexpr std::size_t kSmallFile = std::size_t{256} << 10;
@@ -50,6 +50,9 @@ constexpr std::size_t kLittleFile = std::size_t{16} << 10;
 /// After a large file, this many files are asked for their size before they are read. Folders of mixed sizes are
 /// common, and what was read of a large file is thrown away. In a folder of small files none is asked.
 constexpr unsigned kAskedAfterLarge = 64;
+
+/// In place of a descriptor: all of the file was read.
+constexpr int kNoMore = -1;
 
 struct ThreadState final : data::FileLayouts {
   std::string path;
@@ -72,86 +75,84 @@ class Files final : public detail::DatasetImpl {
     return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    auto& state = scratch.state<ThreadState>(this);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    auto& state = work.scratch.state<ThreadState>(this);
     state.limit.reset();
     std::vector<io::remote::Opened> opened;
     if (!own_source_) opened = data::open_urls(paths_, indices, kSmallFile);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      scratch.check_cancelled();
+      work.call.check_cancelled();
       try {
         const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
         if (own_source_) {
-          out[i] = locate_in(data::opened_by(own_source_, paths_.path(indices[i])), indices[i], state, scratch);
+          out[i] = fetch_from(data::opened_by(own_source_, paths_.path(indices[i])), indices[i], state, work);
         } else {
-          out[i] = is_url ? locate_in(io::remote::source_of(opened[url++]), indices[i], state, scratch)
-                          : locate_one(indices[i], i, state, scratch);
+          out[i] = is_url ? fetch_from(io::remote::source_of(opened[url++]), indices[i], state, work)
+                          : fetch_local(indices[i], i, state, work);
         }
-        scratch.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
+        work.figures.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
-        data::fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);
+        data::fail(out[i], i, error.within({.path = paths_.path(indices[i])}), work.call, work.scratch);
       }
     }
   }
 
  private:
   /// Opens the file once: it is read whole and closed, or is a large one and stays open until its payload is read.
-  Sample locate_one(std::int64_t index, std::size_t position, ThreadState& state, Scratch& scratch) const {
+  Sample fetch_local(std::int64_t index, std::size_t position, ThreadState& state, const Work& work) const {
     paths_.path(index, state.path);
     io::FileDescriptor fd = paths_.open(index);
-    scratch.clock.lap(data::Stage::kOpen, index);
+    work.figures.clock.lap(data::Stage::kOpen, index);
     if (!fd) {
       const penstock::Source source = open_source(state.path);  // says why it cannot be opened
-      ++scratch.stats.files_opened;
-      if (scratch.headers_only) return locate_header(source, scratch);
-      return locate_large(source, index, state, scratch);
+      ++work.figures.stats.files_opened;
+      return work.call.headers_only ? header_of(source, work) : open_large(source, index, state, work);
     }
-    ++scratch.stats.files_opened;
-    if (scratch.headers_only) {
-      const struct stat status = status_of(fd.get(), state.path);
-      if (const auto sample = locate_little(fd.get(), status, index, state, scratch)) return *sample;
-      return locate_header(io::file_source(std::move(fd), status, state.path), scratch);
-    }
+    ++work.figures.stats.files_opened;
     std::optional<struct stat> status;
+    if (work.call.headers_only) {
+      status = status_of(fd.get(), state.path);
+      if (const auto sample = read_little(fd.get(), *status, index, state, work)) return *sample;
+      return header_of(io::file_source(std::move(fd), *status, state.path), work);
+    }
     if (state.to_ask > 0) {
       --state.to_ask;
       status = status_of(fd.get(), state.path);
     }
     const bool is_large = status && status->st_size > static_cast<off_t>(kSmallFile);
     // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
-    if (!is_large && scratch.arena.used() < scratch.whole_file_bytes) {
-      if (const auto sample = locate_whole(fd.get(), index, position, state, scratch)) return *sample;
+    if (!is_large && work.scratch.arena.used() < work.call.whole_file_bytes) {
+      if (const auto sample = read_small(fd.get(), index, position, state, work)) return *sample;
     }
     if (!status) status = status_of(fd.get(), state.path);
-    return locate_large(io::file_source(std::move(fd), *status, state.path), index, state, scratch);
+    return open_large(io::file_source(std::move(fd), *status, state.path), index, state, work);
   }
 
-  /// Locates the sample in an open source. A small object behind a URL has been read already.
-  Sample locate_in(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
+  /// The sample in an open source. A small object behind a URL has been read already.
+  Sample fetch_from(const penstock::Source& source, std::int64_t index, ThreadState& state, const Work& work) const {
     paths_.path(index, state.path);
-    scratch.clock.lap(data::Stage::kOpen, index);
-    ++scratch.stats.files_opened;
-    if (scratch.headers_only) return locate_header(source, scratch);
-    const std::span<const std::byte> whole = small_content(source, scratch);
-    if (whole.empty()) return locate_large(source, index, state, scratch);
-    scratch.stats.read_bytes += whole.size();
-    scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
-    const data::FileLayouts::File file{whole, state.path, keys_};
-    if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
-    return decoded(state.parse(file, scratch), index, scratch);
+    work.figures.clock.lap(data::Stage::kOpen, index);
+    ++work.figures.stats.files_opened;
+    if (work.call.headers_only) return header_of(source, work);
+    const std::span<const std::byte> whole = small_content(source, work.call, work.scratch.arena);
+    if (whole.empty()) return open_large(source, index, state, work);
+    work.figures.stats.read_bytes += whole.size();
+    work.scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
+    return *sample_in({whole, state.path, keys_}, kNoMore, index, state, work);
   }
 
   /// All bytes of a small source that is in memory, or that the program opened itself; nothing for other sources.
-  std::span<const std::byte> small_content(const penstock::Source& source, Scratch& scratch) const {
+  std::span<const std::byte> small_content(const penstock::Source& source, const data::CallContext& call,
+                                           data::Arena& arena) const {
     if (const Buffer whole = source.memory(); whole.size() != 0) {
       if (whole.size() > kSmallFile) return {};
       return {whole.data(), whole.size()};
     }
-    const bool fits = source.size() <= kSmallFile && scratch.arena.used() < scratch.whole_file_bytes;
+    const bool fits = source.size() <= kSmallFile && arena.used() < call.whole_file_bytes;
     if (!own_source_ || !fits || source.size() == 0) return {};
     const auto bytes = static_cast<std::size_t>(source.size());
-    const std::span<std::byte> memory(scratch.arena.allocate(bytes), bytes);
+    const std::span<std::byte> memory(arena.allocate(bytes), bytes);
     data::read_from(source, memory);
     return memory;
   }
@@ -162,54 +163,60 @@ class Files final : public detail::DatasetImpl {
     return status;
   }
 
-  /// Reads the whole file. Returns nothing when it is not small or cannot be read; locate_large then says why.
-  std::optional<Sample> locate_whole(int fd, std::int64_t index, std::size_t position, ThreadState& state,
-                                     Scratch& scratch) const {
+  /// Reads the whole file, its payload into its slot where the batch has one. Nothing when the file is not small or
+  /// cannot be read; open_large then says why.
+  std::optional<Sample> read_small(int fd, std::int64_t index, std::size_t position, ThreadState& state,
+                                   const Work& work) const {
     data::FileLayouts::File file{{}, state.path, keys_};
-    if (is_awaited(state, scratch)) {
-      std::byte* const slot = scratch.expected.slot(position);
-      scratch.stats.read_bytes += state.reader.read(fd, state.split(), slot);
-      scratch.clock.lap(data::Stage::kRead, index);
-      if (const auto sample = recognise_parts(file, slot, state, scratch)) return decoded(*sample, index, scratch);
-      file.bytes = state.reader.whole(scratch.arena);
+    if (is_awaited(state, work.guesses.expected)) {
+      std::byte* const slot = work.guesses.expected.slot(position);
+      work.figures.stats.read_bytes += state.reader.read(fd, state.split(), slot);
+      work.figures.clock.lap(data::Stage::kRead, index);
+      if (const auto sample = recognise_parts(file, slot, state, work)) return noted(*sample, index, work.figures);
+      file.bytes = state.reader.whole(work.scratch.arena);
     } else {
-      file.bytes = read_whole(fd, scratch);
-      scratch.clock.lap(data::Stage::kRead, index);
+      file.bytes = read_whole(fd, work.scratch.arena);
+      work.figures.stats.read_bytes += file.bytes.size();
+      work.figures.clock.lap(data::Stage::kRead, index);
     }
     if (file.bytes.empty() || file.bytes.size() > kSmallFile) return std::nullopt;
-    if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
-    // One read gives all of a regular file, but no system promises it. A recognised file is known to be complete; for
-    // any other one we look whether there is more.
-    std::byte more{};
-    if (read_some(fd, {&more, 1}) != 0) return std::nullopt;
-    return decoded(state.parse(file, scratch), index, scratch);
+    return sample_in(file, fd, index, state, work);
   }
 
-  static Sample decoded(const Sample& sample, std::int64_t index, Scratch& scratch) {
-    scratch.clock.lap(data::Stage::kDecode, index);
+  /// The sample in a file that was read. Nothing where `fd` has more of it: one read gives all of a regular file, but
+  /// no system promises that. A recognised file is known to be complete; for any other one we look.
+  static std::optional<Sample> sample_in(const data::FileLayouts::File& file, int fd, std::int64_t index,
+                                         ThreadState& state, const Work& work) {
+    if (const auto sample = state.recognise(file, work)) return noted(*sample, index, work.figures);
+    std::byte more{};
+    if (fd != kNoMore && read_some(fd, {&more, 1}) != 0) return std::nullopt;
+    return noted(state.parse(file, work), index, work.figures);
+  }
+
+  static Sample noted(const Sample& sample, std::int64_t index, data::Figures& figures) {
+    figures.clock.lap(data::Stage::kDecode, index);
     return sample;
   }
 
   /// Whether a file like the last one holds just the bytes that the block of the batch has a slot for.
-  bool is_awaited(const ThreadState& state, const Scratch& scratch) const {
-    return scratch.expected.dataset == this && state.split().bytes == scratch.expected.bytes;
+  bool is_awaited(const ThreadState& state, const data::ExpectedSlots& expected) const {
+    return expected.dataset == this && state.split().bytes == expected.bytes;
   }
 
   static std::optional<Sample> recognise_parts(data::FileLayouts::File file, const std::byte* part, ThreadState& state,
-                                               Scratch& scratch) {
+                                               const Work& work) {
     if (!state.reader.expected()) return std::nullopt;
     file.bytes = state.reader.image();
     file.part = part;
     file.split = state.split();
-    return state.recognise(file, scratch);
+    return state.recognise(file, work);
   }
 
   /// Reads a small file into the arena. Gives kSmallFile + 1 bytes of a larger one, and none if it cannot be read.
-  static std::span<const std::byte> read_whole(int fd, Scratch& scratch) {
-    const std::span<std::byte> memory(scratch.arena.allocate(kSmallFile + 1), kSmallFile + 1);
+  static std::span<const std::byte> read_whole(int fd, data::Arena& arena) {
+    const std::span<std::byte> memory(arena.allocate(kSmallFile + 1), kSmallFile + 1);
     const std::size_t filled = read_some(fd, memory);
-    scratch.arena.trim_last(filled > kSmallFile ? 0 : filled);
-    scratch.stats.read_bytes += filled;
+    arena.trim_last(filled > kSmallFile ? 0 : filled);
     return memory.first(filled);
   }
 
@@ -222,36 +229,35 @@ class Files final : public detail::DatasetImpl {
     }
   }
 
-  Sample locate_large(const penstock::Source& source, std::int64_t index, ThreadState& state, Scratch& scratch) const {
-    data::LargeLayouts::Found found = state.large.find(source, keys_, scratch);
-    scratch.clock.lap(data::Stage::kDecode, index);
+  /// Finds out what a large file holds, and leaves its payload to who has the batch's block.
+  Sample open_large(const penstock::Source& source, std::int64_t index, ThreadState& state, const Work& work) const {
+    data::LargeLayouts::Found found = state.large.find(source, keys_, work);
+    work.figures.clock.lap(data::Stage::kDecode, index);
     if (is_large(*source, found)) state.to_ask = kAskedAfterLarge;
     if (!state.limit) state.limit.emplace();
-    auto file = std::make_shared<const data::LargeFile>(source, std::move(found), scratch.verify, *state.limit);
+    auto file = std::make_shared<const data::LargeFile>(source, std::move(found), work.call.verify, *state.limit);
     const data::FileSample& sample = file->sample();
-    const std::span<data::Payload> payloads = scratch.arena.array<data::Payload>(sample.entries.size());
+    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(sample.entries.size());
     for (std::size_t i = 0; i < payloads.size(); ++i) {
       payloads[i] = {.place = data::InLargeFile{file.get(), sample.entries[i]}};
     }
     const data::Layout* const layout = sample.layout.get();
-    scratch.objects.push_back(std::move(file));  // lives until the batch is made
+    work.scratch.objects.push_back(std::move(file));  // lives until the batch is made
     return {layout, {payloads.data()}};
   }
 
-  /// Reads a little file, by fewer calls than opening it takes. Returns nothing for all others.
-  std::optional<Sample> locate_little(int fd, const struct stat& status, std::int64_t index, ThreadState& state,
-                                      Scratch& scratch) const {
+  /// Reads a little file for its header, by fewer calls than opening it takes. Returns nothing for all others.
+  std::optional<Sample> read_little(int fd, const struct stat& status, std::int64_t index, ThreadState& state,
+                                    const Work& work) const {
     if (!S_ISREG(status.st_mode) || status.st_size == 0 || status.st_size > static_cast<off_t>(kLittleFile)) {
       return std::nullopt;
     }
     const auto size = static_cast<std::size_t>(status.st_size);
-    const std::span<std::byte> bytes(scratch.arena.allocate(size), size);
+    const std::span<std::byte> bytes(work.scratch.arena.allocate(size), size);
     if (read_some(fd, bytes) != size) return std::nullopt;
-    scratch.stats.read_bytes += size;
-    const data::FileLayouts::File file{bytes, state.path, keys_};
+    work.figures.stats.read_bytes += size;
     try {
-      if (const auto sample = state.recognise(file, scratch)) return decoded(*sample, index, scratch);
-      return decoded(state.parse(file, scratch), index, scratch);
+      return sample_in({bytes, state.path, keys_}, kNoMore, index, state, work);
     } catch (const Error& error) {
       // Damage of the payload is found by who wants the payload.
       if (error.code() == ErrorCode::kChecksum) return std::nullopt;
@@ -260,13 +266,13 @@ class Files final : public detail::DatasetImpl {
   }
 
   /// Describes the sample by the header alone; its payloads are nowhere.
-  Sample locate_header(const penstock::Source& source, Scratch& scratch) const {
-    const Archive archive = open(source, {.verify = scratch.verify});
+  Sample header_of(const penstock::Source& source, const Work& work) const {
+    const Archive archive = open(source, {.verify = work.call.verify});
     const data::FileSample sample =
-        data::file_sample(archive.structure(), archive.entries(), keys_, scratch.structures);
-    const std::span<data::Payload> payloads = scratch.arena.array<data::Payload>(sample.entries.size());
+        data::file_sample(archive.structure(), archive.entries(), keys_, work.scratch.structures);
+    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(sample.entries.size());
     std::fill(payloads.begin(), payloads.end(), data::Payload{});
-    scratch.objects.push_back(sample.layout);
+    work.scratch.objects.push_back(sample.layout);
     return {sample.layout.get(), {payloads.data()}};
   }
 

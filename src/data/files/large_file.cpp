@@ -44,24 +44,24 @@ class LargeRead {
   using Wanted = LargeFile::Wanted;
   static constexpr std::uint32_t kImage = 0;  ///< the buffer of a plan
 
-  LargeRead(const LargeFile& file, std::span<const Wanted> wanted, Scratch& scratch)
+  LargeRead(const LargeFile& file, std::span<const Wanted> wanted, const Work& work)
       : file_(file),
         layout_(*file.layout_),
         wanted_(wanted),
-        scratch_(scratch),
+        work_(work),
         locations_(file.locations_),
         progress_(wanted.size()),
         opened_(file.sources_.size()) {}
 
   void run() {
     try {
-      if (file_.assumed_) {
-        read_with_frame();
-      } else {
+      if (!file_.assumed_) {
         read_each();
+      } else if (!read_with_frame()) {
+        return work_.guesses.refute();
       }
       if (file_.verify_) check_records();
-      scratch_.clock.lap(Stage::kDecode);
+      work_.figures.clock.lap(Stage::kDecode);
     } catch (const Error& error) {
       std::vector<penstock::Source> read;
       for (const auto& source : opened_) {
@@ -87,8 +87,8 @@ class LargeRead {
     const SampleFile& file = *file_.sources_[source];
     opened_[source] = file.source();
     if (!file.is_held()) {
-      scratch_.clock.lap(Stage::kOpen);
-      ++scratch_.stats.files_opened;
+      work_.figures.clock.lap(Stage::kOpen);
+      ++work_.figures.stats.files_opened;
     }
     return *opened_[source];
   }
@@ -126,17 +126,17 @@ class LargeRead {
     const io::Reader& reader = io::reader_for(source);
     std::vector<io::Scatter> parts;
     for (const io::Range& range : plan.ranges) {
-      scratch_.check_cancelled();
+      work_.call.check_cancelled();
       const auto targets = std::span(plan.targets).subspan(range.first_target, range.target_count);
       parts.clear();
       for (const io::Target& target : targets) parts.push_back({place_of(target, first), target.length});
       reader.read(source, range.offset, parts);
-      scratch_.clock.lap(Stage::kRead);
+      work_.figures.clock.lap(Stage::kRead);
       if (!checked) continue;
       for (const io::Target& target : targets) note_arrival(target, first);
-      scratch_.clock.lap(Stage::kDecode);
+      work_.figures.clock.lap(Stage::kDecode);
     }
-    scratch_.stats.read_bytes += plan.read_bytes;
+    work_.figures.stats.read_bytes += plan.read_bytes;
   }
 
   std::byte* place_of(const io::Target& target, std::size_t first) const {
@@ -153,10 +153,10 @@ class LargeRead {
     progress.bytes += target.length;
   }
 
-  /// Reads the payload together with the bytes that show whether the file has the assumed layout.
-  void read_with_frame() {
-    image_ = SparseImage::of(scratch_).prepare(layout_.image_bytes(), layout_.frame);
-    if (image_ == nullptr) throw Misjudged();
+  /// Reads the payload together with the bytes that show whether the file has the assumed layout; whether it has.
+  bool read_with_frame() {
+    image_ = SparseImage::of(work_.scratch).prepare(layout_.image_bytes(), layout_.frame);
+    if (image_ == nullptr) return false;
     const ByteSource& source = *source_of(0);
     std::vector<io::Piece> pieces;
     for (const FileRange& range : layout_.frame) {
@@ -168,9 +168,10 @@ class LargeRead {
     const std::span<const std::byte> image(image_, static_cast<std::size_t>(layout_.image_bytes()));
     if (!layout_.matches(image, source.name(), file_.verify_, locations_)) {
       archive::require_unchanged(source);
-      throw Misjudged();
+      return false;
     }
-    if (!file_.is_confirmed_.exchange(true)) ++scratch_.confirmed;
+    if (!file_.is_confirmed_.exchange(true)) work_.guesses.confirm();
+    return true;
   }
 
   void read_each() {
@@ -193,13 +194,13 @@ class LargeRead {
 
   void read_decoded(const Archive& archive, const Wanted& wanted) {
     const Tensor tensor = archive.entry(wanted.entry).load({.verify = file_.verify_, .threads = 1});
-    scratch_.clock.lap(Stage::kRead);
-    scratch_.stats.read_bytes += storage_of(wanted).stored_bytes;
+    work_.figures.clock.lap(Stage::kRead);
+    work_.figures.stats.read_bytes += storage_of(wanted).stored_bytes;
     const Runs runs(wanted.shape, tensor.strides(), wanted.strides, tensor.dtype().itemsize());
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
       std::memcpy(wanted.to + to, tensor.data() + from, runs.run_bytes());
     });
-    scratch_.clock.lap(Stage::kCopy);
+    work_.figures.clock.lap(Stage::kCopy);
   }
 
   bool is_record(const Wanted& wanted) const {
@@ -281,10 +282,10 @@ class LargeRead {
     add_frame(storage, pieces);
     std::vector<std::byte> unwanted;
     const auto read = [&](std::uint64_t begin, std::uint64_t end) {
-      scratch_.check_cancelled();
+      work_.call.check_cancelled();
       unwanted.resize(static_cast<std::size_t>(end - begin));
       source_of(storage.source).read(storage.offset + begin, unwanted);
-      scratch_.stats.read_bytes += unwanted.size();
+      work_.figures.stats.read_bytes += unwanted.size();
       return std::span<const std::byte>(unwanted);
     };
     io::RecordCheck check = check_of(number);
@@ -304,7 +305,7 @@ class LargeRead {
   const LargeFile& file_;
   const LargeLayout& layout_;
   std::span<const Wanted> wanted_;
-  Scratch& scratch_;
+  const Work work_;
   /// How many bytes of a wanted tensor have arrived in order from its start, and their CRC.
   struct Progress {
     std::uint64_t bytes = 0;
@@ -327,8 +328,8 @@ LargeFile::LargeFile(const penstock::Source& source, LargeLayouts::Found found, 
   for (const penstock::Source& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
 }
 
-void LargeFile::read(std::span<const Wanted> wanted, Scratch& scratch) const {
-  LargeRead(*this, wanted, scratch).run();
+void LargeFile::read(std::span<const Wanted> wanted, const Work& work) const {
+  LargeRead(*this, wanted, work).run();
 }
 
 }  // namespace penstock::data

@@ -8,7 +8,7 @@
 
 #include "data/files/large_layout.h"
 #include "data/sample/sample_file.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "format/directory_cache.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
@@ -31,9 +31,9 @@ class LargeFile {
   };
   /// Reads the wanted bytes into place. Of plain data it reads nothing else, with one exception: the whole record is
   /// read for its CRC where a tensor is wanted entirely, or all but a few bytes of it.
-  /// kChanged when it is no longer the file that was opened, or is written to meanwhile. Misjudged when it has not the
-  /// layout that it was assumed to have.
-  void read(std::span<const Wanted> wanted, Scratch& scratch) const;
+  /// kChanged when it is no longer the file that was opened, or is written to meanwhile. Confirms or refutes
+  /// that it has the layout that it was assumed to have; when refuted, what was read means nothing.
+  void read(std::span<const Wanted> wanted, const Work& work) const;
 
  private:
   friend class LargeRead;

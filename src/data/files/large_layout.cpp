@@ -99,37 +99,37 @@ bool LargeLayout::matches(std::span<const std::byte> image, std::string_view pat
 }
 
 LargeLayouts::Found LargeLayouts::find(const penstock::Source& source, std::span<const std::string> keys,
-                                       Scratch& scratch) {
+                                       const Work& work) {
   const auto at = by_size_.find(source.size());
   if (at != by_size_.end()) {
     const Known& known = at->second;
     // A sample without tensors would never be read, and so never be found out.
-    if (scratch.may_assume && known.size() == 1 && known.front() && !known.front()->sample.entries.empty()) {
-      ++scratch.assumed;
+    if (work.guesses.allowed() && known.size() == 1 && known.front() && !known.front()->sample.entries.empty()) {
+      work.guesses.assume();
       return {known.front(), true};
     }
     std::vector<format::StorageLocation> locations;
-    if (LargeLayoutPtr found = recognise(known, *source, scratch, locations)) {
+    if (LargeLayoutPtr found = recognise(known, *source, work, locations)) {
       return {std::move(found), false, std::move(locations)};
     }
   }
-  return parse(source, keys, scratch);
+  return parse(source, keys, work);
 }
 
 // Files of one size and different layouts have frames of equal places mostly: tensors of another type or order, or
 // other labels. Those of other places are parsed.
-LargeLayoutPtr LargeLayouts::recognise(const Known& known, const ByteSource& source, Scratch& scratch,
+LargeLayoutPtr LargeLayouts::recognise(const Known& known, const ByteSource& source, const Work& work,
                                        std::vector<format::StorageLocation>& locations) {
   const auto newest = std::find_if(known.rbegin(), known.rend(), [](const auto& layout) { return layout != nullptr; });
   if (newest == known.rend()) return nullptr;
   const LargeLayout& expected = **newest;
-  std::byte* const bytes = SparseImage::of(scratch).prepare(expected.image_bytes(), expected.frame);
+  std::byte* const bytes = SparseImage::of(work.scratch).prepare(expected.image_bytes(), expected.frame);
   if (bytes == nullptr) return nullptr;
   const std::span<const std::byte> image(bytes, static_cast<std::size_t>(expected.image_bytes()));
   try {
     read_frame(source, expected.frame, bytes);
-    scratch.stats.read_bytes += bytes_of(expected.frame);
-    const format::DirectoryLayoutPtr directory = find_directory(image, source.name(), scratch.verify, locations);
+    work.figures.stats.read_bytes += bytes_of(expected.frame);
+    const format::DirectoryLayoutPtr directory = find_directory(image, source.name(), work.call.verify, locations);
     for (auto it = newest; it != known.rend(); ++it) {
       const LargeLayout* const layout = it->get();
       if (layout == nullptr || layout->directory != directory || layout->frame != expected.frame) continue;
@@ -151,26 +151,26 @@ format::DirectoryLayoutPtr LargeLayouts::find_directory(std::span<const std::byt
 }
 
 LargeLayouts::Found LargeLayouts::parse(const penstock::Source& source, std::span<const std::string> keys,
-                                        Scratch& scratch) {
-  const Archive archive = open(source, {.verify = scratch.verify});
-  ++scratch.stats.files_parsed;
+                                        const Work& work) {
+  const Archive archive = open(source, {.verify = work.call.verify});
+  ++work.figures.stats.files_parsed;
   auto layout = std::make_shared<LargeLayout>();
   layout->file_bytes = source.size();
   layout->entries.assign(archive.entries().begin(), archive.entries().end());
   layout->storages.assign(archive.storages().begin(), archive.storages().end());
-  layout->sample = file_sample(archive.structure(), layout->entries, keys, scratch.structures);
-  keep(source.size(), learn(archive, *layout, scratch) ? layout : nullptr);
+  layout->sample = file_sample(archive.structure(), layout->entries, keys, work.scratch.structures);
+  keep(source.size(), learn(archive, *layout, work.call.verify, work.scratch) ? layout : nullptr);
   return {std::move(layout), false, {}, {archive.sources().begin() + 1, archive.sources().end()}};
 }
 
-bool LargeLayouts::learn(const Archive& archive, LargeLayout& layout, Scratch& scratch) {
+bool LargeLayouts::learn(const Archive& archive, LargeLayout& layout, bool verify, Scratch& scratch) {
   const auto known = by_size_.find(layout.file_bytes);
   if (known != by_size_.end() && known->second.size() >= kMostOfOneSize) return false;
   if (archive.sources().size() != 1 || !lies_plain(layout)) return false;
   try {
     const format::Format& format = *detail::ArchiveState::of(archive).format;
     const bool learnt = format.fingerprint != nullptr       ? learn_head(archive, layout)
-                        : format.directory_cache != nullptr ? learn_directory(archive, layout, scratch)
+                        : format.directory_cache != nullptr ? learn_directory(archive, layout, verify, scratch)
                                                             : false;
     if (learnt && io::look_at(*archive.sources().front()) == io::FileState::kAsOpened) return true;
   } catch (const Error&) {
@@ -194,7 +194,7 @@ bool LargeLayouts::learn_head(const Archive& archive, LargeLayout& layout) const
   return true;
 }
 
-bool LargeLayouts::learn_directory(const Archive& archive, LargeLayout& layout, Scratch& scratch) {
+bool LargeLayouts::learn_directory(const Archive& archive, LargeLayout& layout, bool verify, Scratch& scratch) {
   const bool all_stored = std::all_of(layout.storages.begin(), layout.storages.end(),
                                       [](const StorageEntry& storage) { return storage.lies_in_file(); });
   if (!all_stored) return false;
@@ -208,9 +208,9 @@ bool LargeLayouts::learn_directory(const Archive& archive, LargeLayout& layout, 
   std::unique_ptr<format::DirectoryCache>& cache = caches_[&format];
   if (!cache) cache = format.directory_cache();
   std::vector<format::StorageLocation> locations;
-  layout.directory = cache->locate(image, archive.path(), {.verify = scratch.verify}, locations);
+  layout.directory = cache->locate(image, archive.path(), {.verify = verify}, locations);
   return layout.directory && layout.directory->index().entries.size() == layout.entries.size() &&
-         layout.matches(image, archive.path(), scratch.verify, locations);
+         layout.matches(image, archive.path(), verify, locations);
 }
 
 void LargeLayouts::keep(std::uint64_t file_bytes, const LargeLayoutPtr& layout) {

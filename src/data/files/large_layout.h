@@ -12,7 +12,7 @@
 
 #include "data/files/file_sample.h"
 #include "data/files/sparse_image.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "format/directory_cache.h"
 #include "penstock/load.h"
 
@@ -53,22 +53,22 @@ class LargeLayouts {
     std::vector<format::StorageLocation> locations = {};
     std::vector<penstock::Source> others = {};  ///< files that it refers to
   };
-  /// The layout of `source`, a file of the system. Throws Error.
-  Found find(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
+  /// The layout of `source`, a file of the system; an assumed one where work.guesses allows that. Throws Error.
+  Found find(const penstock::Source& source, std::span<const std::string> keys, const Work& work);
 
  private:
   /// Layouts of files of one size, newest last. Null stands for files that have to be parsed.
   using Known = std::vector<LargeLayoutPtr>;
 
-  LargeLayoutPtr recognise(const Known& known, const ByteSource& source, Scratch& scratch,
+  LargeLayoutPtr recognise(const Known& known, const ByteSource& source, const Work& work,
                            std::vector<format::StorageLocation>& locations);
   format::DirectoryLayoutPtr find_directory(std::span<const std::byte> image, std::string_view path, bool verify,
                                             std::vector<format::StorageLocation>& locations) const;
-  Found parse(const penstock::Source& source, std::span<const std::string> keys, Scratch& scratch);
+  Found parse(const penstock::Source& source, std::span<const std::string> keys, const Work& work);
   /// Finds out which bytes decide the layout of a file that was just parsed; false when there is no such rule.
-  bool learn(const Archive& archive, LargeLayout& layout, Scratch& scratch);
+  bool learn(const Archive& archive, LargeLayout& layout, bool verify, Scratch& scratch);
   bool learn_head(const Archive& archive, LargeLayout& layout) const;
-  bool learn_directory(const Archive& archive, LargeLayout& layout, Scratch& scratch);
+  bool learn_directory(const Archive& archive, LargeLayout& layout, bool verify, Scratch& scratch);
   void keep(std::uint64_t file_bytes, const LargeLayoutPtr& layout);
 
   std::unordered_map<std::uint64_t, Known> by_size_;

@@ -1,4 +1,4 @@
-// Files for a decoder of the program's own. Nothing of a file is read when it is located but its size: its bytes are
+// Files for a decoder of the program's own. Nothing of a file is read when it is fetched but its size: its bytes are
 // read straight into the batch, or into the tensor that the function of map is given.
 #include "data/files/raw_files.h"
 
@@ -46,27 +46,27 @@ class RawFiles final : public detail::DatasetImpl {
     return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
   }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    const std::span<Payload> payloads = scratch.arena.array<Payload>(indices.size());
-    auto& last = scratch.state<LastLayout>(this);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    const std::span<Payload> payloads = work.scratch.arena.array<Payload>(indices.size());
+    auto& last = work.scratch.state<LastLayout>(this);
     std::vector<io::remote::Opened> opened;
     if (!own_source_) opened = open_urls(paths_, indices, kSmallObject);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      scratch.check_cancelled();
+      work.call.check_cancelled();
       try {
         const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
         const penstock::Source source =
             is_url ? io::remote::source_of(opened[url++]) : open_one(paths_.path(indices[i]));
         auto file = std::make_shared<const SampleFile>(source);
         payloads[i] = {.place = InFile{.file = file.get()}};
-        out[i] = {last.of(static_cast<std::int64_t>(source.size()), scratch), {&payloads[i]}};
-        scratch.objects.push_back(std::move(file));
+        out[i] = {last.of(static_cast<std::int64_t>(source.size()), work.scratch), {&payloads[i]}};
+        work.scratch.objects.push_back(std::move(file));
       } catch (const Error& error) {
-        fail(out[i], i, error.within({.path = paths_.path(indices[i])}), scratch);
+        fail(out[i], i, error.within({.path = paths_.path(indices[i])}), work.call, work.scratch);
       }
-      ++scratch.stats.files_opened;
-      scratch.clock.lap(Stage::kOpen, indices[i]);
+      ++work.figures.stats.files_opened;
+      work.figures.clock.lap(Stage::kOpen, indices[i]);
     }
   }
 

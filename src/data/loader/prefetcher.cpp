@@ -77,14 +77,14 @@ Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
       options_(options),
       caller_lane_(lane("caller")),
       tuner_(options.workers, std::max(options.workers, options.most_workers), core::usable_cpus()) {
-  set_up(inline_scratch_);
-  inline_scratch_.clock.trace_to(caller_lane_);
+  set_up(caller_.call);
+  caller_.figures.clock.trace_to(caller_lane_);
   stats_.processors = core::usable_cpus();
 }
 
-void Prefetcher::set_up(Scratch& scratch) const {
-  scratch.verify = options_.verify;
-  scratch.whole_file_bytes = whole_file_bytes(options_.memory_budget, tuner_.workers());
+void Prefetcher::set_up(CallContext& call) const {
+  call.verify = options_.verify;
+  call.whole_file_bytes = whole_file_bytes(options_.memory_budget, tuner_.workers());
 }
 
 Prefetcher::~Prefetcher() {
@@ -222,31 +222,31 @@ bool Prefetcher::has_work() const {
 }
 
 void Prefetcher::work(std::size_t number) {
-  Scratch scratch;
-  scratch.crew = &crew_;
-  scratch.clock.trace_to(lane(core::format("worker {}", number)));
+  Workspace own;
+  own.call.crew = &crew_;
+  own.figures.clock.trace_to(lane(core::format("worker {}", number)));
   StallWatch watch;
   watch.stalled(Clock::now());
   std::unique_lock lock(mutex_);
   while (true) {
     const auto idle = Clock::now();
     work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && (crew_.wants_help() || has_work())); });
-    if (Trace::Lane* const lane = scratch.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
+    if (Trace::Lane* const lane = own.figures.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
     if (quit_) return;
     if (crew_.wants_help()) {
-      help(scratch, lock);
+      help(own, lock);
       continue;
     }
-    set_up(scratch);
+    set_up(own.call);
     EpochRunPtr run = run_;
     const std::int64_t batch = run->next_start++;
     run->slot(batch).state = Slot::State::kStarted;
     lock.unlock();
     Effort effort;
-    Outcome outcome = prepare(*run, batch, scratch, effort);
+    Outcome outcome = prepare(*run, batch, own, effort);
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
-    merge(scratch);
+    merge(own.figures.stats);
     note_effort(effort);
     if (!run->cancelled) {
       Slot& slot = run->slot(batch);
@@ -267,25 +267,25 @@ void Prefetcher::work(std::size_t number) {
   }
 }
 
-void Prefetcher::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
+void Prefetcher::help(Workspace& own, std::unique_lock<std::mutex>& lock) {
   Effort effort;
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
   const io::remote::TrafficScope traffic(&traffic_);
-  crew_.help(scratch, lock);
+  crew_.help(own.scratch, own.figures, lock);
   effort.worked = seconds_since(begin);
   effort.computed = core::thread_seconds() - computed;
-  merge(scratch);
+  merge(own.figures.stats);
   note_effort(effort);
 }
 
-Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Scratch& scratch, Effort& effort) {
-  scratch.cancelled = &run.cancelled;
-  scratch.epoch_seed = run.seed;
+Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Workspace& own, Effort& effort) {
+  own.call.cancelled = &run.cancelled;
+  own.call.epoch_seed = run.seed;
   const io::remote::TrafficScope traffic(&traffic_);
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
-  Trace::Lane* const lane = scratch.clock.lane();
+  Trace::Lane* const lane = own.figures.clock.lane();
   const auto ask = [&](std::uint64_t bytes) {
     const auto asked = Clock::now();
     const double waited = grant(run, batch, bytes);
@@ -294,7 +294,7 @@ Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Scrat
   };
   Outcome out = Nothing::kCancelled;
   try {
-    out = maker_.make(run.indices(batch), batch, scratch, ask);
+    out = maker_.make(run.indices(batch), batch, own, ask);
   } catch (const Error& error) {
     out = error;
   } catch (...) {
@@ -400,9 +400,9 @@ Prefetcher::Outcome Prefetcher::take_ready(EpochRun& run) {
 
 Prefetcher::Outcome Prefetcher::take_inline(const EpochRunPtr& run, Clock::time_point begin) {
   Effort effort;
-  Outcome outcome = prepare(*run, run->next_take, inline_scratch_, effort);
+  Outcome outcome = prepare(*run, run->next_take, caller_, effort);
   const std::scoped_lock lock(mutex_);
-  merge(inline_scratch_);
+  merge(caller_.figures.stats);
   note_effort(effort);
   const auto end = Clock::now();
   stats_.wait_seconds += seconds_between(begin, end);
@@ -439,8 +439,8 @@ void Prefetcher::tune(EpochRun& run) {
   if (workers > threads_.size()) start_all_threads();
 }
 
-void Prefetcher::merge(Scratch& scratch) {
-  const LoaderStats add = std::exchange(scratch.stats, {});
+void Prefetcher::merge(LoaderStats& stats) {
+  const LoaderStats add = std::exchange(stats, {});
   stats_.batches += add.batches;
   stats_.samples += add.samples;
   stats_.payload_bytes += add.payload_bytes;

@@ -20,7 +20,7 @@
 #include "data/loader/stall_watch.h"
 #include "data/loader/worker_crew.h"
 #include "data/loader/worker_tuner.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/trace/trace.h"
 #include "io/remote/traffic.h"
 #include "penstock/loader.h"
@@ -122,7 +122,7 @@ class Prefetcher {
   void start_all_threads() noexcept;
   void serve(std::size_t number);
   void work(std::size_t number);
-  void set_up(Scratch& scratch) const;
+  void set_up(CallContext& call) const;
   Trace::Lane* lane(std::string name) const {
     return options_.trace ? &options_.trace->lane(std::move(name)) : nullptr;
   }
@@ -137,21 +137,21 @@ class Prefetcher {
     double waited = 0;   ///< for memory
     double stalled = 0;  ///< since the last look
   };
-  Outcome prepare(EpochRun& run, std::int64_t batch, Scratch& scratch, Effort& effort);
+  Outcome prepare(EpochRun& run, std::int64_t batch, Workspace& own, Effort& effort);
   /// Reads samples of a batch that another worker makes.
-  void help(Scratch& scratch, std::unique_lock<std::mutex>& lock);
+  void help(Workspace& own, std::unique_lock<std::mutex>& lock);
   void note_effort(const Effort& effort);
   void look_at_caller(Clock::time_point now);
   Outcome take_ready(EpochRun& run);
   Outcome take_inline(const EpochRunPtr& run, Clock::time_point begin);
-  void merge(Scratch& scratch);
+  void merge(LoaderStats& stats);
   void note_taken(EpochRun& run, Clock::time_point now);
   void tune(EpochRun& run);
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
   Trace::Lane* const caller_lane_;
-  Scratch inline_scratch_;
+  Workspace caller_;  ///< makes batches where there are no workers
   mutable std::mutex mutex_;
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker

@@ -5,34 +5,32 @@
 #include "data/loader/worker_crew.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace penstock::data {
 
 struct WorkerCrew::Job {
-  Job(std::size_t count, const Scratch& own, const Work& what) : tasks(count), cancelled(own.cancelled), work(what) {}
+  Job(std::size_t count, const Task& what) : tasks(count), task(what) {}
 
   const std::size_t tasks;
-  const std::atomic<bool>* const cancelled;
-  const Work& work;
+  const Task& task;
   std::atomic<std::size_t> next = 0;
   std::atomic<std::size_t> failed = static_cast<std::size_t>(-1);  ///< the first task that did
   std::mutex error_mutex;
   std::exception_ptr error;
-  // Guarded by the crew's mutex.
-  std::size_t helpers = 0;
-  std::size_t confirmed = 0;  ///< by helpers
+  std::size_t helpers = 0;  ///< guarded by the crew's mutex
 
   bool has_tasks() const noexcept { return next < tasks && next < failed; }
 
-  void run(Scratch& scratch) {
-    for (std::size_t task = next++; task < tasks && task < failed; task = next++) {
+  void run(Scratch& scratch, Figures& figures) {
+    for (std::size_t number = next++; number < tasks && number < failed; number = next++) {
       try {
-        work(task, scratch);
+        task(number, scratch, figures);
       } catch (...) {
         const std::scoped_lock lock(error_mutex);
-        if (task < failed) {
-          failed = task;
+        if (number < failed) {
+          failed = number;
           error = std::current_exception();
         }
       }
@@ -40,20 +38,19 @@ struct WorkerCrew::Job {
   }
 };
 
-void WorkerCrew::share(std::size_t tasks, Scratch& own, const Work& work) {
-  Job job(tasks, own, work);
+void WorkerCrew::share(std::size_t tasks, Scratch& scratch, Figures& figures, const Task& task) {
+  Job job(tasks, task);
   {
     const std::scoped_lock lock(mutex_);
     open_.push_back(&job);
     if (call_) call_();
   }
   work_.notify_all();
-  job.run(own);
+  job.run(scratch, figures);
   {
     std::unique_lock lock(mutex_);
     open_.erase(std::find(open_.begin(), open_.end(), &job));
     done_.wait(lock, [&] { return job.helpers == 0; });
-    own.confirmed += job.confirmed;
   }
   if (job.error) std::rethrow_exception(job.error);
 }
@@ -62,19 +59,16 @@ bool WorkerCrew::wants_help() const {
   return std::any_of(open_.begin(), open_.end(), [](const Job* job) { return job->has_tasks(); });
 }
 
-void WorkerCrew::help(Scratch& scratch, std::unique_lock<std::mutex>& lock) {
+void WorkerCrew::help(Scratch& scratch, Figures& figures, std::unique_lock<std::mutex>& lock) {
   const auto at = std::find_if(open_.begin(), open_.end(), [](const Job* job) { return job->has_tasks(); });
   if (at == open_.end()) return;
   Job& job = **at;
   ++job.helpers;
   lock.unlock();
-  scratch.cancelled = job.cancelled;
-  scratch.clock.start();
-  job.run(scratch);
-  scratch.clock.move_to(scratch.stats);
+  figures.clock.start();
+  job.run(scratch, figures);
+  figures.clock.move_to(figures.stats);
   lock.lock();
-  job.confirmed += scratch.confirmed;
-  scratch.cancelled = nullptr;
   scratch.reset();
   if (--job.helpers == 0) done_.notify_all();
 }

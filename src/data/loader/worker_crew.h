@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
@@ -10,7 +9,7 @@
 #include <vector>
 
 #include "data/sample/crew.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 
 namespace penstock::data {
 
@@ -24,11 +23,11 @@ class WorkerCrew final : public Crew {
   WorkerCrew(std::mutex& mutex, std::condition_variable& work, std::function<void()> call = {})
       : mutex_(mutex), work_(work), call_(std::move(call)) {}
 
-  void share(std::size_t tasks, Scratch& own, const Work& work) override;
+  void share(std::size_t tasks, Scratch& scratch, Figures& figures, const Task& task) override;
   /// Whether `help` would find something to do. Under the lock.
   bool wants_help() const;
   /// Takes part in what was offered first, until nothing of it is left. `lock` is held, but not meanwhile.
-  void help(Scratch& scratch, std::unique_lock<std::mutex>& lock);
+  void help(Scratch& scratch, Figures& figures, std::unique_lock<std::mutex>& lock);
 
  private:
   struct Job;

@@ -17,7 +17,7 @@
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
 #include "data/pack/shard_number.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 
@@ -51,10 +51,10 @@ std::int64_t samples_a_shard(const Dataset& dataset, std::uint64_t shard_bytes) 
 
 data::SampleForm form_of_first(const Dataset& dataset) {
   static_cast<void>(dataset.get(0));  // whose errors name the file
-  data::Scratch scratch;
+  data::Workspace own;
   const std::int64_t first = 0;
   data::Sample sample;
-  dataset.impl().locate({&first, 1}, scratch, {&sample, 1});
+  dataset.impl().fetch({&first, 1}, own.work(), {&sample, 1});
   return data::form_of(*sample.layout->structure, dataset.describe(0));
 }
 

@@ -12,6 +12,7 @@
 namespace penstock::data {
 
 class Scratch;
+struct CallContext;
 struct Sample;
 
 /// Samples one behind the other that may be left out. More of them are taken for an outage.
@@ -24,9 +25,9 @@ bool is_of_surroundings(const Error& error);
 /// `error` of a sample with its number and name in front.
 Error of_sample(const Error& error, const Dataset& dataset, std::int64_t index);
 
-/// Says in `out` that the sample at `position` cannot be had (Sample::failed), where the scratch asks for that and the
-/// error is of the sample; else throws SampleError.
-void fail(Sample& out, std::size_t position, const Error& error, Scratch& scratch);
+/// Says in `out` that the sample at `position` cannot be had (Sample::failed), where the call sets samples aside and
+/// the error is of the sample; else throws SampleError.
+void fail(Sample& out, std::size_t position, const Error& error, const CallContext& call, Scratch& scratch);
 
 /// `error`, of the last of so many samples in a row that cannot be had.
 Error outage(const Error& error, std::size_t samples);

@@ -5,7 +5,7 @@
 
 namespace penstock::data {
 
-/// Where one tensor of each sample of a batch is expected to go, known before the samples are located: a dataset may
+/// Where one tensor of each sample of a batch is expected to go, known before the samples are fetched: a dataset may
 /// read payload directly into these slots, and such payload is not copied again. Plain data in a Scratch.
 struct ExpectedSlots {
   const void* dataset = nullptr;  ///< whose samples these are; null when nothing is expected

@@ -61,7 +61,7 @@ struct Payload {
 /// One sample: a layout and a payload for each of its tensors. Both are valid until the Scratch is reset, and while the
 /// dataset lives.
 struct Sample {
-  const Layout* layout = nullptr;  ///< null: it cannot be had (Scratch::sets_aside)
+  const Layout* layout = nullptr;  ///< null: it cannot be had (CallContext::sets_aside)
   union {
     const Payload* payloads = nullptr;
     const Error* failure;  ///< without a layout: why

@@ -1,10 +1,6 @@
 #include "data/sample/scratch.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "ops/philox.h"
-#include "penstock/error.h"
 
 namespace penstock::data {
 
@@ -50,19 +46,6 @@ void Scratch::reset() noexcept {
   arena.reset();
   tensors.clear();
   objects.clear();
-  expected = {};
-  assumed = confirmed = 0;
-}
-
-std::uint64_t Scratch::key_of(std::int64_t index) const noexcept {
-  const std::uint64_t of_epoch = ops::philox(epoch_seed.seed, epoch_seed.epoch).high();
-  return ops::philox(of_epoch, static_cast<std::uint64_t>(index)).high();
-}
-
-void Scratch::check_cancelled() const {
-  if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) {
-    throw Error(ErrorCode::kCancelled, "the loader was stopped");
-  }
 }
 
 }  // namespace penstock::data

@@ -20,7 +20,7 @@ struct StreamItem {
   StreamItemPtr inner = {};  ///< of a mixture: what that gave; `value` is unused
 };
 
-/// The samples that a thread works on, while a guard lives: where datasets of streams find them (Scratch::items).
+/// The samples that a thread works on, and where datasets of streams find them (CallContext::items).
 class StreamItems {
  public:
   explicit StreamItems(std::span<const StreamItemPtr> items) noexcept : items_(items) {}

@@ -93,11 +93,11 @@ const Layout* ValueSamples::layout(const Value& value, Scratch& scratch) {
   return last_.get();
 }
 
-Sample ValueSamples::sample(const Value& value, std::size_t position, const void* dataset, Scratch& scratch) {
+Sample ValueSamples::sample(const Value& value, std::size_t position, const void* dataset,
+                            const ExpectedSlots& expected, Scratch& scratch) {
   const Layout* const layout = this->layout(value, scratch);
   const std::size_t first = scratch.tensors.size();
   collect_tensors(value, scratch.tensors);
-  const ExpectedSlots& expected = scratch.expected;
   const std::span<Payload> payloads = scratch.arena.array<Payload>(layout->tensors.size());
   for (std::size_t i = 0; i < payloads.size(); ++i) {
     Tensor& tensor = scratch.tensors[first + i];
@@ -121,25 +121,25 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
   return {layout, {payloads.data()}};
 }
 
-void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,
+void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
                    std::span<Sample> out) {
-  if (scratch.headers_only) {
+  if (work.call.headers_only) {
     throw Error(ErrorCode::kUnsupported,
                 "a function of the program makes the samples, so that no header tells their lengths; take the lengths "
                 "of the dataset below it, or give a list of lengths");
   }
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    scratch.check_cancelled();
+    work.call.check_cancelled();
     try {
-      const Value value = dataset.value(indices[i], scratch);
-      out[i] = scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, scratch);
+      const Value value = dataset.value(indices[i], work);
+      out[i] = work.scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, work.guesses.expected, work.scratch);
     } catch (const SampleError& error) {
-      fail(out[i], i, error.error(), scratch);
+      fail(out[i], i, error.error(), work.call, work.scratch);
     } catch (const Error& error) {
       const bool is_file = dataset.samples_are_files();
-      fail(out[i], i, is_file ? error.within({.path = dataset.describe(indices[i])}) : error, scratch);
+      fail(out[i], i, is_file ? error.within({.path = dataset.describe(indices[i])}) : error, work.call, work.scratch);
     }
-    scratch.clock.lap(Stage::kCopy, indices[i]);
+    work.figures.clock.lap(Stage::kCopy, indices[i]);
   }
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
+// Samples that are values of the program: what functions of map, datasets and streams of its own give.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "data/dataset_impl.h"
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "penstock/value.h"
 
 namespace penstock::data {
@@ -25,7 +27,8 @@ class ValueSamples : public Scratch::State {
  public:
   /// `value` as the sample at `position` of those that `dataset` was asked for. What it points to is kept by `scratch`.
   /// Throws Error as layout_of_value.
-  Sample sample(const Value& value, std::size_t position, const void* dataset, Scratch& scratch);
+  Sample sample(const Value& value, std::size_t position, const void* dataset, const ExpectedSlots& expected,
+                Scratch& scratch);
 
  private:
   const Layout* layout(const Value& value, Scratch& scratch);
@@ -33,8 +36,8 @@ class ValueSamples : public Scratch::State {
   LayoutPtr last_;
 };
 
-/// DatasetImpl::locate for a dataset whose samples are what its `value` gives.
-void locate_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, Scratch& scratch,
+/// DatasetImpl::fetch for a dataset whose samples are what its `value` gives.
+void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
                    std::span<Sample> out);
 
 }  // namespace penstock::data

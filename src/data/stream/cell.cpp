@@ -1,6 +1,6 @@
 // The dataset below the maps and transforms of a stream. Its index is the number of a sample in the stream, and its
-// samples are those that the thread was lent (Lending): the ones of the batch at hand, and no others. Functions of map
-// are given copies, because a sample may be made into a batch again: after an error, or after the loader was stopped.
+// samples are those that the call brings (CallContext::items): the ones of the batch at hand, and no others. Functions
+// of map are given copies, because a sample may be made into a batch again: after an error, or after a stop.
 #include "data/stream/cell.h"
 
 #include <limits>
@@ -28,21 +28,21 @@ class Cell : public detail::DatasetImpl {
   std::uint32_t draws() const noexcept override { return draws_; }
   std::uint32_t random_stages() const noexcept override { return stages_; }
 
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    auto& samples = scratch.state<ValueSamples>(this);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    auto& samples = work.scratch.state<ValueSamples>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      scratch.check_cancelled();
+      work.call.check_cancelled();
       try {
-        out[i] = samples.sample(item(indices[i], scratch).value, i, this, scratch);
+        out[i] = samples.sample(item(indices[i], work.call.items).value, i, this, work.guesses.expected, work.scratch);
       } catch (const Error& error) {
-        fail(out[i], i, error, scratch);
+        fail(out[i], i, error, work.call, work.scratch);
       }
     }
   }
 
  protected:
-  const StreamItem& item(std::int64_t number, Scratch& scratch) const {
-    if (const StreamItem* found = scratch.items ? scratch.items->find(number) : nullptr) return *found;
+  const StreamItem& item(std::int64_t number, StreamItems* items) const {
+    if (const StreamItem* found = items ? items->find(number) : nullptr) return *found;
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("sample {} of a stream is not at hand; give the stream to a loader", number));
   }
@@ -59,19 +59,19 @@ class MixedCell final : public Cell {
       : Cell(std::move(name), most(parts, &DatasetImpl::draws), most(parts, &DatasetImpl::random_stages)),
         parts_(std::move(parts)) {}
 
-  Value value(std::int64_t index, Scratch& scratch) const override {
-    const StreamItem& found = item(index, scratch);
+  Value value(std::int64_t index, const Work& work) const override {
+    const StreamItem& found = item(index, work.call.items);
     const SampleStream& part = parts_[found.part];
     try {
-      return made_of(part, found.inner, scratch);
+      return made_of(part, found.inner, work);
     } catch (const SampleError& error) {
       throw error.error().prefixed(place(part, found));
     } catch (const Error& error) {
       throw error.prefixed(place(part, found));
     }
   }
-  void locate(std::span<const std::int64_t> indices, Scratch& scratch, std::span<Sample> out) const override {
-    locate_values(*this, indices, scratch, out);
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    fetch_values(*this, indices, work, out);
   }
 
  private:
@@ -98,9 +98,11 @@ Dataset mixed_cell(std::string name, std::vector<SampleStream> parts) {
   return Dataset(std::make_shared<MixedCell>(std::move(name), std::move(parts)));
 }
 
-Value made_of(const SampleStream& stream, const StreamItemPtr& item, Scratch& scratch) {
-  const Lending lending(scratch, {&item, 1});
-  return stream.samples().impl().value(item->number, scratch);
+Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work& work) {
+  StreamItems items({&item, 1});
+  CallContext call = work.call;
+  call.items = &items;
+  return stream.samples().impl().value(item->number, work.with(call));
 }
 
 }  // namespace penstock::data

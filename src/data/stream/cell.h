@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/sample/stream_items.h"
 #include "penstock/dataset.h"
 #include "penstock/sample_stream.h"
@@ -15,23 +15,6 @@ namespace penstock::data {
 /// More samples than any stream gives: the size of datasets of their numbers.
 inline constexpr std::int64_t kEndless = std::int64_t{1} << 62;
 
-/// Lets datasets of streams find `items` in `scratch` for as long as it lives.
-class Lending {
- public:
-  Lending(Scratch& scratch, std::span<const StreamItemPtr> items) noexcept
-      : scratch_(scratch), before_(scratch.items), items_(items) {
-    scratch.items = &items_;
-  }
-  ~Lending() { scratch_.items = before_; }
-  Lending(const Lending&) = delete;
-  Lending& operator=(const Lending&) = delete;
-
- private:
-  Scratch& scratch_;
-  StreamItems* before_;
-  StreamItems items_;
-};
-
 /// The samples that a stream of this name gives, by their numbers. `draws` and `stages` are those of what was done to
 /// them before (DatasetImpl).
 Dataset stream_cell(std::string name, std::uint32_t draws = 0, std::uint32_t stages = 0);
@@ -39,6 +22,6 @@ Dataset stream_cell(std::string name, std::uint32_t draws = 0, std::uint32_t sta
 Dataset mixed_cell(std::string name, std::vector<SampleStream> parts);
 
 /// What the stream's maps and transforms make of one item.
-Value made_of(const SampleStream& stream, const StreamItemPtr& item, Scratch& scratch);
+Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work& work);
 
 }  // namespace penstock::data

@@ -27,12 +27,12 @@ class TakenReader final : public StreamReader {
   TakenReader(std::unique_ptr<StreamReader> below, std::int64_t count)
       : below_(std::move(below)), count_(count), left_(count) {}
 
-  StreamItemPtr next(Scratch& scratch) override {
+  StreamItemPtr next(const Work& work) override {
     if (left_ == 0) return nullptr;
-    scratch.check_cancelled();  // before one is counted
+    work.call.check_cancelled();  // before one is counted
     --left_;
     try {
-      return below_->next(scratch);
+      return below_->next(work);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) ++left_;
       throw;
@@ -66,9 +66,9 @@ class SkippedReader final : public StreamReader {
   SkippedReader(std::unique_ptr<StreamReader> below, std::int64_t count)
       : below_(std::move(below)), count_(count), left_(count) {}
 
-  StreamItemPtr next(Scratch& scratch) override {
-    pass(scratch);
-    return below_->next(scratch);
+  StreamItemPtr next(const Work& work) override {
+    pass(work);
+    return below_->next(work);
   }
   std::int64_t read() const noexcept override { return below_->read(); }
   std::int64_t offset() const noexcept override { return below_->offset() + count_; }
@@ -79,11 +79,11 @@ class SkippedReader final : public StreamReader {
   }
 
  private:
-  void pass(Scratch& scratch) {
+  void pass(const Work& work) {
     if (left_ > 0 && below_->seek(offset())) left_ = 0;
     while (left_ > 0) {
       try {
-        if (!below_->next(scratch)) left_ = 1;  // it has ended
+        if (!below_->next(work)) left_ = 1;  // it has ended
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kCancelled) throw;
       } catch (const SampleError&) {

@@ -44,10 +44,10 @@ std::shared_ptr<const StreamBatch> StreamFeed::find(std::int64_t number) const {
   return at < std::ssize(batches_) ? batches_[static_cast<std::size_t>(at)] : nullptr;
 }
 
-std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, Scratch& scratch) {
+std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, const Work& work) {
   constexpr std::chrono::milliseconds kPatience{50};  // how long a worker waits before it looks whether it was stopped
   while (true) {
-    scratch.check_cancelled();
+    work.call.check_cancelled();
     {
       std::unique_lock lock(mutex_);
       if (std::shared_ptr<const StreamBatch> found = find(number)) return found;
@@ -59,7 +59,7 @@ std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, Scratc
     }
     const Reading reading(*this);
     if (!seek_tried_) go_to_place();
-    read_one(scratch);
+    read_one(work);
   }
 }
 
@@ -92,11 +92,11 @@ void StreamFeed::go_to_place() {
 }
 
 /// Reads the next batch. Drops it when it lies before the saved position.
-void StreamFeed::read_one(Scratch& scratch) {
-  scratch.clock.start();
+void StreamFeed::read_one(const Work& work) {
+  work.figures.clock.start();
   StreamBatch done;
-  done.error = fill_current(scratch);
-  scratch.clock.lap(Stage::kFunction);
+  done.error = fill_current(work);
+  work.figures.clock.lap(Stage::kFunction);
   if (!done.error) done = std::exchange(current_, {});
   const std::int64_t read = reader_->read();
   const bool holds = !current_.items.empty() || !group_.empty();
@@ -123,12 +123,12 @@ void StreamFeed::read_one(Scratch& scratch) {
   batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
 }
 
-std::optional<Error> StreamFeed::fill_current(Scratch& scratch) {
+std::optional<Error> StreamFeed::fill_current(const Work& work) {
   while (true) {
     std::optional<Error> error;
     const std::int64_t before = reader_->read();
     try {
-      fill(current_, scratch);
+      fill(current_, work);
       return std::nullopt;
     } catch (const SampleError& of_sample) {
       error = named(of_sample.error(), static_cast<std::int64_t>(of_sample.position()));
@@ -140,11 +140,11 @@ std::optional<Error> StreamFeed::fill_current(Scratch& scratch) {
   }
 }
 
-void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
+void StreamFeed::fill(StreamBatch& batch, const Work& work) {
   while (batch.items.size() < batch_size_) {
     StreamItemPtr item;
     try {
-      item = next(batch, scratch);
+      item = next(batch, work);
     } catch (const SampleError& error) {
       const auto number = static_cast<std::int64_t>(error.position());
       if (++refused_ > kMostInARow) throw SampleError(error.position(), outage(error.error(), refused_));
@@ -158,18 +158,18 @@ void StreamFeed::fill(StreamBatch& batch, Scratch& scratch) {
   if (drop_last_ && batch.items.size() < batch_size_) batch.items.clear();
 }
 
-StreamItemPtr StreamFeed::next_of_all(Scratch& scratch) {
+StreamItemPtr StreamFeed::next_of_all(const Work& work) {
   if (ended_) return nullptr;
   if (current_.items.empty() && group_.empty()) first_read_ = reader_->read();
-  StreamItemPtr item = reader_->next(scratch);
+  StreamItemPtr item = reader_->next(work);
   ended_ = item == nullptr;
   return item;
 }
 
-StreamItemPtr StreamFeed::next(StreamBatch& batch, Scratch& scratch) {
-  if (ranks_ == 1) return next_of_all(scratch);
+StreamItemPtr StreamFeed::next(StreamBatch& batch, const Work& work) {
+  if (ranks_ == 1) return next_of_all(work);
   while (group_.size() < ranks_) {
-    StreamItemPtr item = next_of_all(scratch);
+    StreamItemPtr item = next_of_all(work);
     if (!item) return last_of_ranks(batch);
     if (first_.size() < ranks_) first_.push_back(item);
     group_.push_back(std::move(item));

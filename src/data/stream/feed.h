@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/stream/node.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
@@ -47,8 +47,8 @@ class StreamFeed {
   /// kInvalidArgument where the stream was read before and cannot begin again.
   StreamFeed(SampleStream stream, const LoaderOptions& options, const Place& place, SetSampleAside set_aside);
 
-  /// Batch `number`, which must not be forgotten. kCancelled as Scratch::check_cancelled; no sample is lost by that.
-  std::shared_ptr<const StreamBatch> batch(std::int64_t number, Scratch& scratch);
+  /// Batch `number`, which must not be forgotten. kCancelled as CallContext::check_cancelled, without loss of a sample.
+  std::shared_ptr<const StreamBatch> batch(std::int64_t number, const Work& work);
   /// Whether the epoch ended before batch `number`, which `batch` has given.
   bool ends_at(std::int64_t number) const;
   /// Drops the batches up to `number`; returns StreamBatch::place of the last one that was dropped.
@@ -69,13 +69,13 @@ class StreamFeed {
 
   /// Batch `number`, or null when it has not been read yet. Call it with mutex_ locked.
   std::shared_ptr<const StreamBatch> find(std::int64_t number) const;
-  void read_one(Scratch& scratch);
+  void read_one(const Work& work);
   /// The error that the next batch is, or none: current_ is the batch.
-  std::optional<Error> fill_current(Scratch& scratch);
-  void fill(StreamBatch& batch, Scratch& scratch);
+  std::optional<Error> fill_current(const Work& work);
+  void fill(StreamBatch& batch, const Work& work);
   /// The next sample of this rank; null at the end.
-  StreamItemPtr next(StreamBatch& batch, Scratch& scratch);
-  StreamItemPtr next_of_all(Scratch& scratch);
+  StreamItemPtr next(StreamBatch& batch, const Work& work);
+  StreamItemPtr next_of_all(const Work& work);
   StreamItemPtr last_of_ranks(StreamBatch& batch);
   Error named(const Error& error, std::int64_t number) const;
   void go_to_place();

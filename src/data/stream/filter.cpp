@@ -20,11 +20,11 @@ class FilteredReader final : public StreamReader {
   FilteredReader(SampleStream below, Keep keep, const EpochSeed& seed)
       : below_(std::move(below)), keep_(std::move(keep)), reader_(below_.node()->open(seed)) {}
 
-  StreamItemPtr next(Scratch& scratch) override {
-    while (item_ || (item_ = reader_->next(scratch))) {
+  StreamItemPtr next(const Work& work) override {
+    while (item_ || (item_ = reader_->next(work))) {
       const std::int64_t number = item_->number;
       Value value;
-      const bool is_wanted = judged(value, scratch);
+      const bool is_wanted = judged(value, work);
       item_ = nullptr;
       if (is_wanted) return std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(value)});
     }
@@ -34,13 +34,13 @@ class FilteredReader final : public StreamReader {
 
  private:
   /// Makes the value of item_, and whether it is kept. Only what was stopped leaves item_ for the next call.
-  bool judged(Value& value, Scratch& scratch) {
+  bool judged(Value& value, const Work& work) {
     const auto fail = [this](const Error& error) {
       if (error.code() == ErrorCode::kCancelled) throw error;
       throw SampleError(static_cast<std::size_t>(std::exchange(item_, nullptr)->number), error);
     };
     try {
-      value = made_of(below_, item_, scratch);
+      value = made_of(below_, item_, work);
       return is_kept(value);
     } catch (const SampleError& error) {
       fail(error.error());

@@ -33,7 +33,7 @@ class MixedReader final : public StreamReader {
     }
   }
 
-  StreamItemPtr next(Scratch& scratch) override {
+  StreamItemPtr next(const Work& work) override {
     while (!ended_) {
       ended_ = options_.size && number_ >= *options_.size;
       if (ended_) break;
@@ -42,7 +42,7 @@ class MixedReader final : public StreamReader {
       // What throws has had its turn, unless it was stopped.
       StreamItemPtr item;
       try {
-        item = part.reader->next(scratch);
+        item = part.reader->next(work);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCancelled) turn_.reset();
         throw;

@@ -3,7 +3,7 @@
 // What a SampleStream is made of. A StreamNode describes where samples come from and never changes; a StreamReader is
 // one walk over them, by one thread at a time. A reader gives the samples as they came, with the number that each has.
 // What maps and native transforms make of a sample is the business of a dataset of those numbers
-// (SampleStream::samples, cell.h), which finds the samples of the batch at hand in its Scratch. So everything that
+// (SampleStream::samples, cell.h), which finds the samples of the batch at hand in its CallContext. So everything that
 // datasets have works on streams, and the steps that may run in parallel do.
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/scratch.h"
+#include "data/sample/work.h"
 #include "data/sample/stream_items.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -28,7 +28,7 @@ class StreamReader {
   virtual ~StreamReader() = default;
   /// The next sample, or null at the end and ever after. Throws SampleError, whose position is the sample's number, for
   /// a sample that a function of the program refuses after the source gave it; Error for what the source throws.
-  virtual StreamItemPtr next(Scratch& scratch) = 0;
+  virtual StreamItemPtr next(const Work& work) = 0;
   /// Samples asked of the sources so far.
   virtual std::int64_t read() const noexcept = 0;
   /// Goes at once to where that many samples were asked of the source; false, and nothing done, where that takes
@@ -80,7 +80,7 @@ class StreamWalk {
   std::int64_t parts_;
   std::int64_t before_;  ///< samples to pass by
   StreamItemPtr item_;   ///< taken, and still to be given
-  Scratch scratch_;
+  Workspace own_;
 };
 
 }  // namespace penstock::data

@@ -18,9 +18,9 @@ class RepeatedReader final : public StreamReader {
     if (times != 0) reader_ = below_->open(seed_);
   }
 
-  StreamItemPtr next(Scratch& scratch) override {
+  StreamItemPtr next(const Work& work) override {
     while (reader_) {
-      if (const StreamItemPtr item = reader_->next(scratch)) {
+      if (const StreamItemPtr item = reader_->next(work)) {
         had_some_ = true;
         StreamItem out = *item;
         out.number = number_++;

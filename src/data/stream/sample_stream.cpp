@@ -56,7 +56,7 @@ SampleStream mix(const std::vector<SampleStream>& streams, const std::vector<dou
 data::StreamWalk::StreamWalk(const SampleStream& stream, const EpochSeed& seed, std::int64_t part, std::int64_t parts)
     : stream_(stream), reader_(stream.node()->open(seed)), parts_(parts), before_(part) {
   require_samples(stream.samples(), "a sample by itself");
-  scratch_.epoch_seed = seed;
+  own_.call.epoch_seed = seed;
 }
 
 Error data::StreamWalk::named(const Error& error, std::int64_t number) const {
@@ -71,7 +71,7 @@ data::StreamItemPtr data::StreamWalk::next_item() {
     const bool is_own = before_ == 0;
     const auto count = [&] { before_ = is_own ? parts_ - 1 : before_ - 1; };
     try {
-      item = reader_->next(scratch_);
+      item = reader_->next(own_.work());
     } catch (const SampleError& error) {
       count();
       throw named(error.error(), static_cast<std::int64_t>(error.position()));
@@ -88,7 +88,7 @@ std::optional<Value> data::StreamWalk::next() {
   struct Reset {
     Scratch& scratch;
     ~Reset() { scratch.reset(); }
-  } const reset{scratch_};
+  } const reset{own_.scratch};
   if (!item_) item_ = next_item();
   if (!item_) return std::nullopt;
   const auto fail = [this](const Error& error) {
@@ -97,8 +97,8 @@ std::optional<Value> data::StreamWalk::next() {
   };
   Value out;
   try {
-    out = made_of(stream_, item_, scratch_);
-    static_cast<void>(layout_of_value(out, scratch_.structures));
+    out = made_of(stream_, item_, own_.work());
+    static_cast<void>(layout_of_value(out, own_.scratch.structures));
   } catch (const SampleError& error) {
     fail(error.error());
   } catch (const Error& error) {

@@ -30,8 +30,8 @@ class ShuffledReader final : public StreamReader {
   ShuffledReader(std::unique_ptr<StreamReader> below, std::int64_t size, std::uint64_t key, std::uint64_t memory)
       : below_(std::move(below)), size_(static_cast<std::size_t>(size)), key_(key), memory_(memory) {}
 
-  StreamItemPtr next(Scratch& scratch) override {
-    fill(scratch);
+  StreamItemPtr next(const Work& work) override {
+    fill(work);
     if (window_.empty()) return nullptr;
     StreamItemPtr& drawn = window_[draw()];
     StreamItemPtr out = std::exchange(drawn, window_.back());
@@ -42,9 +42,9 @@ class ShuffledReader final : public StreamReader {
   std::int64_t read() const noexcept override { return below_->read(); }
 
  private:
-  void fill(Scratch& scratch) {
+  void fill(const Work& work) {
     while (!ended_ && window_.size() < size_) {
-      StreamItemPtr item = below_->next(scratch);
+      StreamItemPtr item = below_->next(work);
       ended_ = item == nullptr;
       if (ended_) return;
       bytes_ += bytes_of(*item);

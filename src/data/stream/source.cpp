@@ -31,11 +31,11 @@ class SourceReader final : public StreamReader {
   SourceReader(Open open, detail::Begins begins, std::string name)
       : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
 
-  StreamItemPtr next(Scratch& scratch) override {
-    scratch.check_cancelled();
+  StreamItemPtr next(const Work& work) override {
+    work.call.check_cancelled();
     if (ended_) return nullptr;
     try {
-      if (!next_) begin(scratch);
+      if (!next_) begin(work.call);
       std::optional<Value> value = called();
       if (!value) {
         ended_ = true;
@@ -70,13 +70,13 @@ class SourceReader final : public StreamReader {
 
  private:
   /// Opens the source where it was read up to.
-  void begin(Scratch& scratch) {
+  void begin(const CallContext& call) {
     const bool anywhere = begins_ == detail::Begins::kAnywhere;
     next_ = opened(anywhere ? read_ : 0);
     if (anywhere) return;
     std::optional<Value> passed;
     for (std::int64_t i = 0; i < read_; ++i) {
-      scratch.check_cancelled();
+      call.check_cancelled();
       passed = this->passed();
       if (ended_) break;
     }

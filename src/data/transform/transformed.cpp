@@ -1,4 +1,4 @@
-// A dataset that transforms the tensors of another. It locates its samples where the other dataset has them, and only
+// A dataset that transforms the tensors of another. It has the other dataset fetch its samples, and only
 // notes for each tensor what happens on the way into the batch; data/batch/converter.cpp does that. A transform of a
 // transformed dataset becomes one conversion with all of the ops, because the bytes are then still walked once.
 
@@ -92,20 +92,22 @@ class Transformed final : public detail::DatasetImpl {
   std::uint32_t draws() const noexcept override { return below_.impl().draws() + data::draws_of(op_); }
   std::uint64_t read_bytes(std::int64_t index) const override { return below_.impl().read_bytes(index); }
 
-  void locate(std::span<const std::int64_t> indices, data::Scratch& scratch, std::span<Sample> out) const override {
-    below_.impl().locate(indices, scratch, out);
-    auto& seen = scratch.state<Seen>(this);
+  void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
+    below_.impl().fetch(indices, work, out);
+    auto& seen = work.scratch.state<Seen>(this);
     const Converted* converted = nullptr;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (out[i].failed()) continue;
-      if (converted == nullptr || !converted->is_of(out[i])) converted = converted_for(out[i], i, seen, scratch);
+      if (converted == nullptr || !converted->is_of(out[i])) {
+        converted = converted_for(out[i], i, seen, work.call, work.scratch);
+      }
       if (converted == nullptr) continue;
-      const auto payloads = scratch.arena.array<Payload>(converted->kinds.size());
+      const auto payloads = work.scratch.arena.array<Payload>(converted->kinds.size());
       for (std::size_t t = 0; t < payloads.size(); ++t) {
         payloads[t] = out[i].payloads[t];
         const ConversionPtr& conversion = converted->conversions[t];
         if (conversion == nullptr) continue;
-        if (payloads[t].conversion == nullptr) payloads[t].key = scratch.key_of(indices[i]);
+        if (payloads[t].conversion == nullptr) payloads[t].key = work.call.key_of(indices[i]);
         payloads[t].conversion = conversion.get();
       }
       out[i] = {converted->to.get(), {payloads.data()}};
@@ -114,7 +116,8 @@ class Transformed final : public detail::DatasetImpl {
 
  private:
   /// Null where `sample` cannot be converted and says so.
-  const Converted* converted_for(Sample& sample, std::size_t position, Seen& seen, data::Scratch& scratch) const {
+  const Converted* converted_for(Sample& sample, std::size_t position, Seen& seen, const data::CallContext& call,
+                                 data::Scratch& scratch) const {
     if (const Converted* known = seen.find(sample)) return known;
     if (seen.entries.size() == Seen::kRemembered) {
       scratch.objects.push_back(seen.entries.front());
@@ -123,7 +126,7 @@ class Transformed final : public detail::DatasetImpl {
     try {
       return seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample))).get();
     } catch (const Error& error) {
-      data::fail(sample, position, error, scratch);
+      data::fail(sample, position, error, call, scratch);
       return nullptr;
     }
   }

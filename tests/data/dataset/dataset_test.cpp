@@ -183,9 +183,10 @@ TEST(Subset, PicksAndRepeats) {
 }
 
 TEST(Combinators, AnErrorFindsItsSample) {
-  const Dataset inner = test::watched(rows(test::numbered_rows(10, 2)), [](std::int64_t index, const data::Scratch&) {
+  const auto seven_is_bad = [](std::int64_t index, const data::CallContext&) {
     if (index == 7) throw Error(ErrorCode::kCorrupt, "seven is bad", {.path = "seven.pt"});
-  });
+  };
+  const Dataset inner = test::watched(rows(test::numbered_rows(10, 2)), seven_is_bad);
   const Dataset good = rows(test::numbered_rows(10, 2));
   // Sample 17 of the whole is sample 7 of the second part, which is where the odd one lies.
   const Dataset whole = zip(concat({good, subset(inner, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9})}), concat({good, good}));

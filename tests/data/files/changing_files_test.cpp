@@ -194,10 +194,10 @@ TEST(ChangingLargeFile, IsNoticedWhateverHappensToIt) {
         save(test::numbered_tensor(Shape{4096, 32}, DType::int32, 1), path, {.sync = false});
         save(test::numbered_tensor(Shape{4096, 32}, DType::int32, 2), folder / ("0000" + extension), {.sync = false});
         std::optional<Change> next;
-        const auto do_change = [&](std::int64_t, const data::Scratch&) {
+        const auto do_change = [&](std::int64_t, const data::CallContext&) {
           if (next) next->apply(path);
         };
-        // The second part of the tuple is located after the first, and before any payload is read.
+        // The second part of the tuple is fetched after the first, and before any payload is read.
         const Dataset dataset = zip(files(path), test::watched(rows(test::numbered_rows(1, 1)), do_change));
         const auto outcome = [&] {
           DataLoader loader(dataset, {.num_workers = 0});

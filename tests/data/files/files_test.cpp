@@ -313,10 +313,10 @@ TEST(Files, ALargeFileThatChangesUnderwayIsNoticed) {
   const std::string other = folder / "b.npy";
   save(test::numbered_tensor(Shape{200'000}, DType::int32, 1), path);
   save(test::numbered_tensor(Shape{200'000}, DType::int32, 2), other);
-  const Dataset changing = test::watched(rows(test::numbered_rows(1, 1)), [&](std::int64_t, const data::Scratch&) {
+  const Dataset changing = test::watched(rows(test::numbered_rows(1, 1)), [&](std::int64_t, const data::CallContext&) {
     test::write_file(path, test::read_file(other));
   });
-  // The second part of the tuple is located after the first, and before any payload is read.
+  // The second part of the tuple is fetched after the first, and before any payload is read.
   DataLoader loader(zip(files(path), changing), {});
   EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kChanged);
 }

@@ -228,7 +228,7 @@ TEST(Loader, RefusesOptionsThatExcludeEachOther) {
 
 /// Rows of which some are bad.
 Dataset with_bad(std::set<std::int64_t> bad) {
-  return test::watched(rows(test::numbered_rows(20, 3)), [bad](std::int64_t index, const data::Scratch&) {
+  return test::watched(rows(test::numbered_rows(20, 3)), [bad](std::int64_t index, const data::CallContext&) {
     if (bad.contains(index)) throw Error(ErrorCode::kCorrupt, "it is bad", {.path = "some.pt"});
   });
 }
@@ -262,7 +262,7 @@ TEST(Loader, AnErrorBelongsToItsBatchAndTheNextOneComes) {
 TEST(Loader, ForeignExceptionsComeThrough) {
   for (const std::size_t workers : kWorkers) {
     const Dataset dataset =
-        test::watched(rows(test::numbered_rows(4, 1)), [](std::int64_t index, const data::Scratch&) {
+        test::watched(rows(test::numbered_rows(4, 1)), [](std::int64_t index, const data::CallContext&) {
           if (index == 0) throw std::runtime_error("not ours");
           if (index == 1) throw std::bad_alloc();
           if (index == 2) throw 7;

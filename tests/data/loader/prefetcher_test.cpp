@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A gate that locating passes through: open, or shut for some samples until it is opened or the loader stops.
+/// A gate that fetching passes through: open, or shut for some samples until it is opened or the loader stops.
 class Gate {
  public:
   /// As a file operation that hangs: nothing but `open` ends it.
@@ -33,7 +33,7 @@ class Gate {
     ++passed_;
     changed_.notify_all();
   }
-  void pass(std::int64_t index, const data::Scratch& scratch) {
+  void pass(std::int64_t index, const data::CallContext& call) {
     std::unique_lock lock(mutex_);
     ++arrived_;
     changed_.notify_all();
@@ -41,7 +41,7 @@ class Gate {
       // A worker that waits for storage would notice a stop in the same way: between two file operations.
       changed_.wait_for(lock, 1ms);
       lock.unlock();
-      scratch.check_cancelled();
+      call.check_cancelled();
       lock.lock();
     }
     ++passed_;
@@ -79,7 +79,7 @@ class Gate {
 
 Dataset gated(Gate& gate, std::int64_t count = 64, std::int64_t width = 16) {
   return test::watched(rows(test::numbered_rows(count, width)),
-                       [&gate](std::int64_t index, const data::Scratch& scratch) { gate.pass(index, scratch); });
+                       [&gate](std::int64_t index, const data::CallContext& call) { gate.pass(index, call); });
 }
 
 /// Waits until `condition` holds, however long that takes.
@@ -332,7 +332,7 @@ TEST(Prefetch, RestartsDropWhatWasPrepared) {
 TEST(AutoWorkers, AreMoreWhereSamplesAreWaitedFor) {
   constexpr std::int64_t kSlowSamples = 3000;
   const Dataset slow = test::watched(rows(Tensor::zeros(Shape{kSlowSamples, 1})),
-                                     [](std::int64_t, const data::Scratch&) { std::this_thread::sleep_for(5ms); });
+                                     [](std::int64_t, const data::CallContext&) { std::this_thread::sleep_for(5ms); });
   DataLoader loader(slow, {.batch_size = 2, .shuffle = true, .seed = 3});
   const std::uint64_t before = loader.stats().workers;
   EXPECT_GE(before, 1U);
@@ -356,7 +356,7 @@ TEST(Prefetcher, AReadThatHangsIsLeftBehindWithWhatItUses) {
     used = marker;
     const Dataset dataset =
         test::watched(rows(test::numbered_rows(64, 16)),
-                      [held = gate, marker](std::int64_t index, const data::Scratch&) { held->hang(index); });
+                      [held = gate, marker](std::int64_t index, const data::CallContext&) { held->hang(index); });
     marker.reset();
     gate->shut_from(8);
     std::optional<DataLoader> loader(std::in_place, dataset,

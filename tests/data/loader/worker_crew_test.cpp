@@ -22,9 +22,9 @@ struct Crews {
 
 TEST(WorkerCrew, DoesEachTaskOnceWithoutHelp) {
   Crews crews;
-  Scratch own;
+  Workspace own;
   std::vector<std::size_t> done;
-  crews.crew.share(5, own, [&](std::size_t task, Scratch&) { done.push_back(task); });
+  crews.crew.share(5, own.scratch, own.figures, [&](std::size_t task, Scratch&, Figures&) { done.push_back(task); });
   EXPECT_EQ(done, (std::vector<std::size_t>{0, 1, 2, 3, 4}));
   const std::scoped_lock lock(crews.mutex);
   EXPECT_FALSE(crews.crew.wants_help());
@@ -32,37 +32,39 @@ TEST(WorkerCrew, DoesEachTaskOnceWithoutHelp) {
 
 TEST(WorkerCrew, SharesTasksWithWhoeverIsFree) {
   Crews crews;
-  Scratch own;
+  Workspace own;
   std::latch both(2);
   std::array<std::atomic<int>, 50> done{};
+  Guesses guesses(true);
+  for (std::size_t i = 0; i < done.size(); ++i) guesses.assume();
   std::jthread helper([&] {
-    Scratch scratch;
+    Workspace other;
     std::unique_lock lock(crews.mutex);
     crews.work.wait(lock, [&] { return crews.crew.wants_help(); });
-    crews.crew.help(scratch, lock);
+    crews.crew.help(other.scratch, other.figures, lock);
   });
-  crews.crew.share(done.size(), own, [&](std::size_t task, Scratch& scratch) {
+  crews.crew.share(done.size(), own.scratch, own.figures, [&](std::size_t task, Scratch&, Figures&) {
     if (task < 2) both.arrive_and_wait();  // so that each thread has one of them
     ++done[task];
-    ++scratch.confirmed;
+    guesses.confirm();
   });
   for (const auto& times : done) EXPECT_EQ(times, 1);
-  EXPECT_EQ(own.confirmed, done.size());
+  EXPECT_TRUE(guesses.hold());
 }
 
 TEST(WorkerCrew, ThrowsWhatTheFirstFailingTaskThrew) {
   for (int round = 0; round < 20; ++round) {
     Crews crews;
-    Scratch own;
+    Workspace own;
     std::latch both(2);
     std::jthread helper([&] {
-      Scratch scratch;
+      Workspace other;
       std::unique_lock lock(crews.mutex);
       crews.work.wait(lock, [&] { return crews.crew.wants_help(); });
-      crews.crew.help(scratch, lock);
+      crews.crew.help(other.scratch, other.figures, lock);
     });
     const auto error = test::error_of([&] {
-      crews.crew.share(10, own, [&](std::size_t task, Scratch&) {
+      crews.crew.share(10, own.scratch, own.figures, [&](std::size_t task, Scratch&, Figures&) {
         if (task < 2) both.arrive_and_wait();
         if (task > 0) throw Error(ErrorCode::kIo, "task " + std::to_string(task));
       });

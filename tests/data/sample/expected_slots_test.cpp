@@ -70,19 +70,19 @@ TEST(ExpectedSlots, PayloadIsReadIntoItsSlot) {
     test::write_tensors(folder, test::equal_tensors(3, kShape), extension);
     const Dataset dataset = files(folder.path().string());
     const Tensor slots = Tensor::zeros(Shape{3, 16, 64}, DType::int32);
-    data::Scratch scratch;
+    data::Workspace own;
     const std::vector<std::int64_t> indices = {2, 0, 1};
     std::vector<data::Sample> samples(3);
     for (int round = 0; round < 2; ++round) {
-      scratch.expected = {.dataset = &dataset.impl(),
+      own.guesses.expected = {.dataset = &dataset.impl(),
                           .tensor = 0,
                           .bytes = slots[0].nbytes(),
                           .first = const_cast<std::byte*>(slots.data())};
-      dataset.impl().locate(indices, scratch, samples);
-      if (round == 0) scratch.reset();
+      dataset.impl().fetch(indices, own.work(), samples);
+      if (round == 0) own.scratch.reset();
     }
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(samples[i].payloads[0].data(), scratch.expected.slot(i)) << extension;
+      EXPECT_EQ(samples[i].payloads[0].data(), own.guesses.expected.slot(i)) << extension;
       const Value expected = dataset.get(indices[i]);
       const Tensor tensor = extension == ".safetensors" ? expected["tensor"].as_tensor() : expected.as_tensor();
       EXPECT_TRUE(Tensor::identical(slots[static_cast<std::int64_t>(i)], tensor)) << extension;
@@ -95,11 +95,11 @@ TEST(ExpectedSlots, IsNotForTheSamplesOfAnother) {
   test::write_tensors(folder, test::equal_tensors(8, kShape), ".npy");
   const Dataset dataset = files(folder.path().string());
   std::vector<std::byte> slots(8 * 4096);
-  data::Scratch scratch;
-  scratch.expected = {.dataset = &scratch, .tensor = 0, .bytes = 4096, .first = slots.data()};
+  data::Workspace own;
+  own.guesses.expected = {.dataset = &own, .tensor = 0, .bytes = 4096, .first = slots.data()};
   const std::vector<std::int64_t> indices = {0, 1, 2, 3};
   std::vector<data::Sample> samples(4);
-  dataset.impl().locate(indices, scratch, samples);
+  dataset.impl().fetch(indices, own.work(), samples);
   EXPECT_EQ(slots, std::vector<std::byte>(8 * 4096));
 }
 

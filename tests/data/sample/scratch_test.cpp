@@ -6,8 +6,6 @@
 #include <random>
 #include <vector>
 
-#include "support/errors.h"
-
 namespace penstock::data {
 namespace {
 
@@ -75,16 +73,6 @@ TEST(Scratch, KeepsOneStateForEachOwner) {
   scratch.reset();
   EXPECT_EQ(scratch.state<Counter>(&a).value, 1);
   EXPECT_EQ(scratch.state<Counter>(&b).value, 2);
-}
-
-TEST(Scratch, SaysWhenItIsCancelled) {
-  Scratch scratch;
-  scratch.check_cancelled();
-  std::atomic<bool> flag{false};
-  scratch.cancelled = &flag;
-  scratch.check_cancelled();
-  flag = true;
-  EXPECT_EQ(test::code_of([&] { scratch.check_cancelled(); }), ErrorCode::kCancelled);
 }
 
 }  // namespace
