@@ -1,6 +1,5 @@
-// A loader is a position (seed, epoch, next batch) over the order that its sampler makes of seed and epoch. So a
-// resumed loader makes the same order anew, and seek() only sets numbers. The Prefetcher makes the batches; of a
-// stream, a feed reads the samples.
+// A loader is a Standing (seed, epoch, next batch) over the batches that its BatchOrigin has for seed and epoch. So a
+// resumed loader has the same batches, and seek() only sets numbers. The Prefetcher makes the batches.
 
 #include "penstock/loader.h"
 
@@ -8,7 +7,6 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -19,15 +17,12 @@
 #include "core/refuse.h"
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
-#include "data/dataset_impl.h"
+#include "data/loader/batch_origin.h"
 #include "data/loader/dataset_name.h"
-#include "data/loader/dealing.h"
 #include "data/loader/prefetcher.h"
 #include "data/loader/stream_options.h"
-#include "data/loader/taken_indices.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
-#include "penstock/ops.h"
 #include "penstock/sample_stream.h"
 
 namespace penstock {
@@ -66,31 +61,24 @@ namespace detail {
 
 class LoaderState {
  public:
-  LoaderState(Dataset dataset, LoaderOptions options)
-      : options_((check(options), std::move(options))),
-        dealing_(dataset, options_),
-        batch_sampler_(dealing_.batches()),
-        seed_(options_.seed),
-        dataset_(dataset),
-        taken_(dealing_),
-        maker_(std::move(dataset), options_.collate, options_.device, options_.memory_budget, options_.on_error),
+  /// `stream`: that of which `dataset` has the samples, or null.
+  LoaderState(const Dataset& dataset, const SampleStream* stream, LoaderOptions options)
+      : options_((check(stream == nullptr ? options : data::as_endless(options)), std::move(options))),
+        dataset_(stream == nullptr ? data::DatasetName(dataset) : data::DatasetName(*stream)),
+        maker_(dataset, options_.collate, options_.device, options_.memory_budget, options_.on_error),
+        origin_(stream == nullptr ? data::ordered_batches(dataset, options_)
+                                  : data::streamed_batches(*stream, options_, maker_)),
         trace_(options_.trace.empty() ? nullptr : std::make_unique<data::Trace>(options_.trace)),
         prefetcher_(maker_, data::PrefetchOptions::of(options_, trace_.get())),
-        stop_(options_.stop, Stop{&prefetcher_}) {}
-  /// Of a stream the order is that of the batches' numbers; the feed knows the samples.
-  LoaderState(const SampleStream& stream, const LoaderOptions& options)
-      : LoaderState(stream.samples(), data::as_endless(options)) {
-    stream_ = stream;
-    options_.ranks = options.ranks;
-    options_.remainder = options.remainder;
-    dataset_ = data::DatasetName(stream);
+        stop_(options_.stop, Stop{&prefetcher_}) {
+    here_.of.seed = options_.seed;
   }
 
   std::int64_t size() const {
-    if (stream_) refuse("the loader reads a stream, which has no length; count the batches as they come");
-    return batch_sampler_.size();
+    if (const auto batches = origin_->batches()) return *batches;
+    refuse("the loader reads a stream, which has no length; count the batches as they come");
   }
-  std::uint64_t epoch() const noexcept { return epoch_; }
+  std::uint64_t epoch() const noexcept { return here_.of.epoch; }
   double timeout() const noexcept { return options_.timeout; }
   /// 0 where a batch sampler decides.
   std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
@@ -101,15 +89,15 @@ class LoaderState {
     if (std::exchange(told_none_, false)) return {};
     just_loaded_ = false;
     start();
-    if (next_ >= epoch_batches_->size()) return end_of_epoch();
+    if (here_.batch >= order_->size()) return end_of_epoch();
     std::optional<Prefetcher::Clock::time_point> deadline;
     if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
-    while (next_ < epoch_batches_->size()) {
+    while (here_.batch < order_->size()) {
       TimedBatch out = unpack(prefetcher_.take(deadline));
       const bool left_out = out.batch && out.batch->indices.empty();
       if (!left_out) return out;
-      if (stream_ended_) {
-        --next_;
+      if (ended_) {
+        --here_.batch;
         break;
       }
       ++left_out_;
@@ -117,44 +105,40 @@ class LoaderState {
     return end_of_epoch();
   }
 
-  void go_to(std::uint64_t epoch, std::int64_t batch) {
+  void go_to(const data::Standing& to) {
     prefetcher_.cancel();
-    if (epoch != epoch_) epoch_batches_ = nullptr;
-    if (epoch != epoch_ || batch != next_) leave_stream();
-    epoch_ = epoch;
-    next_ = batch;
-    begin_ = batch;
+    origin_->go(here_, to);
+    here_ = to;
+    begin_ = to.batch;
     left_out_ = 0;
     told_none_ = false;
-    expected_.clear();
   }
 
   void set_epoch(std::uint64_t epoch) {
-    if (epoch == epoch_ && (next_ == 0 || just_loaded_)) return;
-    go_to(epoch, 0);
+    if (epoch == here_.of.epoch && (here_.batch == 0 || just_loaded_)) return;
+    go_to({{here_.of.seed, epoch}, 0});
   }
 
   void restart() {
-    if (next_ != 0 && !just_loaded_) go_to(epoch_, 0);
+    if (here_.batch != 0 && !just_loaded_) go_to({here_.of, 0});
   }
 
   LoaderPosition position() const {
-    return {.seed = seed_,
-            .epoch = epoch_,
-            .batch = next_,
-            .samples = samples(),
-            .batch_size = batch_size(),
-            .num_replicas = replicas(),
-            .batches = stream_ ? 0 : size(),
-            .order = order(),
-            .read = place_.read,
-            .held = place_.held,
-            .dataset = dataset_.name(),
-            .indices = epoch_batches_ ? taken_.of(epoch_batches_, next_) : expected_};
+    LoaderPosition out{.seed = here_.of.seed,
+                       .epoch = here_.of.epoch,
+                       .batch = here_.batch,
+                       .samples = origin_->samples(),
+                       .batch_size = batch_size(),
+                       .num_replicas = origin_->replicas(),
+                       .batches = origin_->batches().value_or(0),
+                       .order = origin_->order(),
+                       .dataset = dataset_.name()};
+    origin_->describe(out, here_);
+    return out;
   }
 
   void seek(const LoaderPosition& position) {
-    const std::int64_t samples = this->samples();
+    const std::int64_t samples = origin_->samples();
     if (position.samples != samples) {
       refuse(
           core::format("the position was taken in a dataset of {}, but this one has {}; go on with the dataset it was "
@@ -162,27 +146,25 @@ class LoaderState {
                        core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
     }
     require_batch_size(position);
-    if (!position.order.empty() && position.batch > 0 && position.order != order()) {
+    if (!position.order.empty() && position.batch > 0 && position.order != origin_->order()) {
       refuse(
           core::format("the position was taken in an order that is {}, but this loader's is {}; go on with the same "
                        "shuffle and sampler, or from the beginning of an epoch",
-                       position.order, order()));
+                       position.order, origin_->order()));
     }
     const std::int64_t batch = own_batch(position);
-    if (batch < 0 || (!stream_ && batch > size())) {
+    const std::optional<std::int64_t> batches = origin_->batches();
+    if (batch < 0 || (batches && batch > *batches)) {
       refuse(
           core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
                        "drop_last",
-                       batch, stream_ ? 0 : size()));
+                       batch, batches.value_or(0)));
     }
     require_read(position);
+    origin_->require(position, here_);
     require_dataset(position);
-    epoch_batches_ = nullptr;
-    if (seed_ != position.seed) leave_stream();
-    seed_ = position.seed;
-    go_to(position.epoch, batch);
-    place_ = {.read = position.read, .held = position.held};
-    expected_ = position.indices;
+    go_to({{position.seed, position.epoch}, batch});
+    origin_->resume(position);
     just_loaded_ = true;
   }
 
@@ -192,7 +174,7 @@ class LoaderState {
 
   void require_batch_size(const LoaderPosition& position) const {
     if (position.batch == 0 || !tells_other_size(position)) return;
-    const std::int64_t ranks = replicas();
+    const std::int64_t ranks = origin_->replicas();
     if (position.num_replicas == ranks) {
       refuse(
           core::format("the position was taken with batches of {}, but this loader makes batches of {}; go on with the "
@@ -210,7 +192,7 @@ class LoaderState {
 
   /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
   std::int64_t own_batch(const LoaderPosition& position) const {
-    const std::int64_t ranks = replicas();
+    const std::int64_t ranks = origin_->replicas();
     if (position.num_replicas == ranks || position.batch == 0) return position.batch;
     if (position.num_replicas < 1) {
       refuse(core::format("the position was taken with {} ranks, expected 1 or more", position.num_replicas));
@@ -243,29 +225,12 @@ class LoaderState {
   bool forked() const noexcept { return core::forks() != forks_; }
 
  private:
-  std::int64_t samples() const { return stream_ ? 0 : maker_.dataset().size(); }
-  std::int64_t replicas() const { return options_.ranks && stream_ ? options_.ranks->size : batch_sampler_.replicas(); }
-  std::string order() const { return stream_ ? "stream" : std::string(batch_sampler_.kind()); }
-
-  /// A source that gives its samples once cannot go back.
-  void require_read(const LoaderPosition& position) const {
-    if (position.read < 0 || position.held < 0 || position.held > position.read) {
-      refuse(
-          core::format("the fields 'read' and 'held' of the position are {} and {}, expected 0 or more, and 'held' no "
-                       "more than 'read'",
-                       position.read, position.held));
-    }
-    if (stream_ && position.batch > 0 && position.read == 0) {
-      refuse(
-          "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read "
-          "by "
-          "then; go on from a whole position, or from the beginning of an epoch");
-    }
-    const bool stays = position.seed == seed_ && position.epoch == epoch_ && position.batch == next_;
-    if (!stream_ || !feed_ || stays || stream_->can_begin_again()) return;
+  static void require_read(const LoaderPosition& position) {
+    if (position.read >= 0 && position.held >= 0 && position.held <= position.read) return;
     refuse(
-        "the stream can be read once, and that has begun, so that the loader cannot go to another position; give "
-        "stream() a function that makes what gives the samples, or make a new loader of a new stream");
+        core::format("the fields 'read' and 'held' of the position are {} and {}, expected 0 or more, and 'held' no "
+                     "more than 'read'",
+                     position.read, position.held));
   }
 
   void require_dataset(const LoaderPosition& position) const {
@@ -276,28 +241,10 @@ class LoaderState {
                      position.dataset, dataset_.name()));
   }
 
-  void leave_stream() {
-    maker_.take_from(nullptr);
-    feed_ = nullptr;
-    place_ = {};
-    stream_ended_ = false;
-  }
-
-  void begin_stream() {
-    const auto set_aside = [this, epoch = epoch_](std::int64_t number, const Error& error) {
-      return maker_.policy().set_aside(number, epoch, maker_.dataset().impl().describe(number), error);
-    };
-    const data::StreamFeed::Place place{.seed = {.seed = seed_, .epoch = epoch_},
-                                        .batch = next_,
-                                        .place = next_ > 0 ? std::optional(place_) : std::nullopt};
-    feed_ = std::make_shared<data::StreamFeed>(*stream_, options_, place, set_aside);
-    maker_.take_from(feed_);
-  }
-
   /// Where all batches were left out, the fault is not that of single samples.
   TimedBatch end_of_epoch() {
-    const bool none = left_out_ > 0 && left_out_ == next_ - begin_;
-    go_to(epoch_ + 1, 0);
+    const bool none = left_out_ > 0 && left_out_ == here_.batch - begin_;
+    go_to({{here_.of.seed, here_.of.epoch + 1}, 0});
     told_none_ = none;  // the end of the epoch comes behind the error
     if (none) throw maker_.policy().none_left();
     return {};
@@ -312,47 +259,8 @@ class LoaderState {
 
   void start() {
     if (prefetcher_.running()) return;
-    if (!epoch_batches_) epoch_batches_ = make_batches();
-    require_same_indices();
-    if (stream_ && !feed_) begin_stream();
-    prefetcher_.start(epoch_batches_, next_, {.seed = seed_, .epoch = epoch_});
-  }
-
-  Prefetcher::Batches make_batches() const {
-    try {
-      auto batches = std::make_shared<const BatchOrder>(batch_sampler_.batches(seed_, epoch_));
-      if (batches->size() != batch_sampler_.size()) {
-        refuse(core::format("the batch sampler gives {}, but its size() is {}",
-                            core::counted(batches->size(), "batch", "batches"), batch_sampler_.size()));
-      }
-      return batches;
-    } catch (const std::bad_alloc&) {
-      throw_order_too_large();
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::kOutOfMemory) throw_order_too_large();
-      throw;
-    }
-  }
-
-  /// A sampler of the program's own may draw from generators that no position knows.
-  void require_same_indices() {
-    if (expected_.empty() || next_ != begin_ || next_ >= epoch_batches_->size()) return;
-    const std::string now = taken_.of(epoch_batches_, next_);
-    if (data::TakenIndices::agree(expected_, now)) return;
-    throw Error(
-        ErrorCode::kChanged,
-        core::format("the sampler gives other indices for the {} of epoch {} that were taken before the position "
-                     "was: going on would lose samples and repeat others; have the sampler draw from seed and "
-                     "epoch alone, or seed what it draws from as before, or begin an epoch",
-                     core::counted(static_cast<std::uint64_t>(next_), "batch", "batches"), epoch_));
-  }
-
-  [[noreturn]] void throw_order_too_large() const {
-    throw Error(ErrorCode::kOutOfMemory,
-                core::format("the order of an epoch of {} from {} takes more memory than there is (4 "
-                             "or 8 bytes a sample); use a part of the dataset",
-                             core::counted(static_cast<std::uint64_t>(size()), "batch", "batches"),
-                             core::counted(static_cast<std::uint64_t>(maker_.dataset().size()), "sample")));
+    order_ = origin_->begin(here_);
+    prefetcher_.start(order_, here_.batch, here_.of);
   }
 
   TimedBatch unpack(Prefetcher::Outcome outcome) {
@@ -362,21 +270,14 @@ class LoaderState {
     }
     const auto* const error = std::get_if<Error>(&outcome);
     if (error != nullptr && error->code() == ErrorCode::kCancelled) {
-      go_to(epoch_, next_);  // its function was interrupted: the batch is still to come
+      go_to(here_);  // its function was interrupted: the batch is still to come
       throw *error;
     }
-    if (feed_) {
-      stream_ended_ = feed_->ends_at(next_);
-      place_ = feed_->forget(next_);
-    }
-    ++next_;
+    ended_ = origin_->take(here_.batch++);
     if (error != nullptr) throw *error;
     if (const auto* other = std::get_if<std::exception_ptr>(&outcome)) std::rethrow_exception(*other);
     Batch batch = data::deliver(std::get<Batch>(std::move(outcome)));
-    dealing_.mark(batch, next_ - 1);
-    if (stream_ && options_.remainder == Remainder::kExact && !batch.valid.defined() && batch.size() > 0) {
-      batch.valid = full(Shape{batch.size()}, true, DType::boolean);
-    }
+    origin_->mark(batch, here_.batch - 1);
     return {std::move(batch), false};
   }
 
@@ -386,24 +287,16 @@ class LoaderState {
 
   std::mutex next_mutex_;  ///< threads that ask for batches take turns
   LoaderOptions options_;
-  data::Dealing dealing_;
-  BatchSampler batch_sampler_;
-  std::uint64_t seed_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::int64_t next_ = 0;      ///< batch of the epoch
+  data::DatasetName dataset_;
+  data::Standing here_;
   std::int64_t begin_ = 0;     ///< where in the epoch the iteration began
   std::int64_t left_out_ = 0;  ///< batches since then that OnError left out
   bool just_loaded_ = false;   ///< nothing was asked for since `seek`
   bool told_none_ = false;     ///< the error that no sample could be read was thrown; the end is not told yet
-  std::string expected_;       ///< LoaderPosition::indices of `seek`
-  data::DatasetName dataset_;
-  data::TakenIndices taken_;
-  Prefetcher::Batches epoch_batches_;  ///< of seed_ and epoch_, once known
-  std::optional<SampleStream> stream_;
-  std::shared_ptr<data::StreamFeed> feed_;  ///< of seed_ and epoch_, once begun
-  data::StreamPlace place_;                 ///< LoaderPosition::read and held
-  bool stream_ended_ = false;               ///< in place of the last batch that was taken
+  bool ended_ = false;         ///< the epoch, in place of the last batch that was taken
   data::BatchMaker maker_;
+  std::unique_ptr<data::BatchOrigin> origin_;
+  Prefetcher::Batches order_;  ///< of the epoch at hand, once begun
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
   std::uint64_t forks_ = core::forks();
@@ -417,9 +310,9 @@ class LoaderState {
 }  // namespace detail
 
 DataLoader::DataLoader(Dataset dataset, LoaderOptions options)
-    : state_(std::make_unique<detail::LoaderState>(std::move(dataset), std::move(options))) {}
+    : state_(std::make_unique<detail::LoaderState>(dataset, nullptr, std::move(options))) {}
 DataLoader::DataLoader(SampleStream stream, LoaderOptions options)
-    : state_(std::make_unique<detail::LoaderState>(stream, options)) {}
+    : state_(std::make_unique<detail::LoaderState>(stream.samples(), &stream, std::move(options))) {}
 DataLoader::DataLoader() noexcept = default;
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 DataLoader& DataLoader::operator=(DataLoader&& other) & noexcept {

@@ -22,6 +22,8 @@ class StreamItems;
 struct EpochSeed {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
+
+  friend bool operator==(const EpochSeed&, const EpochSeed&) = default;
 };
 
 /// What the caller asks for. Nobody who is called changes it.
