@@ -54,6 +54,9 @@ class BatchOrigin {
 
 /// Batches of a dataset, in the order that its options ask for. kInvalidArgument where they contradict each other.
 std::unique_ptr<BatchOrigin> ordered_batches(const Dataset& dataset, const LoaderOptions& options);
+/// The options of a stream's loader as those of a loader over all numbers, without ranks. kInvalidArgument for what a
+/// stream cannot heed.
+LoaderOptions as_endless(LoaderOptions options);
 /// Batches of a stream, which `maker` is told to take from.
 std::unique_ptr<BatchOrigin> streamed_batches(const SampleStream& stream, const LoaderOptions& options,
                                               BatchMaker& maker);

@@ -20,7 +20,6 @@
 #include "data/loader/batch_origin.h"
 #include "data/loader/dataset_name.h"
 #include "data/loader/prefetcher.h"
-#include "data/loader/stream_options.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
 #include "penstock/sample_stream.h"

@@ -1,5 +1,5 @@
-// The order follows from seed and epoch alone, so it is made when an epoch begins, and kept until the loader leaves that
-// epoch. Only a sampler of the program's own may give another order when it is asked again, which is found out here.
+// The order follows from seed and epoch alone, so it is made when an epoch begins, and kept until the loader leaves
+// that epoch. Only a sampler of the program's own may give another order when it is asked again, which is found out here.
 
 #include <new>
 #include <utility>
@@ -89,7 +89,7 @@ class OrderedBatches final : public BatchOrigin {
   BatchSampler sampler_;
   TakenIndices taken_;
   std::shared_ptr<const BatchOrder> order_;  ///< of the epoch at hand, once known
-  std::string expected_;                     ///< LoaderPosition::indices of a position, until a batch is taken behind it
+  std::string expected_;                     ///< LoaderPosition::indices, until a batch is taken behind that position
 };
 
 }  // namespace

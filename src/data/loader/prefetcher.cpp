@@ -1,21 +1,10 @@
-// A run (EpochRun) is one pass over an order of batches, from `start` to `cancel`. Its batches go through slots, each
-// of which is empty, then started by a worker, then granted memory, then ready, and empty again when the batch is
-// taken. The window says how many batches may be started and not taken. The memory budget says how many bytes they may
-// have; a batch waits for it before it allocates, but the one that is taken next never does, because otherwise all
-// would wait for it.
-//
 // Workers wait on work_ for a batch to start, for memory, or to help another worker. The taker waits on ready_ for the
-// next batch. `end` waits on left_ until the workers have ended. A run that is cancelled is dropped at once: workers
-// hold it until their file operation ends, and throw away what they made.
+// next batch. A queue that is cancelled is dropped at once: workers hold it until their file operation ends, and throw
+// away what they made.
 
 #include "data/loader/prefetcher.h"
 
-#include <pthread.h>
-
 #include <algorithm>
-#include <ctime>
-#include <span>
-#include <system_error>
 #include <utility>
 
 #include "core/counted.h"
@@ -35,11 +24,9 @@ std::size_t whole_file_bytes(std::uint64_t memory_budget, std::size_t workers) {
   return static_cast<std::size_t>(std::clamp(memory_budget / (2 * std::max<std::uint64_t>(workers, 1)), kLeast, kMost));
 }
 
-double seconds_between(Prefetcher::Clock::time_point start, Prefetcher::Clock::time_point end) {
-  return std::chrono::duration<double>(end - start).count();
+double seconds_since(Prefetcher::Clock::time_point start) {
+  return std::chrono::duration<double>(Prefetcher::Clock::now() - start).count();
 }
-
-double seconds_since(Prefetcher::Clock::time_point start) { return seconds_between(start, Prefetcher::Clock::now()); }
 
 constexpr std::size_t kMostPrefetch = 1 << 20;
 
@@ -75,11 +62,10 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) 
 Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
     : maker_(maker),
       options_(options),
-      caller_lane_(lane("caller")),
+      figures_(lane("caller")),
       tuner_(options.workers, std::max(options.workers, options.most_workers), core::usable_cpus()) {
   set_up(caller_.call);
-  caller_.figures.clock.trace_to(caller_lane_);
-  stats_.processors = core::usable_cpus();
+  caller_.figures.clock.trace_to(figures_.lane());
 }
 
 void Prefetcher::set_up(CallContext& call) const {
@@ -91,54 +77,29 @@ Prefetcher::~Prefetcher() {
   cancel();
   {
     const std::scoped_lock lock(mutex_);
-    quit_ = true;
+    threads_.quit();
   }
   work_.notify_all();
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
 }
 
 bool Prefetcher::end(Clock::duration patience) noexcept {
   cancel();
   std::unique_lock lock(mutex_);
-  quit_ = true;
+  threads_.quit();
   work_.notify_all();
-  return left_.wait_for(lock, patience, [this] { return have_left_ == threads_.size(); });
-}
-
-void Prefetcher::leave_behind(Whole whole) noexcept {
-  const std::scoped_lock lock(mutex_);  // unlocked before `whole` is destroyed, which owns the mutex
-  for (std::thread& thread : threads_) thread.detach();
-  if (have_left_ < threads_.size()) left_behind_ = std::move(whole);
-}
-
-void Prefetcher::serve(std::size_t number) {
-  work(number);
-  Whole last{nullptr, nullptr};  // may own this Prefetcher: destroyed last, after the lock
-  const std::scoped_lock lock(mutex_);
-  if (++have_left_ == threads_.size()) last = std::move(left_behind_);
-  left_.notify_all();
+  return threads_.wait(lock, patience);
 }
 
 void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   cancel();
-  auto run = std::make_shared<EpochRun>();
-  run->batches = std::move(batches);
-  run->seed = seed;
-  run->next_start = run->next_take = first;
-  run->slots.resize(std::max<std::size_t>(std::max(options_.workers, options_.most_workers) * options_.ahead, 1));
-  run->started = run->counted = Clock::now();
-  // Stall times are sampled at intervals. An epoch may be shorter than one interval, so sampling continues from epoch
-  // to epoch.
-  if (caller_watch_.due(run->started)) {
-    caller_watch_.stalled(run->started);
-    process_seconds_ = core::process_seconds();
-  }
+  const std::size_t most_workers = std::max(options_.workers, options_.most_workers);
+  const std::size_t slots = std::max<std::size_t>(most_workers * options_.ahead, 1);
+  auto queue = std::make_shared<BatchQueue>(std::move(batches), first, seed, slots, options_.memory_budget);
   {
     const std::scoped_lock lock(mutex_);
-    start_threads(static_cast<std::size_t>(std::max<std::int64_t>(run->total() - first, 0)));
-    run_ = std::move(run);
+    figures_.begin(Clock::now());
+    start_threads(static_cast<std::size_t>(std::max<std::int64_t>(queue->left(), 0)));
+    queue_ = std::move(queue);
   }
   work_.notify_all();
 }
@@ -146,34 +107,18 @@ void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
 void Prefetcher::push(std::vector<std::int64_t> indices) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!run_ || run_->pushed - run_->next_take >= window()) {
+    if (!queue_ || queue_->left() >= window()) {
       throw Error(ErrorCode::kInvalidArgument, core::format("more than {} asked for and not taken; take one first",
                                                             core::counted(window(), "batch is", "batches are")));
     }
-    start_threads(static_cast<std::size_t>(run_->pushed + 1 - run_->next_take));
-    run_->slot(run_->pushed++).indices = std::move(indices);
+    start_threads(static_cast<std::size_t>(queue_->left() + 1));
+    queue_->push(std::move(indices));
   }
   work_.notify_all();
 }
 
-std::span<const std::int64_t> Prefetcher::EpochRun::indices(std::int64_t batch) {
-  std::vector<std::int64_t>& out = slot(batch).indices;
-  if (batches) out = (*batches)[batch];
-  return out;
-}
-
 void Prefetcher::start_threads(std::size_t batches) {
-  const std::size_t wanted = std::min(batches, tuner_.workers());
-  try {
-    while (!quit_ && threads_.size() < wanted) {
-      threads_.emplace_back([this, number = threads_.size()] { serve(number); });
-      ::pthread_setname_np(threads_.back().native_handle(), "penstock-load");
-    }
-  } catch (const std::system_error& error) {
-    throw Error(ErrorCode::kOutOfMemory,
-                core::format("only {} of {} worker threads could be started ({}); use fewer workers", threads_.size(),
-                             tuner_.workers(), error.code().message()));
-  }
+  threads_.start(std::min(batches, tuner_.workers()), tuner_.workers());
 }
 
 void Prefetcher::start_all_threads() noexcept {
@@ -186,39 +131,32 @@ void Prefetcher::start_all_threads() noexcept {
 
 bool Prefetcher::running() const {
   const std::scoped_lock lock(mutex_);
-  return run_ != nullptr;
+  return queue_ != nullptr;
 }
 
 bool Prefetcher::ready() const {
   const std::scoped_lock lock(mutex_);
-  if (run_ == nullptr || run_->next_take >= run_->next_start) return false;
-  return std::as_const(*run_).slot(run_->next_take).state == Slot::State::kReady;
+  return queue_ != nullptr && queue_->left() > 0 && queue_->is_ready();
 }
 
 void Prefetcher::cancel() noexcept {
-  EpochRunPtr dropped;  // outlives the lock, because its batches are released without holding it
+  QueuePtr dropped;  // outlives the lock, because its batches are released without holding it
   {
     const std::scoped_lock lock(mutex_);
-    dropped = std::exchange(run_, nullptr);
+    dropped = std::exchange(queue_, nullptr);
     if (dropped) {
       dropped->cancelled = true;
-      iterated_seconds_ += seconds_since(dropped->started);
+      figures_.end(Clock::now());
     }
   }
   work_.notify_all();
   ready_.notify_all();
-  if (!dropped) return;
-  // A worker may hold the run until its file operation ends. Nobody looks at the outcomes of a cancelled run, so their
-  // memory is released now.
-  for (Slot& slot : dropped->slots) slot.outcome = Nothing::kCancelled;
+  // A worker may hold the queue until its file operation ends, but memory is released now.
+  if (dropped) dropped->drop_outcomes();
 }
 
 std::int64_t Prefetcher::window() const {
   return static_cast<std::int64_t>(std::max<std::size_t>(tuner_.workers() * options_.ahead, 1));
-}
-
-bool Prefetcher::has_work() const {
-  return run_ && run_->next_start < run_->total() && run_->next_start < run_->next_take + window();
 }
 
 void Prefetcher::work(std::size_t number) {
@@ -230,29 +168,27 @@ void Prefetcher::work(std::size_t number) {
   std::unique_lock lock(mutex_);
   while (true) {
     const auto idle = Clock::now();
-    work_.wait(lock, [&] { return quit_ || (number < tuner_.workers() && (crew_.wants_help() || has_work())); });
+    work_.wait(lock, [&] {
+      return threads_.quits() || (number < tuner_.workers() && (crew_.wants_help() || has_work()));
+    });
     if (Trace::Lane* const lane = own.figures.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
-    if (quit_) return;
+    if (threads_.quits()) return;
     if (crew_.wants_help()) {
       help(own, lock);
       continue;
     }
     set_up(own.call);
-    EpochRunPtr run = run_;
-    const std::int64_t batch = run->next_start++;
-    run->slot(batch).state = Slot::State::kStarted;
+    QueuePtr queue = queue_;
+    const std::int64_t batch = queue->start_next();
     lock.unlock();
     Effort effort;
-    Outcome outcome = prepare(*run, batch, own, effort);
+    Outcome outcome = prepare(*queue, batch, own, effort);
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
-    merge(own.figures.stats);
-    note_effort(effort);
-    if (!run->cancelled) {
-      Slot& slot = run->slot(batch);
-      slot.outcome = std::move(outcome);
-      slot.state = Slot::State::kReady;
-      if (batch == run->next_take) {
+    figures_.add(own.figures.stats, effort);
+    if (!queue->cancelled) {
+      queue->finish(batch, std::move(outcome));
+      if (batch == queue->next()) {
         // The thread that wakes needs the lock at once.
         lock.unlock();
         ready_.notify_all();
@@ -261,7 +197,7 @@ void Prefetcher::work(std::size_t number) {
     } else {
       lock.unlock();
       outcome = Nothing::kCancelled;
-      run.reset();
+      queue.reset();
       lock.lock();
     }
   }
@@ -275,26 +211,25 @@ void Prefetcher::help(Workspace& own, std::unique_lock<std::mutex>& lock) {
   crew_.help(own.scratch, own.figures, lock);
   effort.worked = seconds_since(begin);
   effort.computed = core::thread_seconds() - computed;
-  merge(own.figures.stats);
-  note_effort(effort);
+  figures_.add(own.figures.stats, effort);
 }
 
-Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Workspace& own, Effort& effort) {
-  own.call.cancelled = &run.cancelled;
-  own.call.epoch_seed = run.seed;
+Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, Workspace& own, Effort& effort) {
+  own.call.cancelled = &queue.cancelled;
+  own.call.epoch_seed = queue.seed;
   const io::remote::TrafficScope traffic(&traffic_);
   const auto begin = Clock::now();
   const double computed = core::thread_seconds();
   Trace::Lane* const lane = own.figures.clock.lane();
   const auto ask = [&](std::uint64_t bytes) {
     const auto asked = Clock::now();
-    const double waited = grant(run, batch, bytes);
+    const double waited = grant(queue, batch, bytes);
     if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
     effort.waited += waited;
   };
   Outcome out = Nothing::kCancelled;
   try {
-    out = maker_.make(run.indices(batch), batch, own, ask);
+    out = maker_.make(queue.indices(batch), batch, own, ask);
   } catch (const Error& error) {
     out = error;
   } catch (...) {
@@ -302,73 +237,41 @@ Prefetcher::Outcome Prefetcher::prepare(EpochRun& run, std::int64_t batch, Works
   }
   const auto end = Clock::now();
   if (lane != nullptr) lane->add(Trace::What::kBatch, begin, end, batch);
-  effort.worked = seconds_between(begin, end) - effort.waited;
+  effort.worked = std::chrono::duration<double>(end - begin).count() - effort.waited;
   effort.computed = core::thread_seconds() - computed;
   return out;
 }
 
-void Prefetcher::note_effort(const Effort& effort) {
-  worked_seconds_ += effort.worked;
-  stats_.compute_seconds += effort.computed;
-  stats_.budget_seconds += effort.waited;
-  stats_.stall_seconds += effort.stalled;
-}
-
-bool Prefetcher::may_allocate(EpochRun& run, std::int64_t batch, std::uint64_t bytes) const {
-  if (batch == run.next_take) return true;
-  // Batches before this one are taken first. Those that have not asked for memory yet must find some, so it is kept
-  // free.
-  std::uint64_t waiting = 0;
-  for (std::int64_t b = run.next_take; b < batch; ++b) {
-    if (run.slot(b).state == Slot::State::kStarted) ++waiting;
-  }
-  const std::uint64_t budget = options_.memory_budget;
-  if (run.bytes > budget || bytes > budget - run.bytes) return false;
-  const std::uint64_t free = budget - run.bytes - bytes;
-  return waiting == 0 || free / waiting >= std::max(bytes, run.largest);
-}
-
-double Prefetcher::grant(EpochRun& run, std::int64_t batch, std::uint64_t bytes) {
+double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t bytes) {
   if (options_.workers == 0) return 0;
   double waited = 0;
   {
     std::unique_lock lock(mutex_);
-    const auto may_go_on = [&] { return run.cancelled || may_allocate(run, batch, bytes); };
+    const auto may_go_on = [&] { return queue.cancelled || queue.may_allocate(batch, bytes); };
     if (!may_go_on()) {
       const auto begin = Clock::now();
       work_.wait(lock, may_go_on);
       waited = seconds_since(begin);
     }
-    if (!run.cancelled) {
-      Slot& slot = run.slot(batch);
-      slot.state = Slot::State::kGranted;
-      slot.bytes += bytes;
-      run.bytes += bytes;
-      run.largest = std::max(run.largest, bytes);
-    }
+    if (!queue.cancelled) queue.grant(batch, bytes);
   }
-  if (run.cancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  if (queue.cancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
   // A batch that waited for this one to ask may go on now.
   work_.notify_all();
   return waited;
 }
 
 Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
-  auto begin = Clock::now();
+  const auto now = Clock::now();
   std::unique_lock lock(mutex_);
-  const EpochRunPtr run = run_;
-  if (!run) return Nothing::kCancelled;
-  if (run->given) {
-    stats_.caller_seconds += seconds_between(*run->given, begin);
-    if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kCaller, *run->given, begin, run->next_take - 1);
-  } else if (run->batches) {
-    begin = run->started;  // the first wait begins there, because workers may have taken the processor from the caller
-  }
+  const QueuePtr queue = queue_;
+  if (!queue) return Nothing::kCancelled;
+  const auto begin = figures_.came(now, queue->next(), !queue->is_pushed());
   if (options_.workers == 0) {
     lock.unlock();
-    return take_inline(run, begin);
+    return take_inline(queue, begin);
   }
-  const auto done = [&] { return run->cancelled || run->slot(run->next_take).state == Slot::State::kReady; };
+  const auto done = [&] { return queue->cancelled || queue->is_ready(); };
   bool in_time = true;
   if (deadline) {
     in_time = ready_.wait_until(lock, *deadline, done);
@@ -376,91 +279,42 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
     ready_.wait(lock, done);
   }
   const auto end = Clock::now();
-  stats_.wait_seconds += seconds_between(begin, end);
-  if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kWait, begin, end, run->next_take);
-  if (run->cancelled) return Nothing::kCancelled;
-  run->given = end;
+  figures_.waited(begin, end, queue->next());
+  if (queue->cancelled) return Nothing::kCancelled;
+  figures_.left(end);
   if (!in_time) return Nothing::kTimedOut;
-  Outcome outcome = take_ready(*run);
-  note_taken(*run, end);
-  tune(*run);
+  Outcome outcome = queue->take();
+  figures_.took(end, tuner_.workers());
+  tune();
   lock.unlock();
   work_.notify_all();
   return outcome;
 }
 
-Prefetcher::Outcome Prefetcher::take_ready(EpochRun& run) {
-  Slot& slot = run.slot(run.next_take);
-  Outcome outcome = std::exchange(slot.outcome, Nothing::kCancelled);
-  run.bytes -= std::exchange(slot.bytes, 0);
-  slot.state = Slot::State::kEmpty;
-  ++run.next_take;
-  return outcome;
-}
-
-Prefetcher::Outcome Prefetcher::take_inline(const EpochRunPtr& run, Clock::time_point begin) {
+Prefetcher::Outcome Prefetcher::take_inline(const QueuePtr& queue, Clock::time_point begin) {
   Effort effort;
-  Outcome outcome = prepare(*run, run->next_take, caller_, effort);
+  Outcome outcome = prepare(*queue, queue->next(), caller_, effort);
   const std::scoped_lock lock(mutex_);
-  merge(caller_.figures.stats);
-  note_effort(effort);
+  figures_.add(caller_.figures.stats, effort);
   const auto end = Clock::now();
-  stats_.wait_seconds += seconds_between(begin, end);
-  if (caller_lane_ != nullptr) caller_lane_->add(Trace::What::kWait, begin, end, run->next_take);
-  if (run->cancelled) return Nothing::kCancelled;
-  run->given = end;
-  ++run->next_take;
-  note_taken(*run, end);
+  figures_.waited(begin, end, queue->next());
+  if (queue->cancelled) return Nothing::kCancelled;
+  figures_.left(end);
+  queue->pass();
+  figures_.took(end, tuner_.workers());
   return outcome;
 }
 
-void Prefetcher::note_taken(EpochRun& run, Clock::time_point now) {
-  if (!std::exchange(run.first_taken, true)) stats_.first_batch_seconds = seconds_between(run.started, now);
-  stats_.worker_capacity += seconds_between(run.counted, now) * static_cast<double>(tuner_.workers());
-  run.counted = now;
-  if (caller_watch_.due(now)) look_at_caller(now);
-}
-
-void Prefetcher::look_at_caller(Clock::time_point now) {
-  stats_.caller_stall_seconds += caller_watch_.stalled(now);
-  const double process = core::process_seconds();
-  stats_.process_seconds += process - std::exchange(process_seconds_, process);
-}
-
-void Prefetcher::tune(EpochRun& run) {
+void Prefetcher::tune() {
   if (options_.most_workers <= options_.workers) return;
-  const double seconds = iterated_seconds_ + seconds_since(run.started);
-  const std::size_t workers = tuner_.update({.seconds = seconds,
-                                             .caller_waits = stats_.wait_seconds,
-                                             .worked = worked_seconds_,
-                                             .computed = stats_.compute_seconds,
-                                             .stalled = stats_.stall_seconds,
-                                             .batches = stats_.batches});
-  if (workers > threads_.size()) start_all_threads();
-}
-
-void Prefetcher::merge(LoaderStats& stats) {
-  const LoaderStats add = std::exchange(stats, {});
-  stats_.batches += add.batches;
-  stats_.samples += add.samples;
-  stats_.payload_bytes += add.payload_bytes;
-  stats_.read_bytes += add.read_bytes;
-  stats_.files_opened += add.files_opened;
-  stats_.files_parsed += add.files_parsed;
-  stats_.open_seconds += add.open_seconds;
-  stats_.read_seconds += add.read_seconds;
-  stats_.decode_seconds += add.decode_seconds;
-  stats_.function_seconds += add.function_seconds;
-  stats_.collate_seconds += add.collate_seconds;
-  stats_.copy_seconds += add.copy_seconds;
-  stats_.send_seconds += add.send_seconds;
+  if (tuner_.update(figures_.for_tuner(Clock::now())) > threads_.count()) start_all_threads();
 }
 
 LoaderStats Prefetcher::stats() const {
   LoaderStats out;
   {
     const std::scoped_lock lock(mutex_);
-    out = stats_;
+    out = figures_.stats();
     out.workers = tuner_.workers();
     out.choice = tuner_.choice();
     out.workers_tried = tuner_.tried();

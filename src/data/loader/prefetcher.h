@@ -1,24 +1,24 @@
 #pragma once
 
-#include <atomic>
+// Workers that make batches ahead of who takes them. Its parts: what is to be made (BatchQueue), who makes it
+// (WorkerThreads, WorkerCrew), how many of them there are (WorkerTuner), and where the time went (LoaderFigures).
+
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
-#include <thread>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "data/batch/batch_maker.h"
-#include "data/loader/stall_watch.h"
+#include "data/loader/batch_queue.h"
+#include "data/loader/loader_figures.h"
 #include "data/loader/worker_crew.h"
+#include "data/loader/worker_threads.h"
 #include "data/loader/worker_tuner.h"
 #include "data/sample/work.h"
 #include "data/trace/trace.h"
@@ -45,13 +45,11 @@ struct PrefetchOptions {
 class Prefetcher {
  public:
   using Clock = std::chrono::steady_clock;
-  using Batches = std::shared_ptr<const BatchOrder>;
-  /// A batch, or the error or exception that it failed with, or why there is none.
-  enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
-  using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
-
+  using Batches = BatchQueue::Batches;
+  using Nothing = BatchQueue::Nothing;
+  using Outcome = BatchQueue::Outcome;
   /// The object that a Prefetcher is a member of, and how to destroy it.
-  using Whole = std::unique_ptr<void, void (*)(void*)>;
+  using Whole = WorkerThreads::Whole;
 
   Prefetcher(const BatchMaker& maker, const PrefetchOptions& options);
   /// Cancels and waits for the file operation that each worker is in, however long that takes; see `let_go`.
@@ -79,96 +77,43 @@ class Prefetcher {
   /// Cancels for good. Returns whether all workers have ended within `patience`.
   bool end(Clock::duration patience) noexcept;
   /// After `end` returned false: the last worker that ends destroys `whole`, because the workers use it until then.
-  void leave_behind(Whole whole) noexcept;
+  void leave_behind(Whole whole) noexcept { threads_.leave_behind(std::move(whole)); }
 
   LoaderStats stats() const;
 
  private:
-  struct Slot {
-    enum class State : std::uint8_t { kEmpty, kStarted, kGranted, kReady };
-    State state = State::kEmpty;
-    std::vector<std::int64_t> indices;  ///< its samples
-    std::uint64_t bytes = 0;
-    Outcome outcome = Nothing::kCancelled;
-  };
-  /// One `start`. Guarded by mutex_ but for `batches`, `seed` and `cancelled`, and the `indices` of a started
-  /// slot.
-  struct EpochRun {
-    Batches batches;  ///< null: they are pushed
-    EpochSeed seed;
-    std::int64_t pushed = 0;
-    std::int64_t next_start = 0;
-    std::int64_t next_take = 0;
-    std::vector<Slot> slots;    ///< batch b in slots[b % size]
-    std::uint64_t bytes = 0;    ///< of batches that were granted memory and not taken
-    std::uint64_t largest = 0;  ///< bytes of the largest batch so far
-    Clock::time_point started;
-    bool first_taken = false;
-    std::optional<Clock::time_point> given;  ///< when the caller got the last batch
-    Clock::time_point counted;               ///< the time up to which worker_capacity counts
-    std::atomic<bool> cancelled{false};
-
-    std::int64_t total() const noexcept { return batches ? batches->size() : pushed; }
-    /// Only for a started slot, and only for the thread that started it.
-    std::span<const std::int64_t> indices(std::int64_t batch);
-    Slot& slot(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
-    const Slot& slot(std::int64_t batch) const { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
-  };
-  using EpochRunPtr = std::shared_ptr<EpochRun>;
+  using QueuePtr = std::shared_ptr<BatchQueue>;
 
   /// As many as `batches` need, which are started and not taken, unless there are more already: a thread costs more
   /// than many a batch. Under the lock.
   void start_threads(std::size_t batches);
   void start_all_threads() noexcept;
-  void serve(std::size_t number);
   void work(std::size_t number);
   void set_up(CallContext& call) const;
   Trace::Lane* lane(std::string name) const {
     return options_.trace ? &options_.trace->lane(std::move(name)) : nullptr;
   }
-  bool has_work() const;
-  bool may_allocate(EpochRun& run, std::int64_t batch, std::uint64_t bytes) const;
+  bool has_work() const { return queue_ && queue_->can_start(window()); }
   /// Waits until the budget has room for `bytes` of the batch. Returns the seconds that it waited.
-  double grant(EpochRun& run, std::int64_t batch, std::uint64_t bytes);
-  /// The seconds that a worker spent on one batch.
-  struct Effort {
-    double worked = 0;
-    double computed = 0;
-    double waited = 0;   ///< for memory
-    double stalled = 0;  ///< since the last look
-  };
-  Outcome prepare(EpochRun& run, std::int64_t batch, Workspace& own, Effort& effort);
+  double grant(BatchQueue& queue, std::int64_t batch, std::uint64_t bytes);
+  Outcome prepare(BatchQueue& queue, std::int64_t batch, Workspace& own, Effort& effort);
   /// Reads samples of a batch that another worker makes.
   void help(Workspace& own, std::unique_lock<std::mutex>& lock);
-  void note_effort(const Effort& effort);
-  void look_at_caller(Clock::time_point now);
-  Outcome take_ready(EpochRun& run);
-  Outcome take_inline(const EpochRunPtr& run, Clock::time_point begin);
-  void merge(LoaderStats& stats);
-  void note_taken(EpochRun& run, Clock::time_point now);
-  void tune(EpochRun& run);
+  Outcome take_inline(const QueuePtr& queue, Clock::time_point begin);
+  void tune();
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
-  Trace::Lane* const caller_lane_;
   Workspace caller_;  ///< makes batches where there are no workers
-  mutable std::mutex mutex_;
+  io::remote::TrafficMeter traffic_;
+  mutable std::mutex mutex_;       ///< guards what follows
   std::condition_variable work_;   ///< for workers: something to start, or to allocate
   std::condition_variable ready_;  ///< for the taker
-  WorkerCrew crew_{mutex_, work_, [this] { start_all_threads(); }};
-  EpochRunPtr run_;
-  std::condition_variable left_;  ///< for `end`: a worker has ended
-  bool quit_ = false;
-  std::size_t have_left_ = 0;  ///< how many of threads_ have ended
-  Whole left_behind_{nullptr, nullptr};
-  LoaderStats stats_;
-  double worked_seconds_ = 0;    ///< of workers in batches, without their waits for memory
-  double iterated_seconds_ = 0;  ///< of the runs before this one
-  StallWatch caller_watch_;
-  double process_seconds_ = 0;  ///< of this process at the last look
+  QueuePtr queue_;                 ///< null: nothing runs
+  LoaderFigures figures_;
   WorkerTuner tuner_;
-  io::remote::TrafficMeter traffic_;
-  std::vector<std::thread> threads_;
+  WorkerCrew crew_{mutex_, work_, [this] { start_all_threads(); }};
+  WorkerThreads threads_{mutex_, [this](std::size_t number) { work(number); }};  ///< last: its end waits for them
 };
 
 /// How long the end of a loader waits for the file operations of its workers. A worker that hangs longer, because its

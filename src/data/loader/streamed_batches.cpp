@@ -6,7 +6,7 @@
 #include "core/refuse.h"
 #include "data/dataset_impl.h"
 #include "data/loader/batch_origin.h"
-#include "data/loader/stream_options.h"
+#include "data/sampler/rank_sources.h"
 #include "data/stream/feed.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
@@ -14,6 +14,10 @@
 namespace penstock::data {
 
 namespace {
+
+void require(bool holds, const char* message) {
+  if (!holds) core::refuse(message);
+}
 
 class StreamedBatches final : public BatchOrigin {
  public:
@@ -87,6 +91,29 @@ class StreamedBatches final : public BatchOrigin {
 };
 
 }  // namespace
+
+LoaderOptions as_endless(LoaderOptions options) {
+  require(
+      !options.shuffle,
+      "a stream comes in its own order, so shuffle cannot reorder all of it; give it a window: stream.shuffle(1000)");
+  require(!options.sampler && !options.batch_sampler, "a stream comes in its own order, and takes no sampler");
+  require(options.on_error == OnError::kRaise || options.on_error == OnError::kSkip,
+          "a stream has no other sample to put in the place of a bad one; use on_error \"raise\" or \"skip\"");
+  if (!options.ranks) {
+    require(options.remainder == Remainder::kPad,
+            "a remainder is what ranks cannot share evenly; give the loader its `ranks` too");
+    return options;
+  }
+  require_ranks(*options.ranks);
+  require(options.ranks->size == 1 || options.on_error == OnError::kRaise,
+          "on_error \"skip\" may leave a batch out on one rank alone, and the others would wait for it; use \"raise\" "
+          "with several ranks");
+  require(options.remainder != Remainder::kExact || !options.drop_last,
+          "drop_last leaves samples out, and the remainder \"exact\" none; leave one of them out");
+  options.ranks.reset();
+  options.remainder = Remainder::kPad;
+  return options;
+}
 
 std::unique_ptr<BatchOrigin> streamed_batches(const SampleStream& stream, const LoaderOptions& options,
                                               BatchMaker& maker) {
