@@ -187,7 +187,9 @@ Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int6
                                 Workspace& own, const Grant& grant) const {
   Guesses guesses(true);
   try {
-    if (auto batch = try_once(indices, number, {call, guesses, own.scratch, own.figures}, grant)) return *batch;
+    if (auto batch = try_once(indices, number, {call, guesses, own.scratch, own.figures}, grant)) {
+      return std::move(*batch);
+    }
   } catch (const Error& error) {
     const bool is_final = error.code() == ErrorCode::kCancelled ||
                           (error.code() == ErrorCode::kChanged && !guesses.refuted());

@@ -121,6 +121,7 @@ class Mover {
   void hand_out(const Placement&, std::size_t, std::monostate, const Runs*) {}
   void hand_out(const Placement&, std::size_t, const InLargeFile&, const Runs*) { has_large_ = true; }
   void hand_out(const Placement& placement, std::size_t position, const InMemory& memory, const Runs* shared) {
+    if (memory.data == block_ + placement.slot(position)) return;  // fetching put it there, as it belongs (fits)
     copy(placement, memory.data, {nullptr, position}, shared);
   }
   void hand_out(const Placement& placement, std::size_t position, const InMapping& mapping, const Runs* shared) {
@@ -152,7 +153,6 @@ class Mover {
   }
 
   void copy_run(const std::byte* data, std::uint64_t to, std::uint64_t bytes, const Gatherer::Origin& origin) {
-    if (data == block_ + to) return;  // it was read into its place
     gatherer_.add(block_ + to, data, bytes, origin);
   }
 

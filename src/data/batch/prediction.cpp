@@ -48,10 +48,10 @@ bool fits(const Fetched& fetched, const BatchPlan& plan, std::span<const std::by
   for (const Placement& placement : plan.placements) {
     for (std::size_t i = 0; i < fetched.size(); ++i) {
       if (!placement.has(i)) continue;
-      const std::byte* const data = fetched.samples[i].payloads[placement.tensor].data();
-      if (data == nullptr || !lies_in(data, block)) continue;
+      const auto* const memory = std::get_if<InMemory>(&fetched.samples[i].payloads[placement.tensor].place);
+      if (memory == nullptr || !lies_in(memory->data, block)) continue;
       const bool contiguous = fetched.samples[i].layout->tensors[placement.tensor].contiguous;
-      if (placement.padding || !contiguous || data != block.data() + placement.slot(i)) return false;
+      if (placement.padding || !contiguous || memory->data != block.data() + placement.slot(i)) return false;
     }
   }
   return true;
