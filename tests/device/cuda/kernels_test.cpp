@@ -26,7 +26,7 @@ TEST(CudaKernels, EveryKernelThatHostsKnow) {
 
 /// What every driver from 10.1 on takes, and nothing that NVIDIA's device library would have to bring.
 TEST(CudaKernels, LoadOnOldDriversAlone) {
-  ASSERT_EQ(kernel_modules().size(), 5U);
+  ASSERT_EQ(kernel_modules().size(), 4U);
   for (const KernelModule& module : kernel_modules()) {
     const std::string_view ptx = module.ptx;
     EXPECT_NE(ptx.find(".version 6.4"), std::string_view::npos) << module.name;
