@@ -81,6 +81,11 @@ class Browser:
         self.call("Page.navigate", url=page.as_uri())
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
+        self._settle()
+
+    def _settle(self) -> None:
+        """Comes back when observers and handlers of scrolling have run, by which pages draw."""
+        self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     def run(self, script: str) -> object:
         """The value of an expression in the page."""
@@ -93,8 +98,7 @@ class Browser:
         keys = {"key": key, "windowsVirtualKeyCode": code, "text": text}
         self.call("Input.dispatchKeyEvent", type="keyDown", **keys)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
-        # Observers and handlers of scrolling have run by then.
-        self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+        self._settle()
 
     def emulate(self, scheme: str) -> None:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])

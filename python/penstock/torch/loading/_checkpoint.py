@@ -345,15 +345,12 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
     start = 0 if _is_path(f) or not hasattr(f, "tell") else f.tell()
     try:
         archive = _opened(f, verify, decode)
+    except EmptyFileError:
+        raise
     except penstock.UnknownFormatError as error:
         if not _is_empty(f, start):
             raise
-        if start == 0:
-            raise _twin(error, EmptyFileError) from error
-        message = (
-            f"nothing is left behind byte {start}, where the file stands: seek(0) before loading it from its beginning"
-        )
-        raise EmptyFileError(f"{error.path}: {message}", message, error.path) from error
+        raise _twin(error, EmptyFileError) from error
     if archive.format == "npz" and not _numpy_facts(archive)[0]:
         path = archive.path
         archive.close()
@@ -374,7 +371,7 @@ def _is_empty(f: Any, start: int) -> bool:
     f.seek(start)
     content = f.read(1)
     f.seek(at)
-    return len(content) == 0
+    return not content
 
 
 def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
