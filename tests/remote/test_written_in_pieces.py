@@ -45,8 +45,14 @@ def test_rows(server, tmp_path, rows):
 SHAPES = {"small": (4, 50), "in parts": (6, 2 * MEGA), "a header that outgrows its room": (2000, 5000)}
 
 
-@pytest.mark.parametrize("size", SHAPES)
-@pytest.mark.parametrize("extension", ["npz", "safetensors", "pt"])
+# Only a .safetensors has all names in one header; an .npz of 2,000 arrays takes 2,000 requests to open.
+@pytest.mark.parametrize(
+    ("extension", "size"),
+    [
+        *((extension, size) for extension in ("npz", "safetensors", "pt") for size in ("small", "in parts")),
+        ("safetensors", "a header that outgrows its room"),
+    ],
+)
 def test_tensors(server, tmp_path, extension, size):
     write_tensors(f"s3://bucket/pieces/x.{extension}", *SHAPES[size])
     write_tensors(tmp_path / f"x.{extension}", *SHAPES[size])
