@@ -86,9 +86,7 @@ class Error(Exception):
         self.tensor = tensor
         self.http_status = http_status
         if isinstance(self, OSError):
-            self.errno = _ERRNO.get(self.code) if errno is None else errno
-            self.strerror = self.message
-            self.filename = self.path
+            _describe(self, _ERRNO.get(self.code) if errno is None else errno, self.message, self.path)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -265,6 +263,12 @@ def _shown(text: str) -> str:
     from penstock._core import _without_secrets
 
     return _without_secrets(text)
+
+
+def _describe(error: OSError, number: int | None, message: str, path: str | None) -> None:
+    error.errno = number
+    error.strerror = message
+    error.filename = path
 
 
 def _number(error: Error) -> int | None:

@@ -33,8 +33,8 @@ struct ItemName {
 };
 /// A whole number of a list. A bool is none: lists of them are masks, which nothing here takes.
 std::int64_t integer_item(nb::handle item, const ItemName& name);
-/// The elements of an array of whole numbers of any library (one dimension), for which no Python object is made; nothing
-/// for everything else, whose items say what is wrong with them.
+/// The elements of an array of whole numbers of any library (one dimension), for which no Python object is made;
+/// nothing for everything else, whose items say what is wrong with them.
 std::optional<std::vector<std::int64_t>> integers_in_array(nb::handle values);
 /// All items of an iterable as such numbers.
 std::vector<std::int64_t> integers_argument(nb::handle values, const char* name);

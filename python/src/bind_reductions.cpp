@@ -55,11 +55,9 @@ struct ExtremeRow {
 };
 
 constexpr ExtremeRow kExtremes[] = {
-    {"max", max, max,
-     "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+    {"max", max, max, "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "The greatest element; along a dimension, the pair (values, indices).\n\nNaN counts as the greatest."},
-    {"min", min, min,
-     "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
+    {"min", min, min, "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
      "The least element; along a dimension, the pair (values, indices).\n\nNaN counts as the least."},
 };
 

@@ -166,9 +166,7 @@ std::vector<std::int64_t> integers_from(nb::handle sequence) {
   return out;
 }
 
-Shape shape_from(nb::handle shape) {
-  return Shape(std::span<const std::int64_t>(integers_from(shape)));
-}
+Shape shape_from(nb::handle shape) { return Shape(std::span<const std::int64_t>(integers_from(shape))); }
 
 std::string name_from(nb::handle text) {
   if (PyUnicode_Check(text.ptr()) == 0) {

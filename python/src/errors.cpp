@@ -78,9 +78,8 @@ void set_python_error(const Error& error) noexcept {
 
 void bind_errors(nb::module_& module) {
   nb::register_exception_translator(translate);
-  module.def(
-      "_without_secrets", without_secrets, nb::arg("text"),
-      nb::sig("def _without_secrets(text: str) -> str"), "A text whose URLs show no query, user name or password.");
+  module.def("_without_secrets", without_secrets, nb::arg("text"), nb::sig("def _without_secrets(text: str) -> str"),
+             "A text whose URLs show no query, user name or password.");
   module.def("_error_codes", error_codes, nb::sig("def _error_codes() -> list[tuple[str, str]]"),
              "Every error code's name and the built-in exception it arrives as.");
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+// Loading whole storages into memory, each once, for loads of many tensors and for what has to be decoded whole.
+
 #include <cstdint>
 #include <span>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// A file inside of a file, which a format names to whoever checks or lists what a folder holds.
+
 #include <cstdint>
 #include <string>
 

@@ -81,5 +81,7 @@ def test_complex_numbers_are_stored_and_not_computed_with(device, dtype):
         lambda: there.exp(),
         lambda: there @ there,
     ]:
-        with pytest.raises(penstock.UnsupportedError, match=r"devices compute with real numbers alone; move .* cpu\(\)"):
+        with pytest.raises(
+            penstock.UnsupportedError, match=r"devices compute with real numbers alone; move .* cpu\(\)"
+        ):
             operation()

@@ -363,7 +363,7 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
 
 def _is_empty(f: Any, start: int) -> bool:
     """Whether there is nothing in a file, or in an object behind where it stood."""
-    if isinstance(f, (str, bytes, os.PathLike)):
+    if _is_path(f):
         return _open_bytes(f).size == 0
     if isinstance(f, Source):
         return f.size == 0
