@@ -28,7 +28,7 @@ class SlowRows final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override { return rows_.impl().describe(index); }
   std::uint64_t read_bytes(std::int64_t index) const override { return rows_.impl().read_bytes(index); }
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     // The system rounds sleeps up by 50 microseconds otherwise, which is no property of the storage.
     ::prctl(PR_SET_TIMERSLACK, 1UL);
     for (std::size_t i = 0; i < indices.size() * kRequestsASample; ++i) std::this_thread::sleep_for(latency_);

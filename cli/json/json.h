@@ -22,8 +22,8 @@ void write_entries(JsonWriter& out, const Archive& archive);
 /// Only these of its entries, in this order.
 void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries);
 
-/// What stands in the place of a result that there is none of: {"path", "error"}, without a path where none is known. Of
-/// each file that cannot be read in a list of files; of a command that fails it is all that is printed.
+/// What stands in the place of a result that there is none of: {"path", "error"}, without a path where none is known.
+/// Of each file that cannot be read in a list of files; of a command that fails it is all that is printed.
 Json error_json(const Error& error, const std::string& path = {});
 
 /// Prints with two spaces a level.

@@ -3,9 +3,9 @@
 /// Operations on tensors, for small work on what was loaded. Names and rules are PyTorch's: broadcasting, type
 /// promotion, result types. Every result is a new contiguous tensor on the operands' device. Operands on two devices
 /// are kDeviceMismatch, because nothing is moved silently; a number, or a tensor without dimensions in host memory,
-/// goes with every device. Types are bool, integers, floats and, on the host, complex numbers: devices compute with real
-/// numbers alone. kUnsupported when an operation has no meaning for a type, or is not there on a device. Halves and float8 are computed in float32 and rounded once. All functions may be called from any
-/// thread.
+/// goes with every device. Types are bool, integers, floats and, on the host, complex numbers: devices compute with
+/// real numbers alone. kUnsupported when an operation has no meaning for a type, or is not there on a device. Halves
+/// and float8 are computed in float32 and rounded once. All functions may be called from any thread.
 
 #include <complex>
 #include <concepts>

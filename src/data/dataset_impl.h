@@ -36,7 +36,7 @@ class DatasetImpl {
   /// [0, size()); out.size() == indices.size(). Throws data::SampleError for a sample that cannot be read, the first
   /// one in order of position; with CallContext::sets_aside it says so in `out` (data::fail), and fetches the others.
   virtual void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-                      std::span<data::Sample> out) const = 0;
+                     std::span<data::Sample> out) const = 0;
   /// The same samples as rows of arrays, where they are such rows: a batch of them is copied without a look at each.
   /// Nothing where they are not, and then they are fetched.
   virtual std::optional<data::EvenRows> even_rows(std::span<const std::int64_t>, data::Scratch&) const {

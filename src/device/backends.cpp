@@ -1,13 +1,12 @@
 // The table of devices, and the questions that are asked of all of them.
 
-#include "device/backend.h"
-
 #include <array>
 #include <string>
 
 #include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "device/backend.h"
 #include "device/cpu_backend.h"
 #include "device/cuda/cuda_backend.h"
 #include "penstock/error.h"

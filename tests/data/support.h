@@ -113,7 +113,7 @@ class WatchedDataset final : public detail::DatasetImpl {
   std::string describe(std::int64_t index) const override { return "watched " + inner_.impl().describe(index); }
   std::uint64_t read_bytes(std::int64_t index) const override { return inner_.impl().read_bytes(index); }
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       try {
         watch_(indices[i], work.call);

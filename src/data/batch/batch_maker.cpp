@@ -1,8 +1,8 @@
 // A batch is made in four steps: fetch the samples, plan where each tensor goes, take a block of memory, and complete
-// it. Two guesses make this fast. The block is taken before the samples are fetched when the batch will be like the last
-// one (BatchPrediction), so that files can be read straight into it. And files like earlier ones are taken to have the
-// same layout. If a guess about a file was wrong, the batch is made again without guesses, so guesses never change the
-// result.
+// it. Two guesses make this fast. The block is taken before the samples are fetched when the batch will be like the
+// last one (BatchPrediction), so that files can be read straight into it. And files like earlier ones are taken to have
+// the same layout. If a guess about a file was wrong, the batch is made again without guesses, so guesses never change
+// the result.
 
 #include "data/batch/batch_maker.h"
 
@@ -191,8 +191,8 @@ Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int6
       return std::move(*batch);
     }
   } catch (const Error& error) {
-    const bool is_final = error.code() == ErrorCode::kCancelled ||
-                          (error.code() == ErrorCode::kChanged && !guesses.refuted());
+    const bool is_final =
+        error.code() == ErrorCode::kCancelled || (error.code() == ErrorCode::kChanged && !guesses.refuted());
     if (!guesses.any() || is_final) throw;
   }
   own.scratch.reset();
@@ -362,9 +362,8 @@ Value read_sample(const Dataset& dataset, std::int64_t index) {
   } catch (const SampleError& error) {
     throw of_sample(error.error(), dataset, index);
   } catch (const Error& error) {
-    throw of_sample(
-        dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error, dataset,
-        index);
+    throw of_sample(dataset.impl().samples_are_files() ? error.within({.path = dataset.impl().describe(index)}) : error,
+                    dataset, index);
   }
 }
 

@@ -46,8 +46,8 @@ class BatchMaker {
   /// batch without indices is one that on_error left out, or the end (StreamFeed::ends_at). Null: as before.
   void take_from(std::shared_ptr<StreamFeed> feed);
 
-  /// From now on a sample of a kind that Penstock does not read is no bad sample, but an error of its batch: whoever asks
-  /// may have another way to make it.
+  /// From now on a sample of a kind that Penstock does not read is no bad sample, but an error of its batch: whoever
+  /// asks may have another way to make it.
   void raise_unsupported() noexcept { raises_unsupported_ = true; }
 
   const Dataset& dataset() const noexcept { return dataset_; }

@@ -21,7 +21,7 @@ struct Fetched {
   const detail::DatasetImpl& dataset;
   std::span<const std::int64_t> indices;
   std::span<const Sample> samples;
-  bool uniform = false;  ///< all samples have the same layout: pointers are equal
+  bool uniform = false;                      ///< all samples have the same layout: pointers are equal
   std::span<const EvenColumn> columns = {};  ///< of EvenRows, where the samples have no payloads of their own
 
   Payload payload(std::size_t position, std::uint32_t tensor) const noexcept {

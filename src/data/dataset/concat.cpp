@@ -43,7 +43,7 @@ class Concat final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     const std::span<const Wanted> wanted = by_part(indices, work.scratch);
     const auto inner = work.scratch.arena.array<std::int64_t>(indices.size());
     const auto samples = work.scratch.arena.array<data::Sample>(indices.size());

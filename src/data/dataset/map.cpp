@@ -88,8 +88,7 @@ class MappedSamples final : public Mapped {
     // The function may write to its tensors, and must not change what a dataset of the program, or the function before
     // it, keeps.
     const Value sample = without_sharing(std::move(given));
-    const RandomKey key{
-        .seed = call.epoch_seed.seed, .epoch = call.epoch_seed.epoch, .index = index, .stage = stage_};
+    const RandomKey key{.seed = call.epoch_seed.seed, .epoch = call.epoch_seed.epoch, .index = index, .stage = stage_};
     Value out = data::call_user("the function of map", [&] { return function_(sample, key); });
     figures.clock.lap(data::Stage::kFunction, index);
     return out;

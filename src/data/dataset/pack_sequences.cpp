@@ -102,7 +102,7 @@ class SequenceRows final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     data::fetch_values(*this, indices, work, out);
   }
 

@@ -209,7 +209,7 @@ class Packed final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     auto& layouts = work.scratch.state<Layouts>(this);
     const auto payloads = work.scratch.arena.array<data::Payload>(indices.size() * kinds_.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {

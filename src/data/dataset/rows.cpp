@@ -40,7 +40,7 @@ class Rows final : public detail::DatasetImpl {
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(indices.size());
     const data::EvenColumn column = this->column(indices);
     for (std::size_t i = 0; i < indices.size(); ++i) {

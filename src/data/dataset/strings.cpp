@@ -21,7 +21,7 @@ class Strings final : public detail::DatasetImpl {
   std::uint64_t read_bytes(std::int64_t) const override { return 0; }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
-              std::span<data::Sample> out) const override {
+             std::span<data::Sample> out) const override {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       auto layout = std::make_shared<data::Layout>();
       layout->structure = structure_;

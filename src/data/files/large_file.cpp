@@ -328,8 +328,6 @@ LargeFile::LargeFile(const penstock::Source& source, LargeLayouts::Found found, 
   for (const penstock::Source& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
 }
 
-void LargeFile::read(std::span<const Wanted> wanted, const Work& work) const {
-  LargeRead(*this, wanted, work).run();
-}
+void LargeFile::read(std::span<const Wanted> wanted, const Work& work) const { LargeRead(*this, wanted, work).run(); }
 
 }  // namespace penstock::data

@@ -295,7 +295,7 @@ class LoaderState {
   bool ended_ = false;         ///< the epoch, in place of the last batch that was taken
   data::BatchMaker maker_;
   std::unique_ptr<data::BatchOrigin> origin_;
-  Prefetcher::Batches order_;  ///< of the epoch at hand, once begun
+  Prefetcher::Batches order_;           ///< of the epoch at hand, once begun
   std::unique_ptr<data::Trace> trace_;  ///< written when the threads have ended
   Prefetcher prefetcher_;
   std::uint64_t forks_ = core::forks();

@@ -1,5 +1,6 @@
 // The order follows from seed and epoch alone, so it is made when an epoch begins, and kept until the loader leaves
-// that epoch. Only a sampler of the program's own may give another order when it is asked again, which is found out here.
+// that epoch. Only a sampler of the program's own may give another order when it is asked again, which is found out
+// here.
 
 #include <new>
 #include <utility>

@@ -168,9 +168,8 @@ void Prefetcher::work(std::size_t number) {
   std::unique_lock lock(mutex_);
   while (true) {
     const auto idle = Clock::now();
-    work_.wait(lock, [&] {
-      return threads_.quits() || (number < tuner_.workers() && (crew_.wants_help() || has_work()));
-    });
+    work_.wait(lock,
+               [&] { return threads_.quits() || (number < tuner_.workers() && (crew_.wants_help() || has_work())); });
     if (Trace::Lane* const lane = own.figures.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
     if (threads_.quits()) return;
     if (crew_.wants_help()) {

@@ -18,8 +18,8 @@ namespace penstock::data {
 /// memory are in use at a time. Thread-safe.
 class WorkerCrew final : public Crew {
  public:
-  /// `mutex` guards it; `work` is waited on by workers that have nothing to do. `call`, if any, is called under the lock
-  /// when there is something to share: it starts the workers that were not needed before.
+  /// `mutex` guards it; `work` is waited on by workers that have nothing to do. `call`, if any, is called under the
+  /// lock when there is something to share: it starts the workers that were not needed before.
   WorkerCrew(std::mutex& mutex, std::condition_variable& work, std::function<void()> call = {})
       : mutex_(mutex), work_(work), call_(std::move(call)) {}
 

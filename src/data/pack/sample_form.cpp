@@ -165,9 +165,9 @@ class FormReader final : public core::JsonReader {
     if (!part.array.values.empty()) {
       part.node.leaf = add(part);
     } else if (part.kind.empty()) {
-      refuse(part.unknown.empty() ? "a part of it has neither an array nor children"
-                                  : core::format("it has {}, which no version of Penstock knows",
-                                                 core::quoted(part.unknown)));
+      refuse(part.unknown.empty()
+                 ? "a part of it has neither an array nor children"
+                 : core::format("it has {}, which no version of Penstock knows", core::quoted(part.unknown)));
     } else {
       part.node.kind = kind_of(part.kind);
     }

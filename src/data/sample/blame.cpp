@@ -24,9 +24,7 @@ bool has(const std::array<ErrorCode, N>& codes, ErrorCode code) {
 
 template <std::size_t N>
 bool tells_of(const std::array<int, N>& errors, const Error& error) {
-  return std::any_of(errors.begin(), errors.end(), [&](int number) {
-    return error.system_error() == number;
-  });
+  return std::any_of(errors.begin(), errors.end(), [&](int number) { return error.system_error() == number; });
 }
 
 /// The error of a function of the program that read a URL has no path, but a status.
@@ -61,9 +59,10 @@ void fail(Sample& out, std::size_t position, const Error& error, const CallConte
 }
 
 Error outage(const Error& error, std::size_t samples) {
-  return error.prefixed(core::format(
-      "{} samples one after another cannot be had, which is taken for an outage and not for bad samples; the last one: ",
-      samples));
+  return error.prefixed(
+      core::format("{} samples one after another cannot be had, which is taken for an outage and not for bad samples; "
+                   "the last one: ",
+                   samples));
 }
 
 }  // namespace penstock::data

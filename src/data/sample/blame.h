@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether an error tells of a sample, which may be left out, or of something that others share: then leaving samples out
-// would hide it.
+// Whether an error tells of a sample, which may be left out, or of something that others share: then leaving samples
+// out would hide it.
 
 #include <cstddef>
 #include <cstdint>

@@ -45,8 +45,8 @@ class Arena {
   std::size_t filled_ = 0;     ///< in the blocks before it
 };
 
-/// The memory of one thread: what samples of the batch at hand point to, and what the thread keeps for the next one. One
-/// thread at a time.
+/// The memory of one thread: what samples of the batch at hand point to, and what the thread keeps for the next one.
+/// One thread at a time.
 class Scratch {
  public:
   /// What one dataset remembers from batch to batch in this thread (layouts it saw).

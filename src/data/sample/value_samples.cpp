@@ -1,5 +1,5 @@
-// Memory of the program becomes the payload of a sample. Read-only memory is taken for a mapping of a file, which may be
-// cut under us: it is copied under guard, as rows of a mapped file are. All other memory stays as it is.
+// Memory of the program becomes the payload of a sample. Read-only memory is taken for a mapping of a file, which may
+// be cut under us: it is copied under guard, as rows of a mapped file are. All other memory stays as it is.
 #include "data/sample/value_samples.h"
 
 #include <algorithm>
@@ -122,7 +122,7 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
 }
 
 void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
-                   std::span<Sample> out) {
+                  std::span<Sample> out) {
   if (work.call.headers_only) {
     throw Error(ErrorCode::kUnsupported,
                 "a function of the program makes the samples, so that no header tells their lengths; take the lengths "
@@ -132,7 +132,8 @@ void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64
     work.call.check_cancelled();
     try {
       const Value value = dataset.value(indices[i], work);
-      out[i] = work.scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, work.guesses.expected, work.scratch);
+      out[i] =
+          work.scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, work.guesses.expected, work.scratch);
     } catch (const SampleError& error) {
       fail(out[i], i, error.error(), work.call, work.scratch);
     } catch (const Error& error) {

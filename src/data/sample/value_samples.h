@@ -38,6 +38,6 @@ class ValueSamples : public Scratch::State {
 
 /// DatasetImpl::fetch for a dataset whose samples are what its `value` gives.
 void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
-                   std::span<Sample> out);
+                  std::span<Sample> out);
 
 }  // namespace penstock::data

@@ -52,8 +52,8 @@ struct CallContext {
   void check_cancelled() const;
 };
 
-/// What one try at a batch takes for granted before its files are read. The BatchMaker owns it; if a guess was wrong, it
-/// makes the batch again without any. Threads that help with the batch may confirm and refute.
+/// What one try at a batch takes for granted before its files are read. The BatchMaker owns it; if a guess was wrong,
+/// it makes the batch again without any. Threads that help with the batch may confirm and refute.
 class Guesses {
  public:
   /// `allowed`: whether files may be taken to be like those before, which is for who reads the payload to find out.

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/work.h"
 #include "data/sample/stream_items.h"
+#include "data/sample/work.h"
 #include "penstock/dataset.h"
 #include "penstock/sample_stream.h"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/work.h"
 #include "data/sample/stream_items.h"
+#include "data/sample/work.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/sample_stream.h"

@@ -1,10 +1,10 @@
 // Where a stream begins: a function of the program that gives sample after sample. A call counts as a sample that was
 // read whether it gave one or threw, so that a walk that is repeated comes to the same place.
 //
-// A call that is interrupted (Ctrl-C) counts as none. What was interrupted may have lost the sample it was making, and a
-// generator of Python's is at its end then. So the source begins anew and is read up to where it was, as it is for a
-// resumed loader. It has to give the same again, which the sample before the interruption tells. A source that gives its
-// samples once is asked to go on, and its end is an error.
+// A call that is interrupted (Ctrl-C) counts as none. What was interrupted may have lost the sample it was making, and
+// a generator of Python's is at its end then. So the source begins anew and is read up to where it was, as it is for a
+// resumed loader. It has to give the same again, which the sample before the interruption tells. A source that gives
+// its samples once is asked to go on, and its end is an error.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -83,9 +83,10 @@ class SourceReader final : public StreamReader {
     const bool as_before = !ended_ && (!last_ || (passed && are_alike(*passed, *last_)));
     if (as_before) return;
     ended_ = true;
-    throw Error(ErrorCode::kChanged,
-                core::format("it was interrupted, and begun anew it gives other samples than before; go on with the "
-                             "beginning of an epoch, or give stream() a function that makes the same samples each time"));
+    throw Error(
+        ErrorCode::kChanged,
+        core::format("it was interrupted, and begun anew it gives other samples than before; go on with the "
+                     "beginning of an epoch, or give stream() a function that makes the same samples each time"));
   }
 
   /// The next sample of those that were read already; none for one that throws, and at the end.

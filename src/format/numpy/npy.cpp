@@ -35,8 +35,8 @@ Index read_object_index(const Source& source, const NpyHeader& header, const Ope
   constexpr std::uint64_t kFirst = std::uint64_t{64} << 20;  // more arrays may follow, which are not read
   Index index;
   index.sources = {source};
-  index.structure = with_window(
-      FileBytes(*source), header.size, source.size(), kFirst, [&](std::span<const std::byte> bytes) {
+  index.structure =
+      with_window(FileBytes(*source), header.size, source.size(), kFirst, [&](std::span<const std::byte> bytes) {
         return read_objects(bytes, header.size, header, {}, pickle::Limits::of(bytes.size()), options, index);
       });
   return index;

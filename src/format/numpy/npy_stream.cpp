@@ -178,9 +178,7 @@ class ResumedNpy final : public StreamWriter {
     end_ += bytes.size();
   }
 
-  int write_front(std::string_view header) {
-    return io::write_at(file_.get(), 0, std::as_bytes(std::span(header)));
-  }
+  int write_front(std::string_view header) { return io::write_at(file_.get(), 0, std::as_bytes(std::span(header))); }
 
   [[noreturn]] void fail(int error, std::string_view what) const { core::throw_errno(error, what, {.path = path_}); }
 

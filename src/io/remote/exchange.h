@@ -46,12 +46,12 @@ struct Exchange {
   std::size_t most_text = 64 * 1024;
   std::string name = {};  ///< for errors
   std::optional<std::uint64_t> offset = {};
-  std::string bucket = {};  ///< the bucket of the object, for errors
+  std::string bucket = {};             ///< the bucket of the object, for errors
   const Remedies* remedies = nullptr;  ///< null: of a server that has neither regions nor keys
-  std::string etag = {};    ///< of the version that is wanted, for errors
-  bool follows = false;     ///< follow redirects
-  bool patient = true;      ///< try again; if false, there is one try of at most a second
-  bool writes = false;      ///< it is an upload: errors say "write"
+  std::string etag = {};               ///< of the version that is wanted, for errors
+  bool follows = false;                ///< follow redirects
+  bool patient = true;                 ///< try again; if false, there is one try of at most a second
+  bool writes = false;                 ///< it is an upload: errors say "write"
   /// A text that the body of every good answer contains. A store may answer 200 and explain an error in the body.
   std::string_view expects = {};
   bool unsettled =

@@ -356,9 +356,8 @@ class Retrying {
   /// Ends the exchange with the error, which gets its place and the status of the last answer.
   void fail(Running& one, const Error& error) {
     const Exchange& exchange = *one.exchange;
-    const Error told = error.within({.path = exchange.name,
-                                     .offset = exchange.offset,
-                                     .http_status = static_cast<int>(exchange.answer.status)});
+    const Error told = error.within(
+        {.path = exchange.name, .offset = exchange.offset, .http_status = static_cast<int>(exchange.answer.status)});
     one.exchange->error = told;
     end(one);
     if (!goes_on_) throw told;

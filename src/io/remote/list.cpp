@@ -58,8 +58,7 @@ void each(std::string_view xml, std::string_view tag, Take take) {
 
 /// A list that is cut would look like a shorter one. No store declares entities, which would be names in keys.
 void require_whole(const std::string& xml, std::string_view tag, const std::string& name) {
-  const bool whole =
-      xml.find(core::format("<{}", tag)) != xml.npos && xml.find(core::format("</{}>", tag)) != xml.npos;
+  const bool whole = xml.find(core::format("<{}", tag)) != xml.npos && xml.find(core::format("</{}>", tag)) != xml.npos;
   if (whole && xml.find("<!") == xml.npos) return;
   throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check AWS_ENDPOINT_URL", {.path = name});
 }

@@ -80,7 +80,7 @@ struct Transfer {
 
   // The reactor's own.
   Waiter* waiter = nullptr;
-  std::size_t tag = 0;  ///< the waiter's
+  std::size_t tag = 0;   ///< the waiter's
   Lane* lane = nullptr;  ///< of a large request
   curl::Easy* easy = nullptr;
   curl::List* list = nullptr;
@@ -110,8 +110,8 @@ class Waiter {
 };
 
 /// One thread that runs all requests of the process by libcurl's multi interface, a bounded number at a time, in the
-/// order in which they were started; of large ones fewer, as their server takes them (flow.h). A forked child has one of
-/// its own. Thread-safe.
+/// order in which they were started; of large ones fewer, as their server takes them (flow.h). A forked child has one
+/// of its own. Thread-safe.
 class Reactor {
  public:
   /// That of this process. kUnsupported without libcurl.

@@ -116,9 +116,9 @@ Place place_of(const Location& location, const std::string& region) {
     return {endpoint.insert(host, location.bucket + "."), "/"};
   }
   if (!is_host_part(region)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("Amazon has no region {}; for another store, name it in AWS_ENDPOINT_URL",
-                             core::quoted(region)));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("Amazon has no region {}; for another store, name it in AWS_ENDPOINT_URL", core::quoted(region)));
   }
   const std::string host = core::format("s3.{}.amazonaws.com{}", region, region.starts_with("cn-") ? ".cn" : "");
   if (!is_host_name(location.bucket)) return {"https://" + host, in_path};

@@ -177,8 +177,7 @@ TEST(OnError, SamplesBesideABadOneAreMadeOnceBehindOtherSteps) {
   const Dataset made = flaky(64, 1000, calls);
   const Dataset bad = with_bad(64, {5, 20, 21, 63});
   const Dataset all = zip({concat({subset(made, {1, 2, 3}), subset(made, Indices(61, 7))}), bad});
-  DataLoader loader(all.cast(DType::float32),
-                    {.batch_size = 16, .num_workers = 2, .on_error = OnError::kSkip});
+  DataLoader loader(all.cast(DType::float32), {.batch_size = 16, .num_workers = 2, .on_error = OnError::kSkip});
   std::size_t seen = 0;
   while (const auto batch = loader.next()) seen += batch->indices.size();
   EXPECT_EQ(seen, 60U);

@@ -75,9 +75,9 @@ TEST(ExpectedSlots, PayloadIsReadIntoItsSlot) {
     std::vector<data::Sample> samples(3);
     for (int round = 0; round < 2; ++round) {
       own.guesses.expected = {.dataset = &dataset.impl(),
-                          .tensor = 0,
-                          .bytes = slots[0].nbytes(),
-                          .first = const_cast<std::byte*>(slots.data())};
+                              .tensor = 0,
+                              .bytes = slots[0].nbytes(),
+                              .first = const_cast<std::byte*>(slots.data())};
       dataset.impl().fetch(indices, own.work(), samples);
       if (round == 0) own.scratch.reset();
     }

@@ -1,5 +1,3 @@
-#include "format/numpy/npy_array.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/numpy/npy_array.h"
 #include "format/numpy/npy_support.h"
 #include "format/rows.h"
 #include "support/errors.h"

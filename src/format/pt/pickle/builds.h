@@ -1,7 +1,7 @@
 #pragma once
 
-// What BUILD does to the objects that the callables made (torch_rebuild.cpp, numpy_calls.cpp). kCorrupt for a state that
-// they do not have.
+// What BUILD does to the objects that the callables made (torch_rebuild.cpp, numpy_calls.cpp). kCorrupt for a state
+// that they do not have.
 
 namespace penstock::format::pickle {
 
