@@ -180,6 +180,7 @@ class Verifier {
   void check(const Source& source) {
     const std::optional<Archive> archive = open_unless_objects(source);
     if (archive && detail::ArchiveState::of(*archive).format->is_index) {
+      if (detail::ArchiveState::of(*archive).format->documents != nullptr) return check_documents(*archive);
       if (const auto contents = format::contents_of(archive->sources())) return check_contents(*archive, *contents);
       for (const Source& shard : archive->sources().subspan(1)) {
         if (io::as_composed(shard) == nullptr) verify({shard.name(), true});
@@ -199,6 +200,17 @@ class Verifier {
     } else {
       add_note({source.name(), {}, {std::filesystem::path(source.name()).filename()}, trailing});
     }
+  }
+
+  /// An index of tokens, which have no header themselves: what it says of them.
+  void check_documents(const Archive& archive) {
+    const detail::ArchiveState& state = detail::ArchiveState::of(archive);
+    state.format->documents(state.index, format::DocumentUnit::kDocument);
+    for (const Source& file : archive.sources()) {
+      if (&file != &archive.sources().front()) add_file(file.size());
+      add_seen(file.size());
+    }
+    add_good(archive, 0);
   }
 
   /// Tensors of shards that an index does not list are left out by whoever loads the index.

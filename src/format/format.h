@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "format/documents.h"
 #include "format/stream_writer.h"
 #include "format/unloaded.h"
 #include "io/file/atomic_file.h"
@@ -93,6 +94,9 @@ struct Format {
   bool keeps_order = false;
   /// Several files and an index of them stand for one.
   bool has_shards = false;
+  /// Where the documents of a token file lie: it is a dataset of its own, and no sample of one. Reads what says where
+  /// they lie, and checks it. Null for all other formats.
+  Documents (*documents)(const Index& index, DocumentUnit unit) = nullptr;
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

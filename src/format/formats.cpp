@@ -52,8 +52,8 @@ std::string known_formats() {
 }  // namespace
 
 std::span<const Format> formats() noexcept {
-  static const std::array kFormats{kNpyFormat,         kPtFormat,         kPtLegacyFormat, kNpzFormat,
-                                   kSafetensorsFormat, kShardIndexFormat, kDcpFormat,      kDcpShardsFormat};
+  static const std::array kFormats{kNpyFormat,        kPtFormat,  kPtLegacyFormat,  kNpzFormat,      kSafetensorsFormat,
+                                   kShardIndexFormat, kDcpFormat, kDcpShardsFormat, kMegatronFormat, kLlmcFormat};
   return kFormats;
 }
 

@@ -14,5 +14,7 @@ extern const Format kPtFormat;
 extern const Format kPtLegacyFormat;
 extern const Format kSafetensorsFormat;
 extern const Format kShardIndexFormat;
+extern const Format kLlmcFormat;
+extern const Format kMegatronFormat;
 
 }  // namespace penstock::format
