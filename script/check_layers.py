@@ -70,6 +70,7 @@ PUBLIC = {
     "value.h": "value",
     "entry.h": "format",
     "load.h": "archive",
+    "raw.h": "archive",
     "writable.h": "archive",
     "async.h": "archive",
     "save.h": "format",

@@ -22,7 +22,7 @@ BUILD = Path(os.environ.get("PENSTOCK_BUILD", ROOT / "build" / "release"))
 HEADERS = ROOT / "include" / "penstock"
 
 GROUPS = {
-    "Files": "load load_into load_async open save save_async Writer Task Archive LazyTensor WritableArchive Opaque "
+    "Files": "load load_into load_async open raw save save_async Writer Task Archive LazyTensor WritableArchive Opaque "
     "doctor",
     "Datasets": "rows files packed dataset zip subset mix with_labels lengths pack_sequences Dataset pack stream "
     "SampleStream",

@@ -24,6 +24,7 @@
 #include "penstock/promote.h"
 #include "penstock/random.h"
 #include "penstock/ranks.h"
+#include "penstock/raw.h"
 #include "penstock/report.h"
 #include "penstock/sample_stream.h"
 #include "penstock/sampler.h"

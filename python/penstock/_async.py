@@ -34,6 +34,9 @@ def load_async(
     prefix: str | None = None,
     dtype: object | None = None,
     strict: bool = False,
+    shape: int | Sequence[int] | None = None,
+    offset: int | None = None,
+    order: str | None = None,
 ) -> Task:
     """`penstock.load` beside the program.
 
@@ -43,7 +46,7 @@ def load_async(
 
     Parameters
     ----------
-    path, device, mmap, verify, direct, gds, threads, key, prefix, dtype, strict
+    path, device, mmap, verify, direct, gds, threads, key, prefix, dtype, strict, shape, offset, order
         What `penstock.load` takes.
 
     Returns
@@ -66,6 +69,9 @@ def load_async(
             prefix=prefix,
             dtype=dtype,
             strict=strict,
+            shape=shape,
+            offset=offset,
+            order=order,
         )
     )
 

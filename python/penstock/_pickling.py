@@ -20,6 +20,7 @@ __all__ = [
     "loader",
     "mapped",
     "named_zip",
+    "raw",
     "reduced_dataset",
     "reduced_loader",
     "reduced_sampler",
@@ -74,6 +75,14 @@ def archive(path: Any, verify: bool) -> Any:
 
 def entry(path: Any, name: str, keys: tuple[Any, ...], verify: bool) -> Any:
     return LazyTensor._restore(path, name, keys, verify)
+
+
+def raw(path: Any, layout: tuple[Any, ...], keys: tuple[Any, ...]) -> Any:
+    """What `penstock.raw(path, *layout)` gives, or a part of it."""
+    tensor = penstock.raw(path, *layout)
+    for key in keys:
+        tensor = tensor[key]
+    return tensor
 
 
 def _own_class(kind: type[Any]) -> Any:

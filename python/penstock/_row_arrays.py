@@ -90,7 +90,7 @@ def token(dataset: Any) -> tuple[Any, ...]:
 def token_of(entry: Any) -> tuple[Any, ...]:
     """What an entry of a file is, other after the file has been written to."""
     try:
-        path, name, keys, _ = entry.__reduce__()[1]
+        path, *rest = entry.__reduce__()[1]
     except penstock.UnsupportedError:  # of memory, or of another library's file system: other each time
         return "penstock.LazyTensor", repr(entry), os.urandom(16)
     text = os.fsdecode(path)
@@ -99,7 +99,7 @@ def token_of(entry: Any) -> tuple[Any, ...]:
         version: tuple[int, ...] = (found.st_ino, found.st_size, found.st_mtime_ns)
     except OSError:  # not a file of this machine
         version = ()
-    return "penstock.LazyTensor", text, version, name, repr(keys)
+    return "penstock.LazyTensor", text, version, repr(rest)
 
 
 def part(dataset: Any, key: tuple[Any, ...]) -> Any:

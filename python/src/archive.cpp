@@ -178,6 +178,7 @@ nb::tuple reduce(const Archive& archive, bool verify) {
 
 nb::tuple reduce(const PyLazyTensor& entry) {
   const nb::object path = reducible_path(entry.tensor.source());
+  if (entry.raw.is_valid()) return nb::make_tuple(pickling("raw"), nb::make_tuple(path, entry.raw, entry.keys));
   return nb::make_tuple(pickling("entry"),
                         nb::make_tuple(path, text_from(entry.tensor.name()), entry.keys, entry.verify));
 }
@@ -295,7 +296,7 @@ void bind_entry_class(nb::module_& module) {
       .def(
           "__getitem__",
           [](const PyLazyTensor& e, nb::handle key) {
-            return PyLazyTensor{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key))};
+            return PyLazyTensor{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key)), e.raw};
           },
           nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> LazyTensor"),
           "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
@@ -326,7 +327,7 @@ void bind_entry_class(nb::module_& module) {
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def("_as_stored",
            [](const PyLazyTensor& e) {
-             return PyLazyTensor{e.tensor.as_stored(), e.verify, e.keys};
+             return PyLazyTensor{e.tensor.as_stored(), e.verify, e.keys, e.raw};
            })
       .def_static("_restore", restore_entry)
       .def("__repr__", [](const PyLazyTensor& e) { return describe(e); });

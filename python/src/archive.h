@@ -57,6 +57,8 @@ struct PyLazyTensor {
   LazyTensor tensor;
   bool verify;
   nb::tuple keys;  ///< the indices that led from the tensor to the slice
+  /// The arguments of penstock.raw behind the path, where that made the tensor; else undefined.
+  nb::object raw = {};
 };
 
 /// penstock.open: reads the index; answers signals while it does.

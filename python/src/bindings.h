@@ -35,6 +35,7 @@ void bind_parts(nb::module_& module);
 void bind_typed_parts(nb::module_& module);
 void bind_dcp(nb::module_& module);
 void bind_files(nb::module_& module);
+void bind_raw(nb::module_& module);
 void bind_datasets(nb::module_& module);
 /// Behind bind_datasets, to whose class it adds.
 void bind_own_code(nb::module_& module);

@@ -33,6 +33,7 @@
 #include "penstock/sample_stream.h"
 #include "progress.h"
 #include "py_source.h"
+#include "raw.h"
 #include "torch_memory.h"
 #include "transforms.h"
 #include "value.h"
@@ -123,6 +124,32 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
                            "library, or a list of numbers, of strings or of arrays; found "
                            "an object of type {}",
                            object_type(source)));
+}
+
+/// The samples of a file without a header, whose array the arguments say.
+nb::object headerless_rows(nb::handle source, nb::handle key, nb::handle mmap, const RawArguments& layout,
+                           nb::handle strict) {
+  if (!key.is_none() || flag_argument(strict, "strict")) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found {} beside shape=, offset= or order=: a file without a header has one array, and "
+                             "dtype= is what its elements are; cast() changes their type",
+                             key.is_none() ? "strict=True" : "key="));
+  }
+  if (!is_path(source) && !nb::isinstance<PySource>(source)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found shape=, offset= or order= beside an object of type {}, expected them beside a path",
+                             object_type(source)));
+  }
+  const nb::object array = nb::cast(open_raw(source, layout, false));
+  return made("rows", nb::make_tuple(array, nb::none(), mmap), rows_of(array, nb::none(), choice_from(mmap)));
+}
+
+/// In place of a numpy.memmap the array in its file, where it is nothing else; all others as they are.
+nb::object without_memmap(nb::handle source) {
+  if (!comes_from(source, "numpy") || PyType_Check(source.ptr()) != 0) return nb::borrow(source);
+  if (!nb::str(nb::object(source.type().attr("__name__"))).equal(nb::str("memmap"))) return nb::borrow(source);
+  nb::object entry = nb::module_::import_("penstock._memmap").attr("entry_of")(source);
+  return entry.is_none() ? nb::borrow(source) : entry;
 }
 
 /// Names, or one.
@@ -463,14 +490,20 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def _typed(dataset: Dataset, dtype: object, strict: bool = False) -> Dataset"));
   module.def(
       "rows",
-      [](nb::handle source, nb::handle key, nb::handle mmap, nb::handle dtype, nb::handle strict) {
+      [](nb::handle given, nb::handle key, nb::handle mmap, nb::handle dtype, nb::handle strict, nb::handle shape,
+         nb::handle offset, nb::handle order) {
+        const RawArguments layout = {dtype, shape, offset, order};
+        if (layout.say_headerless()) return headerless_rows(given, key, mmap, layout, strict);
+        const nb::object source = without_memmap(given);
         return typed(made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap))), dtype,
                      strict);
       },
       nb::arg("source").none(), nb::arg("key") = nb::none(), nb::arg("mmap") = nb::none(), nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
+      nb::arg("dtype") = nb::none(), nb::arg("strict") = false, nb::arg("shape") = nb::none(),
+      nb::arg("offset") = nb::none(), nb::arg("order") = nb::none(),
       nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None, *, dtype: object | None = "
-              "None, strict: bool = False) -> Dataset"),
+              "None, strict: bool = False, shape: int | typing.Sequence[int] | None = None, offset: int | None = None, "
+              "order: str | None = None) -> Dataset"),
       docs::kRows);
   module.def(
       "files",

@@ -36,7 +36,8 @@ source
     A path; a Source of penstock.remote; a LazyTensor of an archive; a Tensor or an array of any
     library; or a list of numbers, of nested lists of numbers, of strings, or of arrays of one
     shape. Strings stay text: a batch has a list of them. Of another sequence (a column of a Hugging
-    Face dataset) all items are read now.
+    Face dataset) all items are read now. A numpy.memmap is not read: one of mode "r" is mapped from
+    its file as a path is, and pickles as that; one that may be written to is memory as it stands.
 key
     Which tensor of the file, if it has several.
 mmap
@@ -48,6 +49,9 @@ dtype
     samples promote to, which it finds in headers.
 strict
     Raise where a value does not fit into the type, as `cast` does.
+shape, offset, order
+    One of them says that the file has no header, as `raw` has them. Then `dtype` is what the
+    elements in the file are, and nothing is converted. A file that has a header is refused here.
 
 Returns
 -------
@@ -55,7 +59,8 @@ Dataset
 
 Examples
 --------
->>> pairs = penstock.zip(penstock.rows("images.npy"), penstock.rows([0, 1, 1, 0])))";
+>>> pairs = penstock.zip(penstock.rows("images.npy"), penstock.rows([0, 1, 1, 0]))
+>>> samples = penstock.rows("train.bin", dtype="uint16", shape=(-1, 512)))";
 
 inline constexpr const char* kFiles =
     R"(Each file is a sample: one tensor, or the dict, list or tuple of tensors and scalars in it.

@@ -45,6 +45,9 @@ dtype
 strict
     Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
     infinite, as with NumPy.
+shape, offset, order
+    One of them says that the file has no header, as `raw` has them. Then `dtype` is what the
+    elements in the file are, and nothing is converted. A file that has a header is refused here.
 
 Returns
 -------

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "archive.h"
+#include "arguments.h"
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
@@ -27,6 +28,7 @@
 #include "penstock/save.h"
 #include "penstock/source.h"
 #include "progress.h"
+#include "raw.h"
 #include "value.h"
 #include "writer.h"
 
@@ -41,6 +43,20 @@ nb::object load(nb::handle path, const LoadArguments& arguments, bool verify, nb
   nb::object loaded = load_value(part_of(archive.take(), key, prefix), options, report);
   if (report) (*report)["total_seconds"] = watch.total();
   return loaded;
+}
+
+/// The array in a file without a header.
+nb::object load_headerless(nb::handle path, LoadArguments arguments, const RawArguments& layout, nb::handle key,
+                           nb::handle prefix, const ReportDict& report) {
+  if (!key.is_none() || !prefix.is_none() || flag_argument(arguments.strict, "strict")) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "found key=, prefix= or strict= beside shape=, offset= or order=: a file without a header has one "
+        "array, and dtype= is what its elements are; load it with penstock.raw(...).load(dtype=) to convert it");
+  }
+  const nb::object none = nb::none();
+  arguments.dtype = none;
+  return nb::cast(load_entry(open_raw(path, layout, false), arguments.options(true), report));
 }
 
 Value value_for(nb::handle object, const std::string& target, nb::handle describe = {}) {
@@ -141,11 +157,17 @@ void bind_files(nb::module_& module) {
       "load",
       [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
          std::optional<bool> gds, std::optional<std::int64_t> threads, nb::handle key, nb::handle prefix,
-         const ReportDict& report, nb::handle progress, nb::handle dtype, nb::handle strict) {
+         const ReportDict& report, nb::handle progress, nb::handle dtype, nb::handle strict, nb::handle shape,
+         nb::handle offset, nb::handle order) {
         return with_progress(
             progress, "loading", path,
             [path = nb::borrow(path), device = nb::borrow(device), key = nb::borrow(key), prefix = nb::borrow(prefix),
-             dtype = nb::borrow(dtype), strict = nb::borrow(strict), mmap, verify, direct, gds, threads, report] {
+             dtype = nb::borrow(dtype), strict = nb::borrow(strict), shape = nb::borrow(shape),
+             offset = nb::borrow(offset), order = nb::borrow(order), mmap, verify, direct, gds, threads, report] {
+              if (const RawArguments layout = {dtype, shape, offset, order}; layout.say_headerless()) {
+                return load_headerless(path, {device, mmap, direct, gds, threads, dtype, strict}, layout, key, prefix,
+                                       report);
+              }
               return load(path, {device, mmap, direct, gds, threads, dtype, strict}, verify, key, prefix, report);
             });
       },
@@ -153,13 +175,16 @@ void bind_files(nb::module_& module) {
       nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
       nb::arg("threads") = nb::none(), nb::arg("key") = nb::none(), nb::arg("prefix") = nb::none(),
       nb::arg("report") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("strict") = false,
+      nb::arg("strict") = false, nb::arg("shape") = nb::none(), nb::arg("offset") = nb::none(),
+      nb::arg("order") = nb::none(),
       nb::sig("def load(path: typing.Any, device: object = 'cpu', mmap: bool | None = None, *, "
               "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
               "key: str | int | typing.Sequence[str | int] | None = None, prefix: str | None = None, "
               "report: dict[str, typing.Any] | None = None, "
               "progress: bool | typing.Callable[[int, int], object] | None = None, "
-              "dtype: object | None = None, strict: bool = False) -> typing.Any"),
+              "dtype: object | None = None, strict: bool = False, "
+              "shape: int | typing.Sequence[int] | None = None, offset: int | None = None, "
+              "order: str | None = None) -> typing.Any"),
       docs::kLoad);
   module.def(
       "_save_with",

@@ -34,6 +34,7 @@ void bind_all(nb::module_& module) {
   bind_dcp(module);
   bind_progress(module);
   bind_files(module);
+  bind_raw(module);
   bind_outputs(module);
   bind_writer(module);
   bind_writable(module);

@@ -115,7 +115,17 @@ bool is_text(std::string_view head) {
   });
 }
 
+constexpr auto kCompressed = std::to_array<std::string_view>({".gz", ".bz2", ".xz", ".zst", ".lz4"});
+
 }  // namespace
+
+std::string_view compression_of(std::span<const std::byte> head, std::string_view name) {
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const auto is_named = [name](std::string_view end) { return name.ends_with(end); };
+  if (std::ranges::none_of(kCompressed, is_named)) return {};
+  const auto* magic = std::ranges::find_if(kMagics, [&](const Magic& m) { return has_magic(text, m); });
+  return magic != kMagics.end() && magic->name.ends_with("decompress it first") ? magic->name : std::string_view();
+}
 
 std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
@@ -132,8 +142,9 @@ std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
   return core::format(
-      "unknown bytes ({}); numbers without a header, such as the tokens of a .bin, are mapped by numpy.memmap(path, "
-      "dtype), which penstock.rows takes",
+      "unknown bytes ({}); numbers without a header, such as the tokens of a .bin, are read by penstock.raw(path, "
+      "dtype), "
+      "which says what they are",
       hex);
 }
 

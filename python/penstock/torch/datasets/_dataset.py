@@ -216,6 +216,9 @@ class Rows(Dataset[_Sample]):
         samples promote to, which it finds in headers.
     strict
         Raise where a value does not fit into the type.
+    shape, offset, order
+        One of them says that the files have no header, as `penstock.raw` has them. Then `dtype` is
+        what the elements in the files are, and nothing is converted.
     """
 
     _alike = True
@@ -227,6 +230,9 @@ class Rows(Dataset[_Sample]):
         mmap: bool | None = None,
         dtype: torch.dtype | str | None = None,
         strict: bool = False,
+        shape: int | Sequence[int] | None = None,
+        offset: int | None = None,
+        order: str | None = None,
     ) -> None:
         if not sources:
             raise TypeError("Rows() takes one array or more; found none")
@@ -236,7 +242,8 @@ class Rows(Dataset[_Sample]):
                 f"found {plural(len(keys), 'key')} for {plural(len(sources), 'source')}, expected one for each"
             )
         pairs = zip(sources, keys, strict=True)
-        parts = [penstock.rows(source, name, mmap, dtype=dtype, strict=strict) for source, name in pairs]
+        options: Any = {"dtype": dtype, "strict": strict, "shape": shape, "offset": offset, "order": order}
+        parts = [penstock.rows(source, name, mmap, **options) for source, name in pairs]
         super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
 
