@@ -12,13 +12,17 @@
 #include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
+#include "data/dataset/hosted.h"
+#include "data/dataset/map.h"
 #include "data/loader/batch_feed.h"
 #include "data/loader/dataset_name.h"
+#include "functions.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "loader.h"
 #include "penstock/error.h"
 #include "value.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -30,8 +34,11 @@ using data::BatchFeed;
 /// need the GIL, or where there is none the lock of the Python object.
 class PyFeed {
  public:
-  PyFeed(Dataset dataset, const LoaderOptions& options)
-      : feed_(std::make_shared<BatchFeed>(std::move(dataset), options)), timeout_(options.timeout) {}
+  /// `keeper` is held for as long as this lives.
+  PyFeed(Dataset dataset, const LoaderOptions& options, nb::object keeper)
+      : keeper_(std::move(keeper)),
+        feed_(std::make_shared<BatchFeed>(std::move(dataset), options)),
+        timeout_(options.timeout) {}
   ~PyFeed() { close(); }
   PyFeed(const PyFeed&) = delete;
   PyFeed& operator=(const PyFeed&) = delete;
@@ -104,6 +111,7 @@ class PyFeed {
     throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
   }
 
+  nb::object keeper_;
   std::optional<Batch> kept_;  ///< was ready when a signal handler raised
   std::uint64_t given_ = 0;
   std::vector<std::int64_t> indices_;  ///< of the last batch that was given
@@ -112,16 +120,32 @@ class PyFeed {
   std::uint64_t forks_ = core::forks();
 };
 
+/// The dataset whose batches become what `finish` makes in a worker process of (indices, batch, seed).
+Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerHost> host, const HeldFunction& finish) {
+  const SampleFunction function{finish.lent(), false};
+  auto call = [function](const Value& batch, const data::RandomKey& key) {
+    const std::vector<Value> indices(key.batch.begin(), key.batch.end());
+    return function(Value::tuple({Value::list(indices), batch, Value(key.seed)}), key);
+  };
+  return data::hosted(data::mapped(dataset, std::move(call), data::Of::kBatches, false), std::move(host));
+}
+
 void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
                std::size_t prefetch_factor, std::optional<std::uint64_t> memory_budget, double timeout,
-               nb::handle device, std::uint64_t seed, nb::handle on_error) {
+               nb::handle device, std::uint64_t seed, nb::handle on_error, nb::handle workers, nb::handle finish) {
   LoaderOptions options{.num_workers = num_workers, .prefetch_factor = prefetch_factor, .timeout = timeout};
   options.collate = collate;
   options.device = device_from(device);
   options.seed = seed;
   options.on_error = on_error_from(on_error);
   if (memory_budget) options.memory_budget = *memory_budget;
-  new (self) PyFeed(dataset, options);
+  std::shared_ptr<WorkerHost> host = host_from(workers);
+  if (host == nullptr) {
+    new (self) PyFeed(dataset, options, nb::object());
+    return;
+  }
+  const HeldFunction held(finish, "finish");
+  new (self) PyFeed(finished_elsewhere(dataset, std::move(host), held), options, held.keeper());
 }
 
 void know(const PyFeed& feed, const nb::list& samples) {
@@ -170,9 +194,11 @@ void bind_feed(nb::module_& module) {
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
-           nb::arg("seed"), nb::arg("on_error"),
+           nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none(),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
-                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str) -> None"))
+                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, "
+                   "workers: _Workers | None = None, finish: typing.Callable[[typing.Any], typing.Any] | None = None) "
+                   "-> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
       .def_prop_ro("given", &PyFeed::given, nb::lock_self(), "How many batches `next` has returned.")

@@ -20,6 +20,7 @@
 #include "penstock/error.h"
 #include "traffic.h"
 #include "value.h"
+#include "workers.h"
 
 namespace penstock::python {
 namespace {
@@ -82,6 +83,7 @@ struct Arguments {
   nb::handle ranks;
   nb::handle remainder;
   nb::handle gather;
+  nb::handle workers;
 };
 
 std::size_t workers_from(nb::handle given) {
@@ -151,9 +153,23 @@ nb::object ranks_of(const PyLoader& loader) {
   return ranks_module().attr("made")(ranks->rank, ranks->size, ranks->local_rank, ranks->local_size, ranks->source);
 }
 
-/// The rule of collate_fn, whose keeper the loader holds.
-Collate collate_from(const HeldFunction& function) {
-  return collate::function([f = function.lent()](const std::vector<Value>& samples) { return f(samples); });
+/// The rule of collate_fn, whose keeper the loader holds. `host`: who calls it, unless null.
+Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerHost> host) {
+  return collate::function([f = function.lent(), host = std::move(host)](const std::vector<Value>& samples) {
+    return host == nullptr ? f(samples) : host->call(f, samples);
+  });
+}
+
+/// The worker processes of a loader that asks for them, or None.
+nb::object workers_for(const Arguments& arguments, const nb::object& dataset) {
+  const nb::object workers =
+      nb::module_::import_("penstock._processes").attr("workers_for")(arguments.workers, arguments.num_workers);
+  if (!workers.is_none() && is_stream(dataset)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found workers=\"processes\" with a stream, whose functions are called in threads alone; leave it out, "
+                "or take a dataset");
+  }
+  return workers;
 }
 
 LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const std::shared_ptr<Raised>& raised) {
@@ -228,13 +244,16 @@ void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
   if (function && !arguments.collate.is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found collate and collate_fn, expected one of them");
   }
+  const nb::object workers = workers_for(arguments, held);
+  const std::shared_ptr<WorkerHost> host = host_from(workers);
   // Samplers and functions may be Python objects that the options borrow.
-  nb::object given_parts = nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate,
-                                          arguments.collate_fn, function ? function->keeper() : nb::none());
+  nb::object given_parts =
+      nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate, arguments.collate_fn,
+                     function ? function->keeper() : nb::none(), arguments.workers, workers);
   try {
     LoaderOptions options = options_from(arguments, ranks, raised);
-    if (function) options.collate = collate_from(*function);
-    new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised);
+    if (function) options.collate = collate_from(*function, host);
+    new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised, host);
   } catch (const Error&) {
     raised->rethrow();
     throw;
@@ -267,6 +286,7 @@ nb::dict arguments_of(PyLoader& loader) {
   out["num_workers"] = workers_of(options);
   out["collate"] = parts[2];
   out["collate_fn"] = parts[3];
+  out["workers"] = parts[5];
   out["on_error"] = kOnError[static_cast<std::size_t>(options.on_error)].first;
   out["prefetch_factor"] = options.prefetch_factor;
   out["seed"] = options.seed;
@@ -408,11 +428,11 @@ void bind_loader(nb::module_& module) {
              nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
              nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
              nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle dtype,
-             nb::handle strict, nb::handle ranks, nb::handle remainder, nb::handle gather) {
+             nb::handle strict, nb::handle ranks, nb::handle remainder, nb::handle gather, nb::handle workers) {
             construct(self, dataset,
                       {batch_size,      shuffle, sampler,       num_workers, collate,   drop_last, batch_sampler,
                        prefetch_factor, seed,    memory_budget, timeout,     device,    trace,     collate_fn,
-                       on_error,        dtype,   strict,        ranks,       remainder, gather});
+                       on_error,        dtype,   strict,        ranks,       remainder, gather,    workers});
           },
           nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
           nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
@@ -421,7 +441,7 @@ void bind_loader(nb::module_& module) {
           nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
           nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("dtype") = nb::none(),
           nb::arg("strict") = false, nb::arg("ranks") = nb::none(), nb::arg("remainder").none() = "pad",
-          nb::arg("gather") = nb::none(),
+          nb::arg("gather") = nb::none(), nb::arg("workers").none() = "threads",
           nb::sig("def __init__(self, dataset: Dataset | SampleStream, batch_size: int = 1, "
                   "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
                   "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
@@ -431,7 +451,7 @@ void bind_loader(nb::module_& module) {
                   "collate_fn: typing.Callable[[list[typing.Any]], typing.Any] | None = None, "
                   "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
                   "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
-                  "gather: typing.Callable[[str], list[str]] | bool | None = None) -> None"))
+                  "gather: typing.Callable[[str], list[str]] | bool | None = None, workers: str = 'threads') -> None"))
       .def("__len__", length_of, nb::lock_self(),
            "Batches in an epoch; TypeError for a stream, whose length is not known.")
       .def(

@@ -43,6 +43,7 @@ void bind_collates(nb::module_& module);
 void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_feed(nb::module_& module);
+void bind_workers(nb::module_& module);
 /// Behind all others: gives what they made signatures.
 void bind_signatures(nb::module_& module);
 

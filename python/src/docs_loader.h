@@ -74,7 +74,13 @@ remainder
 gather
     Takes a text and gives the texts of all ranks, such as mpi4py's `comm.allgather`. The loader
     finds out with it, when it is made, whether all ranks have the same dataset, seed and options.
-    By default torch.distributed does it where the ranks come from there; False compares nothing.)";
+    By default torch.distributed does it where the ranks come from there; False compares nothing.
+workers
+    Who calls the functions of the dataset (`map`, `dataset`) and `collate_fn`: "threads", or
+    "processes", of which there are up to `num_workers` ("auto": one for each processor). Threads
+    read as ever, and samples and results go there and back in shared memory. Batches are the same.
+    Functions are sent by pickle, or by cloudpickle where that is installed. Without workers, and in
+    interpreters without a lock, functions are called in threads. No stream takes processes.)";
 
 inline constexpr const char* kSetEpoch = R"(Begins an epoch at its first batch.
 

@@ -9,6 +9,7 @@
 #include "contents.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data/sample/host.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "value.h"
@@ -202,6 +203,49 @@ void HeldFunction::operator()(std::uint64_t offset, std::span<std::byte> into) c
     function(offset, view);
     view.attr("release")();
   });
+}
+
+std::string HeldFunction::pickled() const {
+  return call([&](const nb::object& function) {
+    const nb::object bytes = nb::module_::import_("penstock._processes._functions").attr("pickled")(function);
+    return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+  });
+}
+
+HeldFunction HeldFunction::unpickled(std::string_view pickled) {
+  HeldFunction out(nullptr);
+  calls_of_python([&] {
+    try {
+      const nb::object function = nb::module_::import_("penstock._processes._worker")
+                                      .attr("unpickled")(nb::bytes(pickled.data(), pickled.size()));
+      out = HeldFunction(function, "map()");
+    } catch (const nb::python_error& error) {
+      throw_raised(error);
+    }
+  });
+  return out;
+}
+
+namespace {
+
+Value only(std::vector<data::Called> called) {
+  if (called[0].error) throw *called[0].error;
+  return std::move(called[0].value);
+}
+
+}  // namespace
+
+Value SampleFunction::operator()(const Value& argument, const data::RandomKey& key) const {
+  data::Host* const host = data::HostScope::current();
+  if (host == nullptr) return seeded ? function(argument, key) : function(argument);
+  const data::UserFunction self = *this;
+  const data::Host::Step step{&self, key.stage};
+  return only(host->call({&step, 1}, {&argument, 1}, {&key.index, 1}, {.seed = key.seed, .epoch = key.epoch}));
+}
+
+Value SampleMaker::operator()(std::int64_t index) const {
+  data::Host* const host = data::HostScope::current();
+  return host == nullptr ? function(index) : only(host->call(*this, {&index, 1}));
 }
 
 Source HeldFunction::opened(const std::string& path) const {

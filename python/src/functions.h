@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/sample/user_call.h"
@@ -57,6 +58,15 @@ class HeldFunction {
   /// keep. Any thread.
   void operator()(std::uint64_t offset, std::span<std::byte> into) const;
 
+  /// By which others know it, and whether it is still there.
+  const void* id() const noexcept { return cell_.get(); }
+  std::weak_ptr<const void> watched() const noexcept { return cell_; }
+  /// The function as bytes for another process. Any thread, without the GIL. The program's exception where it does not
+  /// pickle.
+  std::string pickled() const;
+  /// The function of such bytes, which keeps itself. Any thread, without the GIL.
+  static HeldFunction unpickled(std::string_view pickled);
+
   /// The file that the function gives for a path (contents.h). Any thread, without the GIL.
   Source opened(const std::string& path) const;
 
@@ -90,6 +100,19 @@ class HeldFunction {
 
   std::shared_ptr<Cell> cell_;
   nb::object keeper_;
+};
+
+/// A function of samples or batches, as C++ has it: called here, or by the thread's host (data::HostScope).
+struct SampleFunction {
+  HeldFunction function;
+  bool seeded = false;
+  Value operator()(const Value& argument, const data::RandomKey& key) const;
+};
+
+/// A function that gives samples, likewise.
+struct SampleMaker {
+  HeldFunction function;
+  Value operator()(std::int64_t index) const;
 };
 
 /// Makes calls of HeldFunctions under the lock, which each of them finds taken then. Any thread.

@@ -18,6 +18,7 @@
 #include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
+#include "data/dataset/hosted.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
@@ -36,7 +37,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 }  // namespace
 
-PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised)
+PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised,
+                   std::shared_ptr<data::Host> host)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
       parts_(std::move(parts)),
@@ -47,7 +49,8 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
     loader_ =
         std::make_shared<DataLoader>(nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native"))), options_);
   } else {
-    loader_ = std::make_shared<DataLoader>(nb::cast<const Dataset&>(dataset_), options_);
+    const auto& given = nb::cast<const Dataset&>(dataset_);
+    loader_ = std::make_shared<DataLoader>(host == nullptr ? given : data::hosted(given, std::move(host)), options_);
   }
 }
 
@@ -225,7 +228,7 @@ std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take 
 }
 
 nb::object PyLoader::states_before_first() {
-  if (!parts_.is_valid()) return {};  // it is closed, which the next step says
+  if (!parts_.is_valid()) return {};                                        // it is closed, which the next step says
   const bool may_draw_here = !parts_[0].is_none() || !parts_[1].is_none();  // the program's own sampler
   if (std::exchange(watched_, true) || may_draw_here || is_stream_) return {};
   return nb::module_::import_("penstock._functions").attr("random_states")();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data.h"
+#include "data/sample/host.h"
 #include "penstock/loader.h"
 
 namespace nb = nanobind;
@@ -34,7 +35,9 @@ nb::list listed(const std::vector<SetAside>& samples);
 /// that others come in between.
 class PyLoader {
  public:
-  PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised);
+  /// `host`: who calls the functions of the dataset and its collation, unless null.
+  PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised,
+           std::shared_ptr<data::Host> host);
   ~PyLoader();
   PyLoader(const PyLoader&) = delete;
   PyLoader& operator=(const PyLoader&) = delete;
@@ -47,8 +50,8 @@ class PyLoader {
     clear();
     dataset_.reset();
   }
-  /// (sampler, batch_sampler, collate, collate_fn) as they were given and the keeper of the last, or null when it is
-  /// closed: what the garbage collector has to know of.
+  /// (sampler, batch_sampler, collate, collate_fn) as they were given, the keeper of the last, workers as given, and
+  /// the worker processes or None; or null when it is closed: what the garbage collector has to know of.
   const nb::object& parts() const noexcept { return parts_; }
 
   std::int64_t size();

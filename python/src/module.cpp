@@ -48,6 +48,7 @@ void bind_all(nb::module_& module) {
   bind_streams(module);
   bind_loader(module);
   bind_feed(module);
+  bind_workers(module);
   bind_signatures(module);
 }
 

@@ -30,7 +30,7 @@ nb::object with_keeper(nb::object dataset, const HeldFunction& function) {
 nb::object of_function(nb::handle size, nb::handle get) {
   const HeldFunction function(get, "dataset()");
   const std::int64_t samples = integer_argument(size, "size");
-  Dataset made = dataset(samples, [f = function.lent()](std::int64_t index) { return f(index); });
+  Dataset made = detail::dataset_of(samples, SampleMaker{function.lent()});
   return with_keeper(made_by("dataset", nb::make_tuple(samples, get), nb::cast(std::move(made))), function);
 }
 
@@ -52,7 +52,8 @@ nb::object of_values(nb::handle items) {
 /// Whether it is a dataset of another library (torch's, Hugging Face's), which reads a sample when it is asked for it.
 /// Arrays and Python's own containers have theirs in memory.
 bool reads_on_demand(nb::handle object) {
-  if (!has_attribute(object, "__getitem__") || !has_attribute(object, "__len__") || has_dimensions(object)) return false;
+  if (!has_attribute(object, "__getitem__") || !has_attribute(object, "__len__") || has_dimensions(object))
+    return false;
   const std::string module = nb::cast<std::string>(nb::str(object.type().attr("__module__")));
   return PyList_Check(object.ptr()) == 0 && PyTuple_Check(object.ptr()) == 0 && PyDict_Check(object.ptr()) == 0 &&
          module != "builtins" && module != "collections" && module != "array";
@@ -71,9 +72,7 @@ nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle
   const HeldFunction function(given, "map()");
   const bool random = flag_argument(seeded, "seeded");
   const bool of_batches = flag_argument(batched, "batched");
-  data::UserFunction call = [f = function.lent()](const Value& sample, const data::RandomKey&) { return f(sample); };
-  if (random) call = [f = function.lent()](const Value& sample, const data::RandomKey& key) { return f(sample, key); };
-  Dataset made = data::mapped(nb::cast<const Dataset&>(self), std::move(call),
+  Dataset made = data::mapped(nb::cast<const Dataset&>(self), SampleFunction{function.lent(), random},
                               of_batches ? data::Of::kBatches : data::Of::kSamples, random, calls_of_python);
   nb::object out = with_recipe("mapped", nb::make_tuple(self, given, of_batches, random), nb::cast(std::move(made)));
   return with_keeper(std::move(out), function);

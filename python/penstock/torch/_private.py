@@ -135,6 +135,23 @@ top_saved_hooks = _found("torch._C._autograd._top_saved_tensors_default_hooks")
 push_saved_hooks = _found("torch._C._autograd._push_saved_tensors_default_hooks")
 pop_saved_hooks = _found("torch._C._autograd._pop_saved_tensors_default_hooks")
 
+# What `get_worker_info` tells in worker processes of ours (`loader/_processes.py`).
+_worker_info = _found("torch.utils.data._utils.worker.WorkerInfo")
+_worker = _found("torch.utils.data._utils.worker")
+
+
+def worker_info() -> Any:
+    return getattr(_worker, "_worker_info", None)
+
+
+def set_worker_info(info: Any) -> None:
+    _worker._worker_info = info
+
+
+def worker_info_of(number: int, count: int, seed: int, dataset: Any) -> Any:
+    return _worker_info(id=number, num_workers=count, seed=seed, dataset=dataset)
+
+
 LATE = {"StorageInfo": ("torch.distributed.checkpoint.filesystem", "_StorageInfo")}
 
 if TYPE_CHECKING:

@@ -302,7 +302,7 @@ Value BatchMaker::result_of_functions(Value batch, std::span<const std::int64_t>
     for (std::size_t i = 0; i < batch.size(); ++i) samples.push_back(batch[i]);
     batch = call_user("the function of collation", [&] { return (*function)(samples); });
   }
-  const RandomKey key{.seed = epoch.seed, .epoch = epoch.epoch, .index = indices.front()};
+  const RandomKey key{.seed = epoch.seed, .epoch = epoch.epoch, .index = indices.front(), .batch = indices};
   for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
   return batch;
 }

@@ -12,6 +12,7 @@
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
+#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/value_samples.h"
 #include "ops/philox.h"
@@ -80,10 +81,56 @@ class MappedSamples final : public Mapped {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
-    data::fetch_values(*this, indices, work, out);
+    data::Host* const host = data::HostScope::current();
+    if (host == nullptr || !is_taken_by(*host)) {
+      data::fetch_values(*this, indices, work, out);
+      return;
+    }
+    data::fetch_values_together(*this, indices, work, out,
+                                [&](std::span<const std::int64_t> several) { return called_by(*host, several, work); });
   }
 
  private:
+  bool is_taken_by(const data::Host& host) const {
+    const MappedSamples* each = this;
+    for (std::size_t i = 0; i < run_; ++i, each = each->before_) {
+      if (!host.takes(each->function_)) return false;
+    }
+    return true;
+  }
+
+  /// The samples that `host` makes of those below the run.
+  std::vector<data::Called> called_by(data::Host& host, std::span<const std::int64_t> indices, const Work& work) const {
+    std::vector<data::Host::Step> run(run_);
+    const MappedSamples* each = this;
+    const Dataset* below = nullptr;
+    for (auto step = run.rbegin(); step != run.rend(); ++step, each = each->before_) {
+      *step = {&each->function_, each->stage_};
+      below = &each->dataset_;
+    }
+    std::vector<data::Called> out(indices.size());
+    std::vector<Value> samples;
+    std::vector<std::int64_t> numbers;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      try {
+        samples.push_back(below->impl().value(indices[i], work));
+        numbers.push_back(indices[i]);
+        places.push_back(i);
+      } catch (const data::SampleError& error) {
+        out[i].error = error.error();
+      } catch (const Error& error) {
+        out[i].error = error;
+      }
+      if (out[i].error && !work.call.sets_aside) break;  // those behind it are not asked for
+    }
+    std::vector<data::Called> called =
+        samples.empty() ? std::vector<data::Called>() : host.call(run, samples, numbers, work.call.epoch_seed);
+    for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(called[i]);
+    work.figures.clock.lap(data::Stage::kFunction, indices.back());
+    return out;
+  }
+
   Value result_of(Value given, std::int64_t index, const data::CallContext& call, data::Figures& figures) const {
     // The function may write to its tensors, and must not change what a dataset of the program, or the function before
     // it, keeps.

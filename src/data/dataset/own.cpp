@@ -10,6 +10,7 @@
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
+#include "data/sample/host.h"
 #include "data/sample/value_samples.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -19,6 +20,18 @@ namespace penstock {
 namespace {
 
 using data::Work;
+
+class OfFunction final : public DatasetInterface {
+ public:
+  OfFunction(std::int64_t size, data::IndexFunction get) : size_(size), get_(std::move(get)) {}
+  std::int64_t size() const override { return size_; }
+  Value get(std::int64_t index) const override { return get_(index); }
+  const data::IndexFunction& function() const noexcept { return get_; }
+
+ private:
+  std::int64_t size_;
+  data::IndexFunction get_;
+};
 
 /// Samples that an object of the program gives.
 class Own final : public detail::DatasetImpl {
@@ -42,23 +55,22 @@ class Own final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
-    data::fetch_values(*this, indices, work, out);
+    data::Host* const host = data::HostScope::current();
+    const auto* const own = dynamic_cast<const OfFunction*>(own_.get());
+    if (host == nullptr || own == nullptr || !host->takes(own->function())) {
+      data::fetch_values(*this, indices, work, out);
+      return;
+    }
+    data::fetch_values_together(*this, indices, work, out, [&](std::span<const std::int64_t> several) {
+      std::vector<data::Called> called = host->call(own->function(), several);
+      work.figures.clock.lap(data::Stage::kFunction, several.back());
+      return called;
+    });
   }
 
  private:
   std::shared_ptr<const DatasetInterface> own_;
   std::int64_t size_;
-};
-
-class OfFunction final : public DatasetInterface {
- public:
-  OfFunction(std::int64_t size, std::function<Value(std::int64_t)> get) : size_(size), get_(std::move(get)) {}
-  std::int64_t size() const override { return size_; }
-  Value get(std::int64_t index) const override { return get_(index); }
-
- private:
-  std::int64_t size_;
-  std::function<Value(std::int64_t)> get_;
 };
 
 /// Values that stay in memory. They are fetched like any other sample, so that whoever gets one gets a copy.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -12,12 +13,13 @@
 
 namespace penstock::data {
 
-/// What the random numbers of one call are made from: docs/design/own_code.md.
+/// Which call it is, and what its random numbers are made from: docs/design/own_code.md.
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t epoch = 0;
-  std::int64_t index = 0;   ///< of the sample, or of the first one of a batch
-  std::uint32_t stage = 0;  ///< how many functions with random numbers came before
+  std::int64_t index = 0;                    ///< of the sample, or of the first one of a batch
+  std::uint32_t stage = 0;                   ///< how many functions with random numbers came before
+  std::span<const std::int64_t> batch = {};  ///< of a batch: the indices of its samples
 };
 
 /// A function of samples or of batches. Called by any number of threads at once.

@@ -121,13 +121,68 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
   return {layout, {payloads.data()}};
 }
 
+namespace {
+
+void require_payload(const Work& work) {
+  if (!work.call.headers_only) return;
+  throw Error(ErrorCode::kUnsupported,
+              "a function of the program makes the samples, so that no header tells their lengths; take the lengths "
+              "of the dataset below it, or give a list of lengths");
+}
+
+void fail_naming_file(const detail::DatasetImpl& dataset, std::int64_t index, Sample& out, std::size_t position,
+                      const Error& error, const Work& work) {
+  const bool is_file = dataset.samples_are_files();
+  fail(out, position, is_file ? error.within({.path = dataset.describe(index)}) : error, work.call, work.scratch);
+}
+
+/// How many samples go together: their bytes stay in a near cache between the two processes, and in the slots' copy.
+struct Together final : Scratch::State {
+  static constexpr std::uint64_t kBytes = std::uint64_t{512} << 10;
+  static constexpr std::size_t kMost = 64;
+
+  std::size_t samples = 4;
+
+  void learn(std::span<const Called> called) {
+    std::uint64_t bytes = 0;
+    std::vector<Tensor> tensors;
+    for (const Called& one : called) collect_tensors(one.value, tensors);
+    for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+    const std::uint64_t each = std::max<std::uint64_t>(1, bytes / called.size());
+    samples = std::clamp<std::size_t>(static_cast<std::size_t>(kBytes / each), 1, kMost);
+  }
+};
+
+}  // namespace
+
+void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
+                           std::span<Sample> out, const MakeSeveral& make) {
+  require_payload(work);
+  auto& together = work.scratch.state<Together>(&dataset);
+  auto& samples = work.scratch.state<ValueSamples>(&dataset);
+  for (std::size_t first = 0; first < indices.size();) {
+    work.call.check_cancelled();
+    const std::size_t count = std::min(together.samples, indices.size() - first);
+    std::vector<Called> called = make(indices.subspan(first, count));
+    together.learn(called);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = first + i;
+      try {
+        if (called[i].error) throw *std::exchange(called[i].error, std::nullopt);
+        out[at] = samples.sample(called[i].value, at, &dataset, work.guesses.expected, work.scratch);
+      } catch (const Error& error) {
+        fail_naming_file(dataset, indices[at], out[at], at, error, work);
+      }
+      called[i].value = {};
+      work.figures.clock.lap(Stage::kCopy, indices[at]);
+    }
+    first += count;
+  }
+}
+
 void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
                   std::span<Sample> out) {
-  if (work.call.headers_only) {
-    throw Error(ErrorCode::kUnsupported,
-                "a function of the program makes the samples, so that no header tells their lengths; take the lengths "
-                "of the dataset below it, or give a list of lengths");
-  }
+  require_payload(work);
   for (std::size_t i = 0; i < indices.size(); ++i) {
     work.call.check_cancelled();
     try {
@@ -137,8 +192,7 @@ void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64
     } catch (const SampleError& error) {
       fail(out[i], i, error.error(), work.call, work.scratch);
     } catch (const Error& error) {
-      const bool is_file = dataset.samples_are_files();
-      fail(out[i], i, is_file ? error.within({.path = dataset.describe(indices[i])}) : error, work.call, work.scratch);
+      fail_naming_file(dataset, indices[i], out[i], i, error, work);
     }
     work.figures.clock.lap(Stage::kCopy, indices[i]);
   }

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "data/dataset_impl.h"
+#include "data/sample/host.h"
 #include "data/sample/work.h"
 #include "penstock/value.h"
 
@@ -39,5 +41,11 @@ class ValueSamples : public Scratch::State {
 /// DatasetImpl::fetch for a dataset whose samples are what its `value` gives.
 void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
                   std::span<Sample> out);
+
+/// The same where `make` gives the values of several samples at once, in their order: as many as are worth a way to
+/// another process.
+using MakeSeveral = std::function<std::vector<Called>(std::span<const std::int64_t> indices)>;
+void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
+                           std::span<Sample> out, const MakeSeveral& make);
 
 }  // namespace penstock::data

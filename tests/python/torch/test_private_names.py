@@ -27,6 +27,9 @@ TREES = {
 OTHERS = {
     "_TemporaryFileWrapper": "what tempfile gives, which has no public type",
     "_getframe": "of sys, documented",
+    "_is_gil_enabled": "of sys, documented",
+    "_exit": "of os, documented",
+    "_args_from_interpreter_flags": "of subprocess, which multiprocessing takes from there too",
     "_fields": "of named tuples, documented",
     "_replace": "of named tuples, documented",
     "_dataclass_setstate": "of dataclasses; None where it is gone",

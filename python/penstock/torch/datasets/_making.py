@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make"]
+__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make", "looks_up"]
 
 Make = Callable[[int, Any], Any]
 
@@ -79,6 +79,17 @@ class LookedUp:
 
     def __call__(self, index: int, sample: Any) -> Any:
         return self.data[index]
+
+
+def looks_up(make: Make | None) -> bool:
+    """Whether samples of the program's own data are made."""
+    if isinstance(make, (Made, Chosen)):
+        return looks_up(make.inner)
+    if isinstance(make, (Branches, Items)):
+        return any(map(looks_up, make.makes))
+    if isinstance(make, Fields):
+        return any(map(looks_up, make.makes.values()))
+    return isinstance(make, LookedUp)
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,15 @@ class Road(NamedTuple):
     """`native` is what C++ reads, or None where torch's own loader takes the dataset; then `reason`
     says why.
 
-    `asked`: the program asked for torch's loader itself, so that nobody has to be warned.
+    `asked`: the program asked for torch's loader itself, so that nobody has to be warned. `processes`: Python's part is
+    done in worker processes of ours.
     """
 
     native: penstock.Dataset | None
     functions: Functions | None
     reason: str = ""
     asked: bool = False
+    processes: bool = False
 
 
 class _NotNativeError(Exception):
@@ -60,8 +62,10 @@ class _Plan(NamedTuple):
     make: Make | None
 
 
-def road_of(dataset: Any, worker_init_fn: Any = None) -> Road:
-    """The road of a loader over the dataset."""
+def road_of(dataset: Any, worker_init_fn: Any = None, in_processes: bool = False) -> Road:
+    """The road of a loader over the dataset; `in_processes`: one whose functions are called in worker processes."""
+    if in_processes:
+        return _road_in_processes(dataset)
     rest, batch, processes = _without_batch_functions(dataset)
     functions = None if batch is None else Functions(rest, None, batch)
     if not contains_penstock(dataset):
@@ -80,6 +84,27 @@ def road_of(dataset: Any, worker_init_fn: Any = None) -> Road:
     if plan.make is not None or batch is not None:
         functions = Functions(plan.dataset, plan.make, batch)
     return Road(plan.native, functions)
+
+
+def _road_in_processes(dataset: Any) -> Road:
+    """Every dataset with a length is read natively as far as that goes, and by worker processes beyond."""
+    if isinstance(dataset, torch_data.IterableDataset):
+        return Road(
+            None, None, "an iterable dataset is gone through by the processes of torch's own loader", asked=True
+        )
+    rest, batch, _ = _without_batch_functions(dataset)
+    try:
+        plan = _plan(rest)
+    except _NotNativeError:
+        plan = _looked_up(rest)
+    functions = None if plan.make is None and batch is None else Functions(plan.dataset, plan.make, batch)
+    return Road(plan.native, functions, processes=True)
+
+
+def _looked_up(dataset: Any) -> _Plan:
+    """As many samples of nothing stand for those that Python looks up."""
+    blank = Rows(torch.zeros(1, dtype=torch.uint8).expand(len(dataset)))
+    return _Plan(blank, blank.native, LookedUp(dataset))
 
 
 def _why_not_ours(dataset: Any) -> str:
@@ -222,9 +247,7 @@ def _plan_of_part(part: Any) -> _Plan:
     native = _rows_of(part)
     if native is not None:
         return _Plan(part, native, None)
-    # As many samples of nothing stand for it in what is read.
-    blank = Rows(torch.zeros(1, dtype=torch.uint8).expand(len(part)))
-    return _Plan(blank, blank.native, LookedUp(part))
+    return _looked_up(part)
 
 
 def _is_data(part: Any) -> bool:

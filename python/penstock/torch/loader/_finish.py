@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 
-from penstock._functions import named
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
+from penstock.torch.loader._located import located_at
+from penstock.torch.loader._packing import unpacked
 from penstock.torch.loader._reads import Read
 from penstock.torch.loader._thread_state import settings_now
 
@@ -61,6 +62,8 @@ class Finish:
         return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
 
     def _batch(self, read: Read, alone: bool) -> Any:
+        if read.finished:
+            return unpacked(read.value)
         batch = self._collated(read, alone)
         return batch if self._function is None else self._call(self._function, read.indices, batch)
 
@@ -81,15 +84,16 @@ class Finish:
         except Exception as error:
             if not indices:
                 raise
-            first = f"sample {indices[0]}: {self._describe(indices[0])}"
-            where = first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}"
-            other = named(error, where)
+            other = self._located(error, indices)
             try:
                 if other is error:
                     raise
                 raise other from error
             finally:
                 del other  # whose traceback leads here
+
+    def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
+        return located_at(error, indices, self._describe)
 
     def _valid(self, read: Read, alone: bool) -> Any:
         own = [True] * len(read.indices)

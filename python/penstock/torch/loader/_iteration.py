@@ -177,7 +177,7 @@ class Iteration(BaseDataLoaderIter):
 
     def _uses_threads(self) -> bool:
         """Whether the next batch comes from threads that call the functions."""
-        if not self._settings.functions or self._num_workers == 0:
+        if self._reads.in_processes or not self._settings.functions or self._num_workers == 0:
             return False
         return bool(self._working) or not self._calls_here()
 
@@ -194,7 +194,7 @@ class Iteration(BaseDataLoaderIter):
 
     def _next_read(self) -> Any:
         read = self._reads.next()
-        if not read.apart and self._settings.functions is None:
+        if read.finished or (not read.apart and self._settings.functions is None):
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
             finish = self._finish.here if self._num_workers > 0 else self._finish

@@ -18,6 +18,7 @@ from typing_extensions import TypeVar
 
 import penstock
 from penstock._core import _typed
+from penstock._processes import threads_share_a_lock
 from penstock._ranks import compare, resolved
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
@@ -29,6 +30,7 @@ from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._dealing import REMAINDERS, Dealing, Order, deal, seed_of
 from penstock.torch.loader._iteration import Iteration
 from penstock.torch.loader._position import Position, order_of
+from penstock.torch.loader._processes import Finisher, Finishing, left_behind, method_of, started_for
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import explained
 from penstock.torch.loader._settings import settings_of
@@ -86,9 +88,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     timeout
         Seconds to wait for a batch, then LoaderTimeoutError; 0 waits for ever.
     worker_init_fn
-        Called in each worker process; a loader with it is torch's own.
+        Called in each worker process. A loader with it is torch's own, unless `workers` is
+        "processes".
     multiprocessing_context
-        How torch's own loader starts processes.
+        How torch's own loader starts processes. With `workers="processes"`: "forkserver", which None
+        is then, or "spawn".
     generator
         What the order is drawn from; None is torch's global one.
     prefetch_factor
@@ -141,6 +145,14 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         types of all samples promote to.
     strict
         Raise where a value does not fit into the type.
+    workers
+        Who calls Python's functions (`map`, `collate_fn`, a dataset of the program's own): "threads",
+        or "processes" of Penstock's. Then `num_workers` threads read all samples, and as many
+        processes make the batches, which arrive in shared memory without a copy. Order, resume and
+        seeded functions are those of threads. Functions are sent by pickle, or by cloudpickle where
+        that is installed, and run with one thread of torch, and with the default dtype, autocast of
+        the CPU and gradient mode that the iteration began with. Any dataset with a length is taken.
+        Without workers, and in interpreters without a lock, functions are called in threads.
     """
 
     def __init__(
@@ -172,6 +184,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         gather: Callable[[str], list[str]] | bool | None = None,
         dtype: torch.dtype | str | None = None,
         strict: bool = False,
+        workers: Literal["threads", "processes"] = "threads",
     ) -> None:
         if on_error not in {"raise", "skip", "replace", "mask"}:
             raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip', 'replace' or 'mask'")
@@ -188,7 +201,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             dataset = _cast(dataset, dtype, strict)
         budget = _budget(memory_budget)
         self._warned: set[str] = set()
-        self._take(road_of(dataset, worker_init_fn), collate_fn, on_error)
+        self.workers = _workers(workers, num_workers, multiprocessing_context)
+        self._processes: Any = None
+        self._finisher: Any = None
+        self._take(road_of(dataset, worker_init_fn, self._in_processes(num_workers)), collate_fn, on_error)
         self.on_error = on_error
         self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
         self._dealing: Dealing | None = None
@@ -214,6 +230,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
+        self._context = multiprocessing_context
         self.device = None if device is None else torch.device(device)
         self.memory_budget = budget
         self._say_what_is_lost()
@@ -263,7 +280,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is of the loader, not of an iteration of it with its workers.
-        return {**vars(self), "_latest": None, "_iterator": None}
+        return {**vars(self), "_latest": None, "_iterator": None, "_processes": None, "_finisher": None}
 
     def _apart(self) -> DataLoader[_Sample]:
         """A copy of the loader as it is now, which an iteration may change and keep."""
@@ -280,7 +297,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if self.device is None else torch.device(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
-            self._take(road_of(self.dataset, self.worker_init_fn), self.collate_fn, self.on_error)
+            in_processes = self._in_processes(self.num_workers)
+            self._take(road_of(self.dataset, self.worker_init_fn, in_processes), self.collate_fn, self.on_error)
             if self.native is None:
                 self._say_what_is_lost()
         if self.native is None:
@@ -293,15 +311,33 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         resume, self._resume = self._resume, None
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and isinstance(self._iterator, Iteration):
-            self._iterator.restart(settings_of(self), resume)
+            self._iterator.restart(settings_of(self, self._finishing()), resume)
             self._latest = self._iterator.progress
             return self._iterator
         # Threads may iterate at the same time: each gets the one that it asked for.
-        iteration = Iteration(settings_of(self), resume)
+        iteration = Iteration(settings_of(self, self._finishing()), resume)
         self._latest = iteration.progress
         if persistent:
             self._iterator = iteration
         return iteration
+
+    def _in_processes(self, num_workers: int) -> bool:
+        return self.workers == "processes" and num_workers > 0 and threads_share_a_lock()
+
+    def _finishing(self) -> Finishing | None:
+        """Who calls Python's functions in processes. These stay from one iteration to the next; the dataset's copies in
+        them are new ones, unless workers are persistent."""
+        if not self._road.processes:
+            return None
+        count = operator.index(self.num_workers)
+        if self._processes is None or self._processes[0] != count:
+            self._processes = count, started_for(count, self._context)
+            self._finisher = None
+        if self._finisher is None or not self.persistent_workers:
+            self._finisher = Finisher(
+                self.dataset, self.collate_fn, self._functions, not self._auto_collation, self.worker_init_fn
+            )
+        return Finishing(self._processes[1], self._finisher)
 
     def _torchs_iterator(self) -> Any:
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
@@ -346,7 +382,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def explain(self) -> str:
         """Who reads the dataset's samples, who makes batches of them, and why: a sentence for people."""
-        return f"torch's own loader: {self._road.reason}" if self.native is None else explained(settings_of(self))
+        return (
+            f"torch's own loader: {self._road.reason}"
+            if self.native is None
+            else explained(settings_of(self, self._road.processes or None))
+        )
 
     def _take(self, road: Road, collate_fn: Any, on_error: str) -> None:
         _require_native(road, collate_fn, on_error)
@@ -399,6 +439,20 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         settings = settings_of(self)
         self._resume = Position.from_dict(state_dict, settings)
         self._resume.load(settings)
+
+
+def _workers(given: Any, num_workers: int, context: Any) -> str:
+    if given not in ("threads", "processes"):
+        raise ValueError(f"found workers={given!r}, expected 'threads' or 'processes'")
+    if given == "processes" and num_workers:
+        method_of(context)
+        left = left_behind()
+        if left:
+            warnings.warn(
+                f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
+                stacklevel=4,
+            )
+    return str(given)
 
 
 def _budget(given: Any) -> int | None:

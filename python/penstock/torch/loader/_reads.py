@@ -26,6 +26,7 @@ from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._dataset import counted
 from penstock.torch.loader._drawn import Drawn
+from penstock.torch.loader._located import raised_there
 from penstock.torch.loader._sample_feed import SampleFeed
 from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._timeout import timed_out
@@ -41,7 +42,7 @@ class Read(NamedTuple):
 
     `wanted` has the indices that the sampler asked for, and `indices` those that were read: they
     differ where `on_error` put other samples in the place of bad ones. `number`: which batch of the
-    epoch it is.
+    epoch it is. `finished`: a worker process has made the batch of it (`_processes.py`).
     """
 
     indices: Sequence[int]
@@ -49,6 +50,7 @@ class Read(NamedTuple):
     apart: bool
     wanted: Sequence[int] = ()
     number: int = 0
+    finished: bool = False
 
 
 class _Asked(NamedTuple):
@@ -87,6 +89,8 @@ class Reads:
         self.whole = not settings.batches
         self.bulk = False
         self._collate = self._native_collate()
+        # Where nothing of Python's is to be called, processes have nothing to do.
+        self.in_processes = settings.processes is not None and not self._native_whole()
         self.on_device: bool = self._native and settings.functions is None and arrives_on_device(settings.device)
         self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
         self._indices: Iterator[Any] = iter(())
@@ -199,7 +203,11 @@ class Reads:
         device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
         budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
-        feed = _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed, on_error)
+        there = ()
+        if self.in_processes:
+            settings.processes.finish.apart = not self._native
+            there = settings.processes
+        feed = _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed, on_error, *there)
         if on_error != "raise":
             feed.know(self._set_aside.listed())
         return feed
@@ -213,6 +221,10 @@ class Reads:
             return collate.native if isinstance(collate, Rule) else collate
         self._native = self._native and _is_default(collate)
         return penstock.stack() if self._native else penstock.samples()
+
+    def _native_whole(self) -> bool:
+        """Whether C++ makes the batches as the program gets them."""
+        return self._functions is None and (self._native or self._collate_fn is None)
 
     def _draw(self) -> None:
         """Asks for batches until as many are under way as torch would have."""
@@ -297,13 +309,13 @@ class Reads:
                 or is_of_process(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
-                raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
+                raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
         return self._again(self._repaired(indices))
 
     def _given(self, feed: _Feed | SampleFeed, asked: list[int], value: Any) -> Read | None:
         """What a feed gave for the indices that were asked for; None where it left the batch out."""
         indices = self._read_of(feed, asked)
-        return Read(indices, value, not self._native) if indices else None
+        return Read(indices, value, not self._native, finished=self.in_processes) if indices else None
 
     def _read_of(self, feed: _Feed | SampleFeed, asked: list[int]) -> list[int]:
         """The indices that a feed read for those that were asked for."""
@@ -357,8 +369,13 @@ class Reads:
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
-                raise _users(error, self._refusal)  # noqa: B904 - the program's exception keeps the cause that it has
+                raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
             return other
+
+    def _users(self, error: penstock.Error) -> BaseException:
+        """What the program gets for an error of a feed."""
+        found = _users(error, self._refusal)
+        return raised_there(found, self.describe) if self.in_processes else found
 
     def _otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
@@ -402,6 +419,7 @@ class Reads:
 
     def _go_on_apart(self) -> None:
         self._collate, self._native, self.on_device = penstock.samples(), False, False
+        self.in_processes = False
         self._feed.close()
         self._feed = self._new_feed(self._workers)
         for pending in self._pending:
@@ -427,7 +445,13 @@ def explained(settings: Settings) -> str:
     if settings.num_workers:
         workers = f"{plural(settings.num_workers, 'thread')} read{'s' if settings.num_workers == 1 else ''}"
     in_threads = settings.num_workers and functions is not None
-    calls, s = ("these threads call", "") if in_threads else ("the caller's thread calls", "s")
+    calls, s = (
+        ("worker processes call", "")
+        if settings.processes
+        else ("these threads call", "")
+        if in_threads
+        else ("the caller's thread calls", "s")
+    )
     if functions is not None and functions.make is not None:
         made = f"{calls} the dataset's functions and collate{s}"
     elif not settings.batches:

@@ -29,6 +29,7 @@ class Settings:
     samples then. `index_sampler`: gives a list of indices for each batch, or an index for each sample where there are
     no batches (`batches` is False). `set_aside` is shared with the loader, which keeps it from epoch to epoch.
     `dealing`: how `ranks` share the order. `warned`: which warnings the loader has given, which it keeps too.
+    `processes`: who calls Python's functions where worker processes do (`_processes.py`), or None.
     """
 
     dataset: Any
@@ -53,6 +54,7 @@ class Settings:
     set_aside: SetAside
     dealing: Dealing | None
     warned: set[str]
+    processes: Any
 
 
 def drawn_from(settings: Settings) -> Iterator[Any]:
@@ -71,8 +73,8 @@ def _ranges(batches: torch_data.BatchSampler) -> Iterator[range]:
         yield range(begin, min(begin + each, end))
 
 
-def settings_of(loader: Any) -> Settings:
-    """The settings of a `penstock.torch.DataLoader` as they are now."""
+def settings_of(loader: Any, processes: Any = None) -> Settings:
+    """The settings of a `penstock.torch.DataLoader` as they are now; `processes`: for an iteration that has some."""
     return Settings(
         dataset=loader.dataset,
         native=loader.native,
@@ -96,4 +98,5 @@ def settings_of(loader: Any) -> Settings:
         set_aside=loader._set_aside,
         dealing=loader._dealing,
         warned=loader._warned,
+        processes=processes,
     )

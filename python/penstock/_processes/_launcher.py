@@ -1,0 +1,247 @@
+"""Starts worker processes and sees to it that they end.
+
+A server process forks them (`_server.py`): it has imported what they need, and has no threads that could hold a lock.
+All loaders of a program share it, because importing torch takes seconds. With "spawn" each worker is a new interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from penstock._processes import _worker
+
+__all__ = ["Launcher"]
+
+_PATIENCE = 1.5  # seconds that a process may take to end by itself
+# What a server imports before it forks, where the program has it.
+_PRELOADED = ("numpy", "torch", "penstock.torch.loader._processes")
+
+
+class Launcher:
+    """Starts the workers of one loader, and ends them.
+
+    `method` is "forkserver" or "spawn"; `init` is called with the worker's number in each of them.
+    """
+
+    def __init__(self, count: int, method: str, init: Any = None) -> None:
+        self._count = count
+        self._method = method
+        self._init = init
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._numbers: set[int] = set()
+        self._servers: dict[int, _Server] = {}  # by the worker's pid
+        self._number_of: dict[int, int] = {}
+        self._closed = False
+
+    def prepare(self) -> None:
+        """Begins what takes long, and does not wait for it."""
+        if self._method == "forkserver" and not _worker.here.is_preparing:
+            _server()
+
+    def start(self, _: None = None) -> list[int]:
+        """[socket, pid] of a new worker."""
+        _worker.require_prepared()
+        with self._lock:
+            number = next(free for free in range(len(self._numbers) + 1) if free not in self._numbers)
+            self._numbers.add(number)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            with theirs:
+                setup = self._setup(number)
+                if self._method == "spawn":
+                    server = _Server(())
+                    pid = server.become_worker(theirs, setup)
+                else:
+                    server, pid = _forked(theirs, setup)
+        except BaseException:
+            ours.close()
+            with self._lock:
+                self._numbers.discard(number)
+            raise
+        with self._lock:
+            self._servers[pid], self._number_of[pid] = server, number
+        return [ours.detach(), pid]
+
+    def reap(self, pid: int) -> str:
+        """How the worker ended, in words; it is killed where it has not."""
+        status = self._ended(pid, time.monotonic() + _PATIENCE)
+        return f"the worker process {pid} {_told(status)}"
+
+    def close(self) -> None:
+        """Waits until all workers have ended; those that take too long are killed."""
+        if os.getpid() != self._process:  # a fork has the parent's
+            return
+        deadline = time.monotonic() + _PATIENCE
+        for pid in list(self._servers):
+            self._ended(pid, deadline)
+
+    def _setup(self, number: int) -> bytes:
+        setup = {
+            "number": number,
+            "count": self._count,
+            "environ": dict(os.environ),
+            "folder": os.getcwd(),
+            "path": list(sys.path),
+            "argv": list(sys.argv),
+        }
+        from penstock._processes._functions import pickled
+
+        init = None if self._init is None else pickled(self._init)
+        return pickle.dumps((setup, init))
+
+    def _ended(self, pid: int, deadline: float) -> int | None:
+        """The status that a worker ended with; None where nobody knows any more."""
+        with self._lock:
+            server = self._servers.pop(pid, None)
+        if server is None:
+            return None
+        if not _is_over(pid, deadline):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            _is_over(pid, time.monotonic() + _PATIENCE)
+        with self._lock:
+            self._numbers.discard(self._number_of.pop(pid, -1))
+        return server.status(pid)
+
+
+def _is_over(pid: int, deadline: float) -> bool:
+    """Waits until the process has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    except (OSError, AttributeError):  # before Linux 5.3
+        return _is_over_by_proc(pid, deadline)
+    try:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
+    finally:
+        os.close(descriptor)
+
+
+def _is_over_by_proc(pid: int, deadline: float) -> bool:
+    while True:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                if file.read().rpartition(b")")[2].split()[0] == b"Z":
+                    return True
+        except OSError:
+            return True
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.005)
+
+
+def _told(status: int | None) -> str:
+    if status is None:
+        return "has ended"
+    if status >= 0:
+        return f"ended with exit code {status}, before the function returned (os._exit, or a crash of a library)"
+    name = signal.Signals(-status).name if -status in {*signal.Signals} else f"signal {-status}"
+    why = "; the system kills the process that takes most where memory is used up" if name == "SIGKILL" else ""
+    return f"was killed by {name}{why}"
+
+
+class _Server:
+    """A process that starts workers when it is told to. Threads take turns."""
+
+    def __init__(self, preloaded: tuple[str, ...]) -> None:
+        self._lock = threading.Lock()
+        self.process = os.getpid()
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            number = theirs.fileno()
+            code = (
+                f"import sys; sys.path[:] = {sys.path!r}; from penstock._processes._server import main; "
+                f"main({number}, {preloaded!r})"
+            )
+            flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+            self._popen = subprocess.Popen(
+                [sys.executable, *flags, "-c", code], pass_fds=[number], stdin=subprocess.DEVNULL
+            )
+
+    def fork_worker(self, link: socket.socket, setup: bytes) -> int:
+        """Its pid."""
+        return self._asked(b"F", setup, link)
+
+    def become_worker(self, link: socket.socket, setup: bytes) -> int:
+        """Its own pid, which is a worker's from now on."""
+        self._asked(b"B", setup, link)
+        self._control.close()
+        return self._popen.pid
+
+    def status(self, pid: int) -> int | None:
+        """That of a worker that has ended."""
+        if pid == self._popen.pid:
+            try:
+                return self._popen.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                return None
+        try:
+            return self._asked(b"W", struct.pack("<q", pid))
+        except OSError:
+            return None
+
+    def is_alive(self) -> bool:
+        return self.process == os.getpid() and self._popen.poll() is None
+
+    def _asked(self, command: bytes, content: bytes, link: socket.socket | None = None) -> int:
+        with self._lock:
+            head = command + struct.pack("<q", len(content))
+            try:
+                if link is None:
+                    self._control.sendall(head)
+                else:
+                    socket.send_fds(self._control, [head], [link.fileno()])
+                self._control.sendall(content)
+                answer = _received(self._control, 8)
+            except OSError:
+                answer = b""
+        if len(answer) < 8:
+            raise OSError(
+                f"the process that starts workers has ended (exit code {self._popen.poll()}); its last words are on "
+                "standard error"
+            )
+        return int(struct.unpack("<q", answer)[0])
+
+
+def _received(control: socket.socket, count: int) -> bytes:
+    out = b""
+    while len(out) < count:
+        part = control.recv(count - len(out))
+        if not part:
+            return out
+        out += part
+    return out
+
+
+# One for each set of modules that it has imported, for the life of the program: it ends when this process does.
+_servers: dict[tuple[str, ...], _Server] = {}
+_servers_lock = threading.Lock()
+
+
+def _forked(link: socket.socket, setup: bytes) -> tuple[_Server, int]:
+    server = _server()
+    return server, server.fork_worker(link, setup)
+
+
+def _server() -> _Server:
+    preloaded = tuple(name for name in _PRELOADED if name in sys.modules)
+    with _servers_lock:
+        server = _servers.get(preloaded)
+        if server is None or not server.is_alive():
+            server = _servers[preloaded] = _Server(preloaded)
+    return server

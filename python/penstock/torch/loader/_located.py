@@ -1,0 +1,41 @@
+"""Where an exception of the program's functions was raised: the sample or batch in its text."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+
+from penstock._functions import named
+
+__all__ = ["located_at", "noted", "raised_there"]
+
+_NOTE = "_penstock_indices"
+
+
+def located_at(error: Exception, indices: Sequence[int], describe: Callable[[int], str]) -> Exception:
+    """The error with what the function was called with in its text."""
+    first = f"sample {indices[0]}: {describe(indices[0])}"
+    return named(error, first if len(indices) == 1 else f"a batch of {len(indices)} samples that begins with {first}")
+
+
+def noted(error: Exception, indices: Sequence[int]) -> None:
+    """Notes in a worker process, which has no names of samples, what the function was called with."""
+    with contextlib.suppress(AttributeError):  # it has a place for nothing: then its batch is named
+        setattr(error, _NOTE, list(indices))
+
+
+def raised_there(error: BaseException, describe: Callable[[int], str]) -> BaseException:
+    """An exception from a worker process as one that was raised here. C++ may have named its batch already."""
+    for own in (error, error.__cause__):
+        indices = getattr(own, _NOTE, None)
+        if isinstance(own, Exception) and indices:
+            delattr(own, _NOTE)
+            return _raised_of(own, indices, describe)
+    return error
+
+
+def _raised_of(error: Exception, indices: Sequence[int], describe: Callable[[int], str]) -> Exception:
+    other = located_at(error, indices, describe)
+    if other is not error:
+        other.__cause__ = error
+    return other

@@ -1,0 +1,91 @@
+"""How a batch gets from a worker process to its parent: its tensors as memory, and around them a pickle.
+
+In the pickle a number stands for each plain tensor or array. C++ carries the memory (`python/src/worker_message.h`), so
+that only the structure and small values are pickled.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import torch
+
+from penstock.torch._convert import to_torch
+
+__all__ = ["packed", "unpacked"]
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.memory: list[Any] = []
+        self._numbers: dict[int, int] = {}
+
+    def persistent_id(self, given: Any) -> Any:
+        if type(given) is torch.Tensor:
+            return self._of_tensor(given)
+        if type(given).__module__ == "numpy" and type(given).__name__ == "ndarray":
+            plain = given.dtype.kind in "biufc" and given.dtype.isnative and given.ndim > 0
+            return ("array", self._number(given, given)) if plain else None
+        return None
+
+    def _of_tensor(self, tensor: torch.Tensor) -> Any:
+        if not _is_plain(tensor):
+            return None
+        return "tensor", self._number(tensor, tensor.detach()), tensor.requires_grad
+
+    def _number(self, key: Any, memory: Any) -> int:
+        number = self._numbers.setdefault(id(key), len(self.memory))
+        if number == len(self.memory):
+            self.memory.append(memory)
+        return number
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.layout == torch.strided
+        and tensor.device.type == "cpu"
+        and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
+        and tensor.grad_fn is None
+        and not tensor.__dict__
+        and tensor.dtype in _DTYPES
+    )
+
+
+_DTYPES = {
+    torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
+    torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+}  # fmt: skip
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, memory: Any) -> None:
+        super().__init__(file)
+        self._memory = memory
+        self._tensors: dict[int, torch.Tensor] = {}
+
+    def persistent_load(self, given: Any) -> Any:
+        kind, number = given[0], given[1]
+        if kind == "array":
+            return self._memory[number].numpy()
+        tensor = self._tensors.get(number)
+        if tensor is None:
+            tensor = self._tensors[number] = to_torch(self._memory[number]).requires_grad_(given[2])
+        return tensor
+
+
+def packed(batch: Any) -> Any:
+    """The batch as a value that C++ takes."""
+    file = io.BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(batch)
+    return file.getvalue(), pickler.memory
+
+
+def unpacked(value: Any) -> Any:
+    """The batch over the memory that came."""
+    content, memory = value
+    assert isinstance(memory, list)
+    return _Unpickler(io.BytesIO(content), memory).load()

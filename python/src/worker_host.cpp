@@ -1,0 +1,247 @@
+#include "worker_host.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "convert.h"
+#include "core/forks.h"
+#include "core/format.h"
+#include "core/stop_scope.h"
+#include "penstock/error.h"
+#include "worker_errors.h"
+
+namespace penstock::python {
+
+/// A process for one thread, which goes back when this goes, or is let go of when it has ended.
+class WorkerHost::Lease {
+ public:
+  explicit Lease(WorkerHost& host) : host_(host) {
+    std::unique_lock lock(host_.mutex_);
+    while (host_.idle_.empty()) {
+      if (host_.closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      if (host_.workers_.size() + host_.starting_ < host_.most_) {
+        start(lock);
+        return;
+      }
+      host_.idle_again_.wait_for(lock, core::kStopLook);
+      if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+    }
+    worker_ = std::move(host_.idle_.back());
+    host_.idle_.pop_back();
+  }
+  ~Lease() {
+    if (worker_ == nullptr) return;
+    {
+      const std::scoped_lock lock(host_.mutex_);
+      host_.idle_.push_back(std::move(worker_));
+    }
+    host_.idle_again_.notify_one();
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  WorkerProcess& operator*() const noexcept { return *worker_; }
+  /// It is no more: another one may be started in its place.
+  void let_go() {
+    const std::scoped_lock lock(host_.mutex_);
+    std::erase(host_.workers_, worker_);
+    worker_.reset();
+  }
+
+ private:
+  void start(std::unique_lock<std::mutex>& lock) {
+    ++host_.starting_;
+    lock.unlock();
+    try {
+      const Value made = host_.start_(Value());
+      worker_ =
+          std::make_shared<WorkerProcess>(static_cast<int>(made[0].as_int()), static_cast<pid_t>(made[1].as_int()));
+    } catch (...) {
+      lock.lock();
+      --host_.starting_;
+      throw;
+    }
+    lock.lock();
+    --host_.starting_;
+    host_.workers_.push_back(worker_);
+    if (host_.closed_) worker_->shut_down();
+  }
+
+  WorkerHost& host_;
+  std::shared_ptr<WorkerProcess> worker_;
+};
+
+WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most)
+    : start_(std::move(start)), reap_(std::move(reap)), most_(std::max<std::size_t>(most, 1)), forks_(core::forks()) {}
+
+WorkerHost::~WorkerHost() { close(); }
+
+void WorkerHost::close() noexcept {
+  closed_ = true;
+  if (core::forks() != forks_) return;  // a forked child has the parent's sockets
+  const std::scoped_lock lock(mutex_);
+  for (const auto& worker : workers_) worker->shut_down();
+}
+
+std::vector<std::int64_t> WorkerHost::pids() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::int64_t> out;
+  for (const auto& worker : workers_) out.push_back(worker->pid());
+  return out;
+}
+
+bool WorkerHost::takes(const data::UserFunction& function) const noexcept {
+  return function.target<SampleFunction>() != nullptr;
+}
+
+bool WorkerHost::takes(const data::IndexFunction& function) const noexcept {
+  return function.target<SampleMaker>() != nullptr;
+}
+
+std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<const Value> samples,
+                                           std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  std::vector<const HeldFunction*> functions;
+  std::vector<std::uint64_t> numbers;
+  for (const Step& step : run) {
+    functions.push_back(&step.function->target<SampleFunction>()->function);
+    numbers.push_back(number_of(*functions.back()));
+  }
+  return made(functions, samples.size(), [&](MessageWriter& message, std::size_t first, std::size_t last) {
+    message.number(static_cast<std::uint64_t>(CallForm::kRun));
+    message.number(run.size());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      message.number(numbers[i]);
+      message.number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
+      message.number(run[i].stage);
+    }
+    message.number(seed.seed);
+    message.number(seed.epoch);
+    message.number(last - first);
+    for (std::size_t i = first; i < last; ++i) {
+      message.number(static_cast<std::uint64_t>(indices[i]));
+      message.value(samples[i]);
+    }
+  });
+}
+
+std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices) {
+  const HeldFunction* const function = &get.target<SampleMaker>()->function;
+  const std::uint64_t number = number_of(*function);
+  return made({&function, 1}, indices.size(), [&](MessageWriter& message, std::size_t first, std::size_t last) {
+    message.number(static_cast<std::uint64_t>(CallForm::kIndices));
+    message.number(number);
+    message.number(last - first);
+    for (std::size_t i = first; i < last; ++i) message.number(static_cast<std::uint64_t>(indices[i]));
+  });
+}
+
+Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& samples) {
+  const HeldFunction* const only = &function;
+  const std::uint64_t number = number_of(function);
+  std::vector<data::Called> out = made({&only, 1}, 1, [&](MessageWriter& message, std::size_t, std::size_t) {
+    message.number(static_cast<std::uint64_t>(CallForm::kList));
+    message.number(number);
+    message.number(samples.size());
+    for (const Value& sample : samples) message.value(sample);
+  });
+  if (out[0].error) throw *out[0].error;
+  return std::move(out[0].value);
+}
+
+std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
+                                           const Write& write) {
+  std::vector<data::Called> out(count);
+  std::vector<std::uint64_t> numbers;
+  for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+  std::vector<std::pair<std::size_t, std::size_t>> ranges{{0, count}};
+  while (!ranges.empty()) {
+    const auto [first, last] = ranges.back();
+    ranges.pop_back();
+    MessageWriter message;
+    write(message, first, last);
+    Lease worker(*this);
+    define(worker, numbers);
+    const std::optional<Answer> answer = (*worker).exchange(MessageKind::kCall, message, closed_);
+    if (answer) {
+      MessageReader reader = answer->reader();
+      if (reader.number() != 0) throw error_with_cause(reader.error());
+      for (std::size_t i = first; i < last; ++i) {
+        if (reader.number() == 0) {
+          out[i].value = reader.value();
+        } else {
+          out[i].error = error_with_cause(reader.error());
+        }
+      }
+      continue;
+    }
+    // The calls before the one that ended it are made again, by another process.
+    const std::size_t bad = first + std::min((*worker).finished_calls(), last - first - 1);
+    out[bad].error = Error(ErrorCode::kUserCode, ended(worker));
+    if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
+    if (first < bad) ranges.emplace_back(first, bad);
+  }
+  return out;
+}
+
+std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
+  const auto find = [&]() -> std::uint64_t {
+    const std::scoped_lock lock(mutex_);
+    const auto found = known_.find(function.id());
+    return found == known_.end() || found->second.function.expired() ? 0 : found->second.number;
+  };
+  if (const std::uint64_t number = find()) return number;
+  auto pickled = std::make_shared<const std::string>(function.pickled());
+  if (const std::uint64_t number = find()) return number;  // another thread was sooner
+  const std::scoped_lock lock(mutex_);
+  known_.insert_or_assign(function.id(), Known{++numbers_, function.watched(), std::move(pickled)});
+  return numbers_;
+}
+
+void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
+  WorkerProcess& worker = *lease;
+  MessageWriter message;
+  std::vector<std::uint64_t> added;
+  std::vector<std::uint64_t> gone;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(known_, [](const auto& each) { return each.second.function.expired(); });
+    std::vector<const Known*> missing;
+    std::set<std::uint64_t> alive;
+    for (const auto& [id, known] : known_) {
+      alive.insert(known.number);
+      const bool is_wanted = std::find(numbers.begin(), numbers.end(), known.number) != numbers.end();
+      if (is_wanted && !worker.functions().contains(known.number)) missing.push_back(&known);
+    }
+    if (missing.empty()) return;
+    for (const std::uint64_t number : worker.functions()) {
+      if (!alive.contains(number)) gone.push_back(number);
+    }
+    message.number(missing.size());
+    for (const Known* const known : missing) {
+      message.number(known->number);
+      message.text(*known->pickled);
+      added.push_back(known->number);
+    }
+    message.number(gone.size());
+    for (const std::uint64_t number : gone) message.number(number);
+  }
+  const std::optional<Answer> answer = worker.exchange(MessageKind::kDefine, message, closed_);
+  if (!answer) {
+    throw Error(ErrorCode::kUserCode,
+                core::format("{}, while it read the functions that it was to call", ended(lease)));
+  }
+  MessageReader reader = answer->reader();
+  if (reader.number() != 0) throw error_with_cause(reader.error());
+  worker.functions().insert(added.begin(), added.end());
+  for (const std::uint64_t number : gone) worker.functions().erase(number);
+}
+
+std::string WorkerHost::ended(Lease& worker) {
+  const auto pid = static_cast<std::int64_t>((*worker).pid());
+  worker.let_go();
+  if (closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  return reap_(pid).as_string();
+}
+
+}  // namespace penstock::python

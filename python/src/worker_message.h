@@ -1,0 +1,90 @@
+#pragma once
+
+// What one message between this process and a worker says: numbers, texts, values and errors one behind the other, and
+// behind them the payload of all tensors. The bytes lie in a SharedBlock, and tensors are read where they lie.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/cursor.h"
+#include "penstock/error.h"
+#include "penstock/tensor.h"
+#include "penstock/value.h"
+
+namespace penstock::python {
+
+/// Where in a block the parts of a message lie.
+struct MessageExtent {
+  std::uint64_t structure = 0;  ///< bytes of what is no payload, from kMessageBegin on
+  std::uint64_t payload = 0;    ///< bytes of it, from the next place that is aligned to 64
+};
+
+/// In front of it, by itself on a line of the cache: how many calls the worker has finished (a std::uint32_t).
+inline constexpr std::size_t kMessageBegin = 64;
+
+class MessageWriter {
+ public:
+  void number(std::uint64_t value);
+  void real(double value);
+  void text(std::string_view bytes);
+  /// kUnsupported for what is no content of the program's own (tensors that are not loaded), kDeviceMismatch for a
+  /// tensor that is not in host memory, kLimit for content that nests too deep or in circles.
+  void value(const Value& value) { value_at(value, 0); }
+  void error(const Error& error, std::string_view cause);
+
+  /// How far it has come, and back to there.
+  struct Mark {
+    std::size_t structure;
+    std::size_t tensors;
+    std::uint64_t payload;
+  };
+  Mark mark() const noexcept { return {structure_.size(), tensors_.size(), payload_}; }
+  void take_back(const Mark& mark);
+
+  MessageExtent extent() const noexcept { return {structure_.size(), payload_}; }
+  /// Bytes of a block that holds it.
+  std::size_t bytes() const noexcept;
+  void put(std::span<std::byte> block) const;
+
+ private:
+  void value_at(const Value& value, std::size_t depth);
+  void tensor(const Value& value);
+
+  std::string structure_;
+  std::vector<Tensor> tensors_;
+  std::vector<std::uint64_t> places_;  ///< of each tensor, in the payload
+  std::uint64_t payload_ = 0;
+};
+
+/// An error from the other process; `cause` is what the program raised, pickled, or empty.
+struct ErrorRead {
+  Error error;
+  std::string cause;
+};
+
+class MessageReader {
+ public:
+  /// `owner` keeps the block for as long as any tensor of it lives. kCorrupt for an extent outside the block.
+  MessageReader(std::span<std::byte> block, const MessageExtent& extent, std::shared_ptr<const void> owner);
+
+  std::uint64_t number() { return cursor_.u64(); }
+  double real() { return cursor_.read<double>(); }
+  std::string_view text() { return cursor_.take_text(static_cast<std::size_t>(number())); }
+  Value value() { return value_at(0); }
+  ErrorRead error();
+
+ private:
+  Value value_at(std::size_t depth);
+  Tensor tensor();
+
+  core::Cursor cursor_;
+  std::span<std::byte> payload_;
+  std::shared_ptr<const void> owner_;
+};
+
+}  // namespace penstock::python

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "functions.h"
+#include "worker_host.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// A WorkerHost as Python has it. Members need the GIL.
+class PyWorkers {
+ public:
+  PyWorkers(nb::object launcher, std::size_t most);
+  ~PyWorkers();
+  PyWorkers(const PyWorkers&) = delete;
+  PyWorkers& operator=(const PyWorkers&) = delete;
+
+  const std::shared_ptr<WorkerHost>& host() const noexcept { return host_; }
+  /// Idempotent.
+  void close();
+
+ private:
+  nb::object launcher_;
+  HeldFunction start_;
+  HeldFunction reap_;
+  std::shared_ptr<WorkerHost> host_;
+};
+
+/// That of a _Workers; null of None.
+std::shared_ptr<WorkerHost> host_from(nb::handle workers);
+
+}  // namespace penstock::python

@@ -1,0 +1,70 @@
+#pragma once
+
+// Where the program's functions run when that is not the thread that wants their results: another process. Datasets ask
+// HostScope::current() before they call a function, and hand a host several calls at once, because a way there and back
+// costs more than many a function.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/sample/user_call.h"
+#include "data/sample/work.h"
+#include "penstock/error.h"
+#include "penstock/value.h"
+
+namespace penstock::data {
+
+/// A function of the program that gives the sample of an index.
+using IndexFunction = std::function<Value(std::int64_t)>;
+
+/// What became of one call.
+struct Called {
+  Value value = {};
+  std::optional<Error> error = {};
+};
+
+/// Makes calls elsewhere. Any number of threads may use it at once. What it gives for a call is what the function would
+/// have given here.
+class Host {
+ public:
+  /// A function of a run, in which each gets what the one before it gave.
+  struct Step {
+    const UserFunction* function = nullptr;
+    std::uint32_t stage = 0;  ///< RandomKey::stage
+  };
+
+  Host() = default;
+  virtual ~Host() = default;
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  /// Whether it knows how to call these; others are called where they are.
+  virtual bool takes(const UserFunction& function) const noexcept = 0;
+  virtual bool takes(const IndexFunction& function) const noexcept = 0;
+  /// The run for each sample. As many results as samples; kCancelled when the calling thread is to stop, and errors
+  /// that are of no sample, are thrown.
+  virtual std::vector<Called> call(std::span<const Step> run, std::span<const Value> samples,
+                                   std::span<const std::int64_t> indices, const EpochSeed& seed) = 0;
+  virtual std::vector<Called> call(const IndexFunction& get, std::span<const std::int64_t> indices) = 0;
+};
+
+/// While it lives, the calling thread has the program's functions called by `host`. Scopes nest.
+class HostScope {
+ public:
+  explicit HostScope(Host* host) noexcept;
+  ~HostScope();
+  HostScope(const HostScope&) = delete;
+  HostScope& operator=(const HostScope&) = delete;
+
+  /// Null: the thread calls them itself.
+  static Host* current() noexcept;
+
+ private:
+  Host* before_;
+};
+
+}  // namespace penstock::data

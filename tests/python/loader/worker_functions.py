@@ -1,0 +1,205 @@
+"""Functions that worker processes import."""
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import penstock
+
+
+def array(sample):
+    return np.asarray(sample)
+
+
+def twice(sample):
+    return np.asarray(sample) * 2
+
+
+def as_dict(sample):
+    values = np.asarray(sample)
+    return {"x": values * 2, "text": f"{values.flat[0]}", "pair": (1, 2.5), "half": values.astype("float16")}
+
+
+def grown(sample):
+    values = np.asarray(sample)
+    return np.zeros(int(values.flat[0]) + 1, dtype="int32")
+
+
+def noisy(sample, random):
+    return np.asarray(sample) + random.random()
+
+
+def batch_noisy(batch, random):
+    return np.asarray(batch) + random.random()
+
+
+def number(index):
+    return np.full(3, index, dtype="float32")
+
+
+def stacked(samples):
+    return {"x": np.stack([np.asarray(sample) for sample in samples]), "count": len(samples)}
+
+
+def process(sample):
+    return np.int64(os.getpid())
+
+
+kept = []
+
+
+def keeping(sample):
+    """Keeps what it is given, which no later call may change."""
+    kept.append((sample, float(np.asarray(sample).flat[0])))
+    assert all(np.asarray(one).flat[0] == first for one, first in kept)
+    return sample
+
+
+def same_memory(sample):
+    values = np.asarray(sample)
+    return {"a": values, "b": values[::-1], "c": sample}
+
+
+def in_place(sample):
+    values = np.asarray(sample)
+    values += 1
+    return values
+
+
+def huge(sample):
+    return np.ones(40_000_000, dtype="uint8")
+
+
+def nothing(sample):
+    return None
+
+
+def generator(sample):
+    yield sample
+
+
+def printing(sample):
+    print(f"sample {int(np.asarray(sample).flat[0])}")
+    return sample
+
+
+def forking(sample):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    return sample
+
+
+def leaves_a_child(sample):
+    """A child that outlives the worker, and has its descriptors."""
+    if np.asarray(sample).flat[0] == 4 and os.fork() == 0:
+        time.sleep(3)
+        os._exit(0)
+    if np.asarray(sample).flat[0] == 4:
+        os._exit(7)
+    return sample
+
+
+def threading_(sample):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(np.asarray(sample) * 2))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def at_four(act):
+    def function(sample):
+        if np.asarray(sample).flat[0] == 4:
+            act()
+        return sample
+
+    return function
+
+
+class OddError(Exception):
+    def __init__(self, number, text):
+        super().__init__(number, text)
+
+
+class LocalError(Exception):
+    def __reduce__(self):
+        raise TypeError("does not pickle")
+
+
+def raises(sample):
+    if np.asarray(sample).flat[0] == 4:
+        raise ValueError("no four")
+    return sample
+
+
+def raises_odd(sample):
+    if np.asarray(sample).flat[0] == 4:
+        raise OddError(4, "odd")
+    return sample
+
+
+def raises_unpicklable(sample):
+    if np.asarray(sample).flat[0] == 4:
+        raise LocalError("stays there")
+    return sample
+
+
+def raises_missing(sample):
+    if np.asarray(sample).flat[0] == 4:
+        os.stat("/no/such/file")
+    return sample
+
+
+def exits(sample):
+    if np.asarray(sample).flat[0] == 4:
+        sys.exit(3)
+    return sample
+
+
+def interrupts(sample):
+    if np.asarray(sample).flat[0] == 4:
+        raise KeyboardInterrupt
+    return sample
+
+
+def ends_process(sample):
+    if np.asarray(sample).flat[0] == 4:
+        os._exit(3)
+    return sample
+
+
+def is_killed(sample):
+    if np.asarray(sample).flat[0] == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sample
+
+
+def hangs(sample):
+    if np.asarray(sample).flat[0] == 4:
+        time.sleep(1000)
+    return sample
+
+
+def slow(sample):
+    time.sleep(0.05)
+    return sample
+
+
+def nested(sample):
+    rows = penstock.rows(np.asarray(sample).reshape(-1, 1)).map(twice)
+    batches = list(penstock.DataLoader(rows, batch_size=8, num_workers=1, workers="processes"))
+    return np.asarray(batches[0])
+
+
+def environment(sample):
+    return os.environ.get("PENSTOCK_TEST_OF_WORKERS", "")
+
+
+def descriptors(sample):
+    return len(os.listdir("/proc/self/fd"))

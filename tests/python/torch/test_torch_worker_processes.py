@@ -1,0 +1,214 @@
+"""penstock.torch.DataLoader(workers="processes"): batches are those of threads, and of torch's own loader."""
+
+import gc
+import multiprocessing
+import os
+import sys
+
+import numpy as np
+import pytest
+import torch
+import torch.utils.data as torch_data
+import torch_worker_functions as functions
+
+import penstock
+import penstock.torch as pt
+
+pytestmark = pytest.mark.skipif(
+    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
+)
+
+PROCESSES = {"num_workers": 2, "workers": "processes"}
+
+
+def rows(count=16):
+    return pt.Rows(np.arange(count * 2, dtype="float32").reshape(count, 2))
+
+
+def same(a, b):
+    if isinstance(a, torch.Tensor):
+        if type(a) is not type(b) or a.dtype != b.dtype or a.layout != b.layout or a.requires_grad != b.requires_grad:
+            return False
+        return torch.equal(a.to_dense(), b.to_dense())
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b)
+    if isinstance(a, dict):
+        return type(a) is type(b) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    return type(a) is type(b) and a == b
+
+
+DATASETS = {
+    "map": (lambda: rows().map(functions.twice), {}),
+    "dict": (lambda: rows().map(functions.as_dict), {}),
+    "seeded": (lambda: rows().map(functions.noisy, seeded=True), {}),
+    "seeded twice": (lambda: rows().map(functions.noisy, seeded=True).map(functions.noisy, seeded=True), {}),
+    "batched": (lambda: rows().map(functions.twice).map(functions.twice, batched=True), {}),
+    "batched seeded": (lambda: rows().map(functions.batch_noisy, batched=True, seeded=True), {}),
+    "collate_fn": (rows, {"collate_fn": functions.collated}),
+    "shared": (rows, {"collate_fn": functions.shared}),
+    "pad": (lambda: rows().map(functions.twice), {"collate_fn": pt.pad()}),
+    "own": (functions.Own, {}),
+    "list": (lambda: [(1, "a"), (2, "b"), (3, "c"), (4, "d")], {}),
+    "subset": (lambda: torch_data.Subset(rows().map(functions.twice), [3, 1, 2, 9]), {}),
+    "concat": (lambda: torch_data.ConcatDataset([rows().map(functions.twice), rows()]), {}),
+    "stack": (lambda: torch_data.StackDataset(a=rows(10).map(functions.twice), b=functions.Own()), {}),
+    "native": (rows, {}),
+    "no batches": (lambda: rows().map(functions.twice), {"batch_size": None}),
+    "drop_last": (lambda: rows().map(functions.twice), {"drop_last": True}),
+}
+WITHOUT_TORCHS_OWN = {"seeded", "seeded twice", "batched seeded", "batched", "shared"}
+
+
+@pytest.mark.filterwarnings("ignore::penstock.torch.datasets._taken_apart.NotNativeWarning")
+@pytest.mark.parametrize("name", DATASETS)
+def test_batches_are_those_of_threads_and_of_torch(name):
+    make, given = DATASETS[name]
+    options = {"batch_size": 3, "shuffle": True, **given}
+
+    def batches(kind, **more):
+        torch.manual_seed(3)
+        loader = kind(make(), **options, **more)
+        return list(loader) + list(loader)
+
+    found = batches(pt.DataLoader, **PROCESSES)
+    assert same(found, batches(pt.DataLoader, num_workers=2))
+    assert same(found, batches(pt.DataLoader, num_workers=0, workers="processes"))
+    if name not in WITHOUT_TORCHS_OWN:
+        assert same(found, batches(torch_data.DataLoader, num_workers=0))
+
+
+@pytest.mark.parametrize("name", ["map", "seeded", "own", "batched", "collate_fn"])
+def test_goes_on_from_each_position(name):
+    make, given = DATASETS[name]
+    options = {"batch_size": 3, "shuffle": True, **given}
+    torch.manual_seed(5)
+    loader = pt.DataLoader(make(), **options, **PROCESSES)
+    states, batches = [], []
+    for batch in loader:
+        batches.append(batch)
+        states.append(loader.state_dict())
+    for taken in (1, len(states) - 1):
+        for more in ({"num_workers": 1, "workers": "processes"}, {"num_workers": 2}):
+            again = pt.DataLoader(make(), **options, **more)
+            again.load_state_dict(states[taken - 1])
+            assert same(list(again), batches[taken:])
+
+
+def test_the_program_asks_for_a_way_to_start():
+    data = rows().map(functions.twice)
+    expected = list(pt.DataLoader(data, 3))
+    for context in ("spawn", "forkserver", multiprocessing.get_context("spawn")):
+        assert same(list(pt.DataLoader(data, 3, multiprocessing_context=context, **PROCESSES)), expected)
+    with pytest.raises(ValueError, match="expected 'forkserver' or 'spawn'"):
+        pt.DataLoader(data, 3, multiprocessing_context="fork", **PROCESSES)
+    with pytest.raises(ValueError, match="expected 'threads' or 'processes'"):
+        pt.DataLoader(data, 3, workers="fibres")
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_worker_init_fn_and_get_worker_info_mean_what_torchs_mean(persistent):
+    loader = pt.DataLoader(
+        functions.Own(), 4, worker_init_fn=functions.sets_offset, persistent_workers=persistent, **PROCESSES
+    )
+    for _ in range(2):
+        assert torch.cat([batch[1] for batch in loader]).tolist() == list(range(1000, 1010))
+
+
+def test_workers_stay_from_epoch_to_epoch():
+    loader = pt.DataLoader(rows(100).map(functions.process), 5, **PROCESSES)
+    pids = {pid for _ in range(3) for batch in loader for pid in batch.tolist()}
+    assert os.getpid() not in pids
+    assert len(pids) <= 2
+    assert loader.stats()["road"] == "native"
+    assert "worker processes call the dataset's functions" in loader.explain()
+
+
+def test_batches_lie_in_memory_that_is_used_again():
+    loader = pt.DataLoader(rows(400).map(functions.twice), 4, **PROCESSES)
+    kept = list(loader)
+    assert torch.cat(kept)[:, 0].tolist() == [4.0 * index for index in range(400)]
+    kept[0].add_(1)  # which it may be written to
+    del kept
+    gc.collect()
+    assert sum(int(batch.numel()) for batch in loader) == 800
+
+
+def test_settings_of_the_thread_that_iterates_are_carried():
+    def seen(**more):
+        batch, ones = next(iter(pt.DataLoader(rows().map(functions.kinds), 2, **PROCESSES)))
+        return batch[0].tolist(), ones.dtype
+
+    assert seen() == ([True, True, False], torch.float32)
+    with torch.no_grad():
+        assert seen()[0] == [True, False, False]
+    with torch.autocast("cpu"):
+        assert seen()[0] == [True, True, True]
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert seen()[1] == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_what_cannot_be_carried_is_said():
+    with torch.device("meta"), pytest.warns(UserWarning, match="DeviceContext of torch stay in this process"):
+        pt.DataLoader(rows().map(functions.twice), 2, **PROCESSES)
+
+
+def test_errors_name_the_sample():
+    loader = pt.DataLoader(rows().map(functions.refuses_six), 2, **PROCESSES)
+    iterator = iter(loader)
+    next(iterator)
+    with pytest.raises(KeyError, match=r"six.*sample 3") as raised:
+        next(iterator)
+    assert "raise KeyError" in str(raised.value.__cause__.__cause__)
+    assert next(iterator).shape == (2, 2)
+
+
+def test_a_worker_that_ends_is_an_error_of_its_batch():
+    iterator = iter(pt.DataLoader(rows().map(functions.ends_at_six), 2, **PROCESSES))
+    next(iterator)
+    with pytest.raises(penstock.UserCodeError, match=r"batch 1 \(samples 2, 3\).*exit code 4"):
+        next(iterator)
+    assert next(iterator).shape == (2, 2)
+
+
+def test_on_error_leaves_files_out_that_cannot_be_read(tmp_path):
+    for index in range(6):
+        np.save(tmp_path / f"{index}.npy", np.full(2, index, dtype="float32"))
+    (tmp_path / "3.npy").write_bytes(b"nothing")
+    data = pt.Files(str(tmp_path / "*.npy")).map(functions.twice)
+    loader = pt.DataLoader(data, 2, on_error="skip", **PROCESSES)
+    assert torch.cat(list(loader))[:, 0].tolist() == [0.0, 2.0, 4.0, 8.0, 10.0]
+    assert [index for index, _, _ in loader.set_aside] == [3]
+    batches = list(pt.DataLoader(data, 2, on_error="mask", **PROCESSES))
+    assert torch.cat([valid for _, valid in batches]).tolist() == [True, True, True, False, True, True]
+
+
+def test_samples_without_a_native_form_are_made_in_threads(tmp_path):
+    for index in range(4):
+        torch.save(torch.eye(2).to_sparse(), tmp_path / f"{index}.pt")
+    data = pt.Files(str(tmp_path / "*.pt")).map(functions.twice)
+    loader = pt.DataLoader(data, 2, collate_fn=list, **PROCESSES)
+    assert [sample.is_sparse for batch in loader for sample in batch] == [True] * 4
+
+
+def test_iterable_datasets_go_to_torchs_own_loader():
+    loader = pt.DataLoader(functions.stream(), 2, num_workers=0, workers="processes")
+    assert loader.stats()["road"] == "torch"
+    assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3]]
+
+
+def test_a_lambda_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    with pytest.raises(TypeError, match="cannot be sent to a worker process"):
+        list(pt.DataLoader(rows().map(lambda sample: sample), 2, **PROCESSES))
+
+
+def test_several_iterators_at_once():
+    loader = pt.DataLoader(rows(40).map(functions.twice), 4, **PROCESSES)
+    pairs = list(zip(loader, loader, strict=True))
+    assert len(pairs) == 10
+    assert all(torch.equal(a, b) for a, b in pairs)

@@ -1,0 +1,95 @@
+"""Functions and datasets that worker processes import."""
+
+import os
+
+import numpy as np
+import torch
+import torch.utils.data as torch_data
+
+
+def twice(sample):
+    return sample * 2
+
+
+def as_dict(sample):
+    return {"x": sample * 2, "name": "a", "n": 3, "array": sample.numpy().astype("int16"), "pair": (sample, 1.5)}
+
+
+def noisy(sample, generator):
+    return sample + torch.rand((), generator=generator)
+
+
+def batch_noisy(batch, generator):
+    return batch + torch.rand((), generator=generator)
+
+
+def collated(samples):
+    return {"x": torch.stack(samples), "list": [1, "b"], "set": {1, 2}, "sparse": torch.eye(2).to_sparse()}
+
+
+def shared(samples):
+    one = torch.stack(samples)
+    return one, one, one.mT, torch.nn.Parameter(one)
+
+
+def kinds(sample):
+    """What a thread has set of torch."""
+    return torch.tensor(
+        [torch.get_num_threads() == 1, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")]
+    ), torch.ones(1)
+
+
+def refuses_six(sample):
+    if sample[0] == 6:
+        raise KeyError("six")
+    return sample
+
+
+def ends_at_six(sample):
+    if sample[0] == 6:
+        os._exit(4)
+    return sample
+
+
+def process(sample):
+    return os.getpid()
+
+
+class Own(torch_data.Dataset):
+    """A dataset of the program's own, whose samples depend on what `worker_init_fn` did."""
+
+    offset = 0
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return torch.full((2,), float(index)), index + self.offset, np.float32(index)
+
+
+def sets_offset(number):
+    info = torch_data.get_worker_info()
+    assert info.id == number
+    assert info.num_workers == 2
+    info.dataset.offset = 1000
+
+
+class Fetches(torch_data.Dataset):
+    """Of `__getitems__`, which torch's loader asks for whole batches."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        return torch.tensor(index)
+
+    def __getitems__(self, indices):
+        return [torch.tensor(index + 100) for index in indices]
+
+
+def stream():
+    class Numbers(torch_data.IterableDataset):
+        def __iter__(self):
+            return iter(range(4))
+
+    return Numbers()
