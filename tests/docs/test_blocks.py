@@ -124,6 +124,9 @@ def test_python(code, data, request):
     elif "torch" in code or FRAMEWORKS.intersection(IMPORT.findall(code)):
         paths = paths_for(code)
         request.getfixturevalue("torch_blocks")(code, data, paths)
+    elif "__main__" in code:  # worker processes import the program's file
+        (data / "program.py").write_text(code)
+        run([sys.executable, "program.py"], data)
     else:
         run([sys.executable, "-c", code], data)
 

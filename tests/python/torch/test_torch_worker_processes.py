@@ -152,6 +152,18 @@ def test_settings_of_the_thread_that_iterates_are_carried():
         torch.set_default_dtype(torch.float32)
 
 
+def test_what_functions_draw_follows_from_the_seed_alone():
+    def drawn(workers):
+        torch.manual_seed(3)
+        loader = pt.DataLoader(rows().map(functions.draws), 3, shuffle=True, num_workers=workers, workers="processes")
+        return [list(loader) for _ in range(2)]
+
+    first, second = drawn(2)
+    assert same(drawn(1), [first, second])
+    assert not same(first, second)
+    assert len({float(value) for batch in first for value in batch.frac()[:, 0]}) > 10
+
+
 def test_what_cannot_be_carried_is_said():
     with torch.device("meta"), pytest.warns(UserWarning, match="DeviceContext of torch stay in this process"):
         pt.DataLoader(rows().map(functions.twice), 2, **PROCESSES)

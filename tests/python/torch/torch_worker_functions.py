@@ -1,6 +1,7 @@
 """Functions and datasets that worker processes import."""
 
 import os
+import random
 
 import numpy as np
 import torch
@@ -49,6 +50,10 @@ def ends_at_six(sample):
     if sample[0] == 6:
         os._exit(4)
     return sample
+
+
+def draws(sample):
+    return sample + torch.rand(()) + np.random.rand() + random.random()
 
 
 def process(sample):

@@ -6,6 +6,9 @@ functions of batches (`Finisher`). It is the code that threads run (`_finish.py`
 
 from __future__ import annotations
 
+import hashlib
+import random
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -97,18 +100,35 @@ class Finisher:
 
     def _made(self, indices: list[int], samples: Any, seed: int) -> Any:
         number = here.number or 0
-        info = _private.worker_info_of(number, here.count, seed + number, self._dataset)
-        _private.set_worker_info(info)
+        own = seed_of(seed, indices)
+        _private.set_worker_info(_private.worker_info_of(number, here.count, own, self._dataset))
         try:
             if not self._is_ready:
                 self._is_ready = True
-                torch.manual_seed(seed + number)
                 if self._init is not None:
                     self._init(number)
+            seed_generators(own)
             finish = _Noting(_Uninformed(self._collate_fn), self._functions, seed)
             return packed(finish(Read(indices, samples, self.apart), self._alone))
         finally:
             _private.set_worker_info(None)
+
+
+def seed_of(seed: int, indices: Sequence[int]) -> int:
+    """What the generators of a process begin with for a batch: it follows from the epoch's seed and the batch, so that
+    it does not matter which process makes it."""
+    first = indices[0] if indices else 0
+    digest = hashlib.blake2b(f"{seed},{first},{len(indices)}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def seed_generators(seed: int) -> None:
+    """As torch seeds its workers, and NumPy's and Python's generators too."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed & 0xFFFFFFFF)
 
 
 class _Uninformed:
