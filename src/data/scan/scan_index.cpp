@@ -1,35 +1,25 @@
-// The file in which a listing of folders is kept for the next run. It holds a magic, the number of bytes after the head
-// and their CRC-32; then the key, which says what was listed, and the listings one after the other. Numbers are
-// little-endian, as in memory, and a text has its length before it. A damaged or foreign index is ignored, because
-// listing the folders again gives the same. A change of this layout, or of what is listed, must change the magic.
+// The file in which a listing of folders is kept for the next run. It holds the key, which says what was listed, and the
+// listings one after the other. Numbers are little-endian, as in memory, and a text has its length before it. A damaged
+// or foreign index is ignored, because listing the folders again gives the same. A change of this layout, or of what is
+// listed, must change the magic.
 
 #include "data/scan/scan_index.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
 #include <new>
-#include <optional>
 #include <span>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "core/cursor.h"
-#include "core/environment.h"
-#include "core/format.h"
-#include "io/copy/crc32.h"
-#include "io/file/atomic_file.h"
 #include "penstock/error.h"
-#include "penstock/source.h"
 
 namespace penstock::data {
 
 namespace {
 
 constexpr std::string_view kMagic = "PSTKIDX3";
-constexpr std::string_view kAnyMagic = kMagic.substr(0, 7);  ///< of every version
-constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t) + sizeof(std::uint32_t);
 
 class Writer {
  public:
@@ -115,73 +105,25 @@ class Reader {
   std::size_t parts_;
 };
 
-/// $XDG_CACHE_HOME/penstock, by its specification only when absolute, else ~/.cache/penstock; none without a home.
-std::optional<std::filesystem::path> cache_folder() {
-  const auto absolute = [](const char* name) -> std::optional<std::filesystem::path> {
-    const char* const value = core::environment(name);
-    if (value == nullptr || value[0] != '/') return std::nullopt;
-    return value;
-  };
-  if (const auto cache = absolute("XDG_CACHE_HOME")) return *cache / "penstock";
-  if (const auto home = absolute("HOME")) return *home / ".cache" / "penstock";
-  return std::nullopt;
-}
-
-/// FNV-1a: the same on every machine and in every version, unlike std::hash. The key itself is in the file.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t out = 0xcbf29ce484222325;
-  for (const char c : text) out = (out ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return out;
-}
-
-/// The bytes after the head; none if the file is not a whole and undamaged index. The head is checked against the size
-/// of the file before anything is read or allocated, so a damaged number cannot ask for any amount of memory.
-std::vector<std::byte> read_body(const ByteSource& source) {
-  std::array<std::byte, kHead> bytes{};
-  source.read(0, bytes);
-  core::Cursor head(bytes);
-  if (head.take_text(kMagic.size()) != kMagic) return {};
-  if (head.u64() != source.size() - kHead) return {};
-  std::vector<std::byte> body(static_cast<std::size_t>(source.size() - kHead));
-  source.read(kHead, body);
-  if (io::crc32(0, body) != head.u32()) return {};
-  return body;
-}
-
-/// Whether the file may be an index of ours, even a cut one or one with a damaged byte in its magic.
-bool may_be_index(const std::string& path) {
-  std::string head;
-  try {
-    const penstock::Source source = open_source(path);
-    head.resize(std::min<std::uint64_t>(kAnyMagic.size(), source.size()));
-    source.read(0, std::as_writable_bytes(std::span(head)));
-  } catch (const Error&) {
-    // The file cannot be read now. Writing then replaces it, or fails and says why.
-    return true;
-  }
-  std::size_t other = 0;
-  for (std::size_t i = 0; i < head.size(); ++i) other += head[i] != kAnyMagic[i] ? 1 : 0;
-  return other == 0 || (other == 1 && head.size() == kAnyMagic.size());
+/// A relative pattern is another in another folder.
+std::string key_of(std::string_view pattern) {
+  std::error_code ignored;
+  std::string out;
+  if (!pattern.starts_with('/')) out = std::filesystem::current_path(ignored).string();
+  return out.append("\n").append(pattern);
 }
 
 }  // namespace
 
-ScanIndex::ScanIndex(std::string path, std::string_view pattern) : path_(std::move(path)), cache_(path_.empty()) {
-  std::error_code ignored;
-  if (!pattern.starts_with('/')) key_ = std::filesystem::current_path(ignored).string();
-  key_.append("\n").append(pattern);
-  if (!cache_) return;
-  if (const auto folder = cache_folder()) path_ = *folder / core::format("files-{:016x}.index", hash_of(key_));
-}
+ScanIndex::ScanIndex(std::string path, std::string_view pattern)
+    : key_(key_of(pattern)), file_(std::move(path), kMagic, "files", key_) {}
 
 std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   std::vector<Listing> out;
-  if (path_.empty()) return out;
+  const std::vector<std::byte> content = file_.read();
+  if (content.empty()) return out;
   try {
-    const Source file = open_source(path_);
-    const std::vector<std::byte> body = read_body(*file);
-    if (body.empty()) return out;
-    Reader reader(body, parts);
+    Reader reader(content, parts);
     if (reader.text() != key_) return out;
     while (!reader.at_end()) out.push_back(reader.listing());
   } catch (const Error&) {
@@ -193,35 +135,11 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   return out;
 }
 
-void ScanIndex::require_own() const {
-  std::error_code error;
-  if (cache_ || !std::filesystem::exists(path_, error) || may_be_index(path_)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "this file is not an index of files, and would be written over; name another for the index, or delete it",
-              {.path = path_});
-}
-
 void ScanIndex::write(const std::vector<Listing>& listings) const {
-  if (path_.empty()) return;
-  require_own();
   Writer writer;
   writer.text(key_);
   for (const Listing& listing : listings) writer.listing(listing);
-  Writer head;
-  head.number<std::uint64_t>(writer.bytes().size());
-  head.number(io::crc32(0, writer.bytes()));
-  try {
-    std::error_code ignored;
-    if (cache_) std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-    io::AtomicFile file(path_, false);
-    file.write_text(kMagic);
-    file.write(head.bytes());
-    file.write(writer.bytes());
-    file.commit();
-  } catch (const Error& error) {
-    // An index that cannot be written only makes the next listing slower. But a wrong path of the caller is an error.
-    if (!cache_ && error.code() != ErrorCode::kIo) throw;
-  }
+  file_.write(writer.bytes());
 }
 
 }  // namespace penstock::data
