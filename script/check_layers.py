@@ -35,13 +35,13 @@ BELOW = {
 # not in the list, as that of a new format, comes after all of them.
 ROOMS = {
     "io": ["file", "copy", "source", "read", "remote", "gds", "move"],
-    "format": ["text", "zip", "safetensors", "pt/pickle", "pt", "numpy"],
-    "data": "trace sample transform scan files pack dataset sampler stream collate batch loader".split(),
+    "format": ["text", "tar", "zip", "safetensors", "pt/pickle", "pt", "numpy"],
+    "data": "trace sample transform scan files pack dataset sampler stream tar collate batch loader".split(),
     "cli": ["terminal", "json", "info", "inspect", "report"],
 }
 
 # The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.
-DATA_MAY_INCLUDE = {"text"}
+DATA_MAY_INCLUDE = {"text", "tar"}
 FORMAT_BY_NAME = re.compile(r"\bk[A-Z]\w*Format\b|\bformat\(\) *[!=]=")
 
 # The layer that implements each public header.
@@ -79,6 +79,7 @@ PUBLIC = {
     "sampler.h": "data",
     "collate.h": "data",
     "dataset.h": "data",
+    "shards.h": "data",
     "loader.h": "data",
     "labels.h": "data",
     "lengths.h": "data",

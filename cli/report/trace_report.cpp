@@ -88,17 +88,18 @@ class TraceReport::Reader final : public core::JsonReader {
     if (state_ == State::kArgs && key_ == "name") event_.own_name = std::move(text);
   }
   void on_unsigned(std::uint64_t value) override {
-    on_fraction(static_cast<double>(value));
+    on_real(static_cast<double>(value));
     if (state_ == State::kOther && key_ == "dropped_events") report_.dropped_ = value;
     if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       on_whole(static_cast<std::int64_t>(value));
     }
   }
   void on_negative(std::int64_t value) override {
-    on_fraction(static_cast<double>(value));
+    on_real(static_cast<double>(value));
     on_whole(value);
   }
-  void on_fraction(double value) override {
+  void on_fraction(double value, const std::string&) override { on_real(value); }
+  void on_real(double value) {
     if (state_ == State::kEvent && key_ == "ts") event_.begin = value;
     if (state_ == State::kEvent && key_ == "dur") event_.duration = value;
   }

@@ -117,7 +117,8 @@ class Dataset {
   Dataset& operator=(Dataset&&) & noexcept = default;
   ~Dataset() = default;
 
-  std::int64_t size() const noexcept;
+  /// Of `shards` the samples are found by the first call, which throws what finding them does.
+  std::int64_t size() const;
   /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
   /// count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;

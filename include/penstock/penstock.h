@@ -30,6 +30,7 @@
 #include "penstock/sampler.h"
 #include "penstock/save.h"
 #include "penstock/shape.h"
+#include "penstock/shards.h"
 #include "penstock/source.h"
 #include "penstock/standard.h"  // first: it says what is wrong with an older compiler
 #include "penstock/stream.h"

@@ -421,7 +421,13 @@ nb::object held_dataset(nb::handle object) {
 
 void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> of_samples(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset);
-  of_samples.def("__len__", &Dataset::size)
+  of_samples
+      .def("__len__",
+           [](const Dataset& self) {
+             // Samples of shards are found by the first call.
+             const bool may_search = static_cast<bool>(self.impl().in_order());
+             return may_search ? interruptible(true, [self](std::stop_token) { return self.size(); }) : self.size();
+           })
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(

@@ -56,14 +56,20 @@ class JsonReader::Events final : public nlohmann::json_sax<Json> {
  public:
   explicit Events(JsonReader& reader) : reader_(reader) {}
 
-  bool null() override { return other("null"); }
-  bool boolean(bool) override { return other("a boolean"); }
+  bool null() override {
+    if (!reader_.skip_scalar()) reader_.on_null();
+    return true;
+  }
+  bool boolean(bool value) override {
+    if (!reader_.skip_scalar()) reader_.on_boolean(value);
+    return true;
+  }
   bool number_integer(number_integer_t value) override {
     if (!reader_.skip_scalar()) reader_.on_negative(value);
     return true;
   }
-  bool number_float(number_float_t value, const string_t&) override {
-    if (!reader_.skip_scalar()) reader_.on_fraction(value);
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (!reader_.skip_scalar()) reader_.on_fraction(value, text);
     return true;
   }
   bool number_unsigned(number_unsigned_t value) override {
@@ -122,6 +128,12 @@ void JsonReader::read() {
     // Said here because the parser would take a byte order mark, a list or a lone number.
     fail("the JSON is broken: it must be one object, that is begin with '{'");
   }
+  parse();
+}
+
+void JsonReader::read_any() { parse(); }
+
+void JsonReader::parse() {
   if (const std::size_t nul = text_.find('\0'); nul != text_.npos) {
     at_ = text_.data() + nul;  // The parser takes a NUL for the end of the text and would not look behind it.
     fail("the JSON is broken: it holds a zero byte");

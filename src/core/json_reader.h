@@ -35,6 +35,8 @@ class JsonReader {
   /// Reads the whole text: one object, with JSON's white space around it and nothing else. kCorrupt for what is not
   /// JSON or not UTF-8, kLimit for nesting beyond the most levels.
   void read();
+  /// The same for any value: an object, a list, a text, a number.
+  void read_any();
 
  protected:
   virtual void on_object() { unexpected("an object"); }
@@ -48,7 +50,13 @@ class JsonReader {
   virtual void on_unsigned(std::uint64_t) { unexpected("a number"); }
   /// Whole numbers below 0, and numbers with a fraction or exponent or beyond 64 bits; for on_other if not overridden.
   virtual void on_negative(std::int64_t) { on_other("a negative number"); }
-  virtual void on_fraction(double) { on_other("a number with a fraction or exponent, or beyond 64 bits"); }
+  /// `text`: the number as it is written.
+  virtual void on_fraction(double, const std::string& text) {
+    static_cast<void>(text);
+    on_other("a number with a fraction or exponent, or beyond 64 bits");
+  }
+  virtual void on_boolean(bool) { on_other("a boolean"); }
+  virtual void on_null() { on_other("null"); }
   /// Any other scalar: null, a boolean, a negative, fractional or huge number. `kind` says which ("a negative number").
   virtual void on_other(std::string_view kind) { unexpected(kind); }
   /// Called for an event that has no place here; must throw.
@@ -68,6 +76,7 @@ class JsonReader {
   class Events;
   using Names = std::set<std::string, std::less<>>;
 
+  void parse();
   bool skip_scalar() noexcept;
   bool skip_open(bool object);
   bool skip_close();

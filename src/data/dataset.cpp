@@ -22,7 +22,7 @@ std::int64_t from_start(std::int64_t index, std::int64_t size) {
 
 }  // namespace
 
-std::int64_t Dataset::size() const noexcept { return impl_->size(); }
+std::int64_t Dataset::size() const { return impl_->size(); }
 
 Value Dataset::get(std::int64_t index) const {
   data::require_samples(*this, "a sample by itself");

@@ -3,6 +3,7 @@
 // What all datasets are: the rooms dataset, files, stream and transform implement it, batch asks it for samples.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,10 @@
 #include "data/sample/work.h"
 #include "penstock/dataset.h"
 
+namespace penstock {
+class SampleStream;
+}
+
 namespace penstock::detail {
 
 /// What a Dataset is a handle on. Immutable; all members may be called from any thread, each with its own
@@ -19,7 +24,8 @@ namespace penstock::detail {
 class DatasetImpl {
  public:
   virtual ~DatasetImpl() = default;
-  virtual std::int64_t size() const noexcept = 0;
+  /// May throw where the samples have to be found first.
+  virtual std::int64_t size() const = 0;
   virtual std::string describe(std::int64_t index) const = 0;
   /// Whether each sample is a file.
   virtual bool samples_are_files() const noexcept { return false; }
@@ -45,6 +51,8 @@ class DatasetImpl {
   /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here
   /// it is fetched and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
   virtual Value value(std::int64_t index, const data::Work& work) const;
+  /// Its samples from front to back, for a stream; empty where that is no other way than one by one.
+  virtual std::function<SampleStream()> in_order() const { return {}; }
   /// Functions of whole batches, which follow collation in this order.
   virtual std::span<const data::UserFunction> batch_functions() const noexcept { return {}; }
   /// How many functions with random numbers a sample has passed through.

@@ -13,7 +13,7 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
 from penstock.torch.collate import pad, pad_to, ragged, stack
-from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Stream, Zip
+from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Shards, Stream, Zip
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
 from penstock.torch.loading import UnknownGlobalsError, load, load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
@@ -29,6 +29,7 @@ __all__ = [
     "Packed",
     "Rows",
     "SafetensorError",
+    "Shards",
     "Stream",
     "UnknownGlobalsError",
     "Zip",

@@ -23,7 +23,7 @@ class Concat final : public detail::DatasetImpl {
     }
   }
 
-  std::int64_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+  std::int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
   std::string describe(std::int64_t index) const override {
     const std::size_t part = part_of(index);
     return parts_[part].impl().describe(index - begin(part));

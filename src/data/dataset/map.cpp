@@ -35,7 +35,7 @@ class Mapped : public detail::DatasetImpl {
         stage_(dataset_.impl().random_stages()),
         stages_(stage_ + (random ? 1 : 0)) {}
 
-  std::int64_t size() const noexcept override { return dataset_.size(); }
+  std::int64_t size() const override { return dataset_.size(); }
   std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return dataset_.impl().path(index); }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }

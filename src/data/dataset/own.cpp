@@ -43,7 +43,7 @@ class Own final : public detail::DatasetImpl {
     }
   }
 
-  std::int64_t size() const noexcept override { return size_; }
+  std::int64_t size() const override { return size_; }
   std::string describe(std::int64_t index) const override { return own_->describe(index); }
   /// Nobody knows.
   std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
@@ -87,7 +87,7 @@ class Values final : public detail::DatasetImpl {
     }
   }
 
-  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(values_.size()); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(values_.size()); }
   std::string describe(std::int64_t index) const override { return core::format("<values>[{}]", index); }
   std::uint64_t read_bytes(std::int64_t) const override { return 0; }
 

@@ -84,7 +84,7 @@ class SequenceRows final : public detail::DatasetImpl {
     if (!pieces_.empty()) filling_ = filling(options.value, dtype_);
   }
 
-  std::int64_t size() const noexcept override { return std::ssize(rows_); }
+  std::int64_t size() const override { return std::ssize(rows_); }
   std::string describe(std::int64_t index) const override {
     const std::vector<std::size_t>& row = rows_[static_cast<std::size_t>(index)];
     const std::string first = dataset_.impl().describe(pieces_[row[0]].index);

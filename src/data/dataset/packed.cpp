@@ -196,7 +196,7 @@ class Packed final : public detail::DatasetImpl {
 
   void require_all() const { found_.require_all(); }
 
-  std::int64_t size() const noexcept override { return shards_.empty() ? 0 : shards_.back().end; }
+  std::int64_t size() const override { return shards_.empty() ? 0 : shards_.back().end; }
   std::string describe(std::int64_t index) const override {
     const Shard& shard = shards_[shard_of(index)];
     return core::format("{}[{}]", shard.path, index - begin(shard));

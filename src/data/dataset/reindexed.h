@@ -19,7 +19,7 @@ class Reindexed final : public detail::DatasetImpl {
   Reindexed(Dataset dataset, Map map, std::int64_t size)
       : dataset_(std::move(dataset)), map_(std::move(map)), size_(size) {}
 
-  std::int64_t size() const noexcept override { return size_; }
+  std::int64_t size() const override { return size_; }
   std::string describe(std::int64_t index) const override { return below().describe(map_(index)); }
   std::string path(std::int64_t index) const override { return below().path(map_(index)); }
   bool samples_are_files() const noexcept override { return below().samples_are_files(); }

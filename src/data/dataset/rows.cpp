@@ -35,7 +35,7 @@ class Rows final : public detail::DatasetImpl {
     step_ = static_cast<std::size_t>(array_.strides[0]) * array_.dtype.itemsize();
   }
 
-  std::int64_t size() const noexcept override { return array_.shape[0]; }
+  std::int64_t size() const override { return array_.shape[0]; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", array_.file->name(), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
 

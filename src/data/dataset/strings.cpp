@@ -16,7 +16,7 @@ class Strings final : public detail::DatasetImpl {
     structure_ = std::move(structure);
   }
 
-  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(strings_.size()); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(strings_.size()); }
   std::string describe(std::int64_t index) const override { return core::format("<strings>[{}]", index); }
   std::uint64_t read_bytes(std::int64_t) const override { return 0; }
 

@@ -57,7 +57,7 @@ class Zip final : public detail::DatasetImpl {
   Zip(std::vector<std::string> names, std::vector<Dataset> parts)
       : names_(std::move(names)), parts_(std::move(parts)) {}
 
-  std::int64_t size() const noexcept override { return parts_[0].size(); }
+  std::int64_t size() const override { return parts_[0].size(); }
   std::string describe(std::int64_t index) const override {
     std::string out;
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);

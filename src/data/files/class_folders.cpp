@@ -35,7 +35,7 @@ class Classified final : public detail::DatasetImpl {
   Classified(Dataset files, Dataset pairs, std::vector<std::string> classes)
       : files_(std::move(files)), pairs_(std::move(pairs)), classes_(std::move(classes)) {}
 
-  std::int64_t size() const noexcept override { return files_.size(); }
+  std::int64_t size() const override { return files_.size(); }
   std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return files_.impl().path(index); }
   bool samples_are_files() const noexcept override { return true; }

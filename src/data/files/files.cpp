@@ -67,7 +67,7 @@ class Files final : public detail::DatasetImpl {
   Files(data::PathTable paths, const FilesOptions& options)
       : paths_(std::move(paths)), keys_(options.keys), own_source_(options.source) {}
 
-  std::int64_t size() const noexcept override { return paths_.size(); }
+  std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }

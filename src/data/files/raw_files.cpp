@@ -38,7 +38,7 @@ class RawFiles final : public detail::DatasetImpl {
  public:
   RawFiles(PathTable paths, OwnSource own_source) : paths_(std::move(paths)), own_source_(std::move(own_source)) {}
 
-  std::int64_t size() const noexcept override { return paths_.size(); }
+  std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
   bool samples_are_files() const noexcept override { return true; }

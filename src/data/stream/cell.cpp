@@ -22,7 +22,7 @@ class Cell : public detail::DatasetImpl {
   Cell(std::string name, std::uint32_t draws, std::uint32_t stages)
       : name_(std::move(name)), draws_(draws), stages_(stages) {}
 
-  std::int64_t size() const noexcept override { return kEndless; }
+  std::int64_t size() const override { return kEndless; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", name_, index); }
   std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
   std::uint32_t draws() const noexcept override { return draws_; }

@@ -83,7 +83,7 @@ class Transformed final : public detail::DatasetImpl {
         keys_(std::move(keys)),
         meant_(meant) {}
 
-  std::int64_t size() const noexcept override { return below_.size(); }
+  std::int64_t size() const override { return below_.size(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return below_.impl().path(index); }
   bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }

@@ -28,6 +28,8 @@ RemoteTraffic opening_traffic(const ByteSource& source) noexcept;
 /// Whether a change of the source while it is read is noticed: false for an object behind a URL whose server names no
 /// version of it.
 bool notices_changes(const ByteSource& source) noexcept;
+/// What the server calls this version of the object; empty for all other sources, and where it has no name for it.
+std::string version_name(const ByteSource& source);
 
 /// The row of the table of readers.
 bool url_usable(const ByteSource& source) noexcept;

@@ -41,6 +41,8 @@ class RemoteSource final : public ByteSource {
   void read(std::span<const Run> runs) const;
   /// Whether the server tells versions of the object apart, so that one which is replaced meanwhile is noticed.
   bool has_version() const noexcept { return !etag_.empty() || !modified_.empty(); }
+  /// What the server calls this version; empty where it has no name for it.
+  const std::string& version_name() const noexcept { return etag_.empty() ? modified_ : etag_; }
   /// Whether it has to be read by itself, and not by requests together with others: from a cache, or whole.
   bool reads_alone() const noexcept { return cached_.has_value() || knows_no_ranges_; }
   /// What such a read would ask the server; what is kept is filled in at once.

@@ -20,6 +20,11 @@ bool notices_changes(const ByteSource& source) noexcept {
   return remote == nullptr || remote->has_version();
 }
 
+std::string version_name(const ByteSource& source) {
+  const auto* const remote = dynamic_cast<const RemoteSource*>(&source);
+  return remote == nullptr ? std::string() : remote->version_name();
+}
+
 void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
   dynamic_cast<const RemoteSource&>(source).read(offset, parts);
 }

@@ -28,7 +28,7 @@ from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, 
 from penstock.torch.loading import load
 from penstock.torch.loading._checkpoint import load_given
 
-__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "counted", "has_plain_samples"]
+__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Shards", "counted", "has_plain_samples"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -262,6 +262,37 @@ class Packed(Dataset[_Sample]):
 
     def __init__(self, pattern: str | os.PathLike[str], mmap: bool | None = None) -> None:
         super().__init__(penstock.packed(pattern, mmap))
+
+
+class Shards(Dataset[_Sample]):
+    """Samples in tar shards, as WebDataset has them: each is a dict by field.
+
+    Every sample can be read by itself, so that `shuffle=True`, samplers and ranks are those of every
+    other dataset. `penstock.shards` says how members become samples and fields become values;
+    `Stream` of this dataset reads each shard once, from front to back.
+
+    Parameters
+    ----------
+    shards
+        Paths, URLs, patterns, ranges ("train-{000..146}.tar"), folders, lists joined by "::", or
+        lists of wids (.json); one, or several.
+    keys
+        Take only these fields, in this order. None: all fields behind "__key__".
+    raw
+        The bytes of each field are its value, whatever it holds.
+    index
+        Keep where each sample begins, in the user's cache folder (True) or in a file of your own.
+    """
+
+    def __init__(
+        self,
+        shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+        keys: str | Iterable[str] | None = None,
+        *,
+        raw: bool = False,
+        index: bool | str | os.PathLike[str] = True,
+    ) -> None:
+        super().__init__(penstock.shards(shards, keys, raw, index))
 
 
 class Files(ClassFolders, Dataset[_Sample]):

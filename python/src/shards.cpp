@@ -1,0 +1,45 @@
+#include "penstock/shards.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "arguments.h"
+#include "bindings_of_datasets.h"
+#include "convert.h"
+#include "data.h"
+#include "docs_shards.h"
+#include "interrupt.h"
+
+namespace penstock::python {
+namespace {
+
+nb::object shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::handle index) {
+  const nb::object paths = is_path(given) ? nb::borrow(given) : nb::object(nb::list(nb::borrow(given)));
+  const nb::object names = keys.is_none() || is_key(keys) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
+  ShardsOptions options;
+  options.keys = keys_from(names, true);
+  options.raw = flag_argument(raw, "raw");
+  options.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
+  if (!PyBool_Check(index.ptr())) options.index_path = path_from(index);
+  std::vector<std::string> texts;
+  if (is_path(paths)) texts.push_back(path_from(paths));
+  if (!is_path(paths)) {
+    for (const nb::handle path : nb::iter(paths)) texts.push_back(path_from(path));
+  }
+  Dataset made = interruptible(true, [texts, options](std::stop_token) { return shards(texts, options); });
+  return made_by("shards", nb::make_tuple(paths, names, raw, index), nb::cast(std::move(made)));
+}
+
+}  // namespace
+
+void bind_shards(nb::module_& module) {
+  module.def("shards", shards_of, nb::arg("shards").none(), nb::arg("keys") = nb::none(), nb::arg("raw") = false,
+             nb::arg("index") = true,
+             nb::sig("def shards(shards: str | os.PathLike[str] | typing.Iterable[str | os.PathLike[str]], keys: str | "
+                     "typing.Iterable[str] | None = None, raw: bool = False, index: bool | str | os.PathLike[str] = "
+                     "True) -> Dataset"),
+             docs::kShards);
+}
+
+}  // namespace penstock::python

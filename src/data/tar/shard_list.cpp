@@ -1,0 +1,251 @@
+// WebDataset's ways to name shards. Lists of shards (wids) may come from anybody: a file that one names must lie beside
+// it, so that a list cannot choose which files of this machine are read. URLs are open to whoever asks, so it may name
+// them.
+#include "data/tar/shard_list.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/format.h"
+#include "core/json_reader.h"
+#include "core/shown_url.h"
+#include "core/text.h"
+#include "data/scan/glob.h"
+#include "data/scan/name_match.h"
+#include "io/file/url.h"
+#include "penstock/error.h"
+#include "penstock/source.h"
+
+namespace penstock::data {
+namespace {
+
+constexpr std::size_t kMostShards = 1'000'000;
+constexpr std::uint64_t kMostList = std::uint64_t{256} << 20;
+
+[[noreturn]] void throw_too_many(std::string_view text) {
+  throw Error(ErrorCode::kLimit, "this stands for more than a million shards; name fewer at once",
+              {.path = core::shown_path(text)});
+}
+
+struct Braces {
+  std::size_t begin;  ///< the opening one
+  std::size_t end;    ///< behind the closing one
+  std::vector<std::string> choices;
+};
+
+/// The numbers of "000..146", with the zeros in front that the first has; nothing where it is no range.
+std::optional<std::vector<std::string>> range_of(std::string_view text) {
+  const std::size_t dots = text.find("..");
+  if (dots == text.npos) return std::nullopt;
+  const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
+    std::uint64_t out = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
+    const bool is_whole = error == std::errc() && end == digits.data() + digits.size();
+    return is_whole && !digits.empty() && digits.size() <= 18 ? std::optional(out) : std::nullopt;
+  };
+  const std::string_view first_text = text.substr(0, dots);
+  const auto first = number(first_text);
+  const auto last = number(text.substr(dots + 2));
+  if (!first || !last || *last < *first) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found {{{}}}, expected a range such as {{000..146}}, whose numbers rise",
+                             core::escaped(text)));
+  }
+  if (*last - *first >= kMostShards) throw_too_many(text);
+  std::vector<std::string> out;
+  for (std::uint64_t i = *first; i <= *last; ++i) {
+    const std::string digits = std::to_string(i);
+    const std::size_t zeros = first_text.size() > digits.size() ? first_text.size() - digits.size() : 0;
+    out.push_back(std::string(zeros, '0') + digits);
+  }
+  return out;
+}
+
+/// The first braces that stand for something.
+std::optional<Braces> find_braces(std::string_view text) {
+  for (std::size_t open = text.find('{'); open != text.npos; open = text.find('{', open + 1)) {
+    const std::size_t close = text.find_first_of("{}", open + 1);
+    if (close == text.npos) return std::nullopt;
+    if (text[close] == '{') continue;  // the innermost ones first
+    const std::string_view inside = text.substr(open + 1, close - open - 1);
+    if (auto range = range_of(inside)) return Braces{open, close + 1, std::move(*range)};
+    if (inside.find(',') == inside.npos) continue;
+    Braces out{open, close + 1, {}};
+    for (std::size_t at = 0; at <= inside.size();) {
+      const std::size_t comma = std::min(inside.find(',', at), inside.size());
+      out.choices.emplace_back(inside.substr(at, comma - at));
+      at = comma + 1;
+    }
+    return out;
+  }
+  return std::nullopt;
+}
+
+/// A list of shards as WebDataset's wids has it: {"shardlist": [{"url": ..., "nsamples": ...}, ...], ...}.
+class WidsReader final : public core::JsonReader {
+ public:
+  WidsReader(std::string_view text, const std::string& path) : JsonReader(text, path, 0) {}
+
+  struct Entry {
+    std::string url = {};
+    std::optional<std::int64_t> samples = {};
+  };
+  std::vector<Entry> entries;
+  std::string base;
+
+ private:
+  enum class State : std::uint8_t { kStart, kTop, kList, kEntry };
+
+  void on_object() override {
+    if (state_ == State::kStart) {
+      state_ = State::kTop;
+    } else if (state_ == State::kList) {
+      state_ = State::kEntry;
+      if (entries.size() == kMostShards) throw_too_many(path());
+      entries.emplace_back();
+    } else {
+      unexpected("an object");
+    }
+  }
+  void on_object_end() override {
+    if (state_ == State::kEntry && entries.back().url.empty()) fail("a shard of the list has no url");
+    state_ = state_ == State::kEntry ? State::kList : State::kStart;
+  }
+  void on_array() override {
+    if (state_ != State::kTop || key_ != "shardlist") unexpected("a list");
+    state_ = State::kList;
+  }
+  void on_array_end() override { state_ = State::kTop; }
+  void on_key(std::string& name) override {
+    const bool is_wanted = state_ == State::kTop ? name == "shardlist" || name == "base"
+                                                 : name == "url" || name == "nsamples";
+    if (!is_wanted) skip_value();
+    key_ = std::move(name);
+  }
+  void on_string(std::string& text) override {
+    if (state_ == State::kEntry && key_ == "url") {
+      entries.back().url = std::move(text);
+    } else if (state_ == State::kTop && key_ == "base") {
+      base = std::move(text);
+    } else {
+      unexpected("a text");
+    }
+  }
+  void on_unsigned(std::uint64_t number) override {
+    if (state_ != State::kEntry || key_ != "nsamples" || number > (std::uint64_t{1} << 62)) unexpected("a number");
+    entries.back().samples = static_cast<std::int64_t>(number);
+  }
+  void on_null() override {
+    if (key_ != "base" && key_ != "nsamples") unexpected("null");
+  }
+  [[noreturn]] void unexpected(std::string_view kind) override {
+    fail(core::format("the list of shards holds {} where a list of wids has none", kind));
+  }
+
+  State state_ = State::kStart;
+  std::string key_;
+};
+
+/// Whether a name leads nowhere but into the folder that it is seen from.
+bool stays_inside(std::string_view name) {
+  if (name.empty() || name.front() == '/' || name.find('\0') != name.npos) return false;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t slash = std::min(name.find('/', at), name.size());
+    if (name.substr(at, slash - at) == "..") return false;
+    at = slash + 1;
+  }
+  return true;
+}
+
+/// Beside the list at `list`, or at `base`, which the list names.
+std::string place_of(const std::string& name, const std::string& base, const std::string& list) {
+  if (io::is_url(name)) return name;
+  if (name.find("://") == name.npos && !name.starts_with("pipe:") && stays_inside(name)) {
+    if (io::is_url(base)) return base + (base.ends_with('/') ? "" : "/") + name;
+    const bool is_inside = base.empty() || stays_inside(base);
+    const std::string folder = list.substr(0, list.rfind('/') + 1);
+    if (is_inside) return folder + (base.empty() || base.ends_with('/') ? base : base + '/') + name;
+  }
+  throw Error(ErrorCode::kUnsafe,
+              core::format("the list of shards names {}, which is neither a URL nor a file below the list's folder; give "
+                           "the shards themselves",
+                           core::quoted(core::shown_path(name))),
+              {.path = core::shown_path(list)});
+}
+
+void add_list(const std::string& list, ShardList& out) {
+  const Source source = open_source(list);
+  if (source.size() > kMostList) {
+    throw Error(ErrorCode::kLimit, "a list of shards has more than 256 MiB; name the shards", {.path = source.name()});
+  }
+  std::string text(static_cast<std::size_t>(source.size()), '\0');
+  source.read(0, std::as_writable_bytes(std::span(text)));
+  WidsReader reader(text, source.name());
+  reader.read();
+  for (const WidsReader::Entry& entry : reader.entries) {
+    out.samples.resize(out.paths.size());
+    out.paths.push_back(place_of(entry.url, reader.base, list));
+    out.samples.push_back(entry.samples);
+  }
+}
+
+void add(const std::string& text, ShardList& out) {
+  if (text.starts_with("pipe:")) {
+    throw Error(ErrorCode::kUnsafe,
+                "Penstock runs no program to read shards; name the object's URL, or read the program's output as '-'",
+                {.path = text});
+  }
+  if (text.ends_with(".json")) return add_list(text, out);
+  std::error_code ignored;
+  const bool is_folder = text.ends_with('/') || (!io::is_url(text) && std::filesystem::is_directory(text, ignored));
+  // The '?' of a web address begins its query.
+  const bool is_pattern = !text.starts_with("http://") && !text.starts_with("https://") && is_magic(text);
+  if (!is_folder && !is_pattern) {
+    out.paths.push_back(text);
+    return;
+  }
+  const PathTable found = expand(is_folder ? text + (text.ends_with('/') ? "*.tar" : "/*.tar") : text);
+  for (std::int64_t i = 0; i < found.size(); ++i) out.paths.push_back(found.path(i));
+}
+
+}  // namespace
+
+std::vector<std::string> expand_braces(std::string_view text) {
+  std::vector<std::string> out;
+  std::vector<std::string> open{std::string(text)};
+  while (!open.empty()) {
+    const std::string next = std::move(open.back());
+    open.pop_back();
+    const auto braces = find_braces(next);
+    if (!braces) {
+      out.push_back(next);
+      continue;
+    }
+    if (out.size() + open.size() + braces->choices.size() > kMostShards) throw_too_many(text);
+    for (auto choice = braces->choices.rbegin(); choice != braces->choices.rend(); ++choice) {
+      open.push_back(next.substr(0, braces->begin) + *choice + next.substr(braces->end));
+    }
+  }
+  return out;
+}
+
+ShardList list_shards(std::span<const std::string> given) {
+  ShardList out;
+  for (const std::string& joined : given) {
+    for (std::size_t at = 0; at <= joined.size();) {
+      const std::size_t end = std::min(joined.find("::", at), joined.size());
+      for (const std::string& text : expand_braces(std::string_view(joined).substr(at, end - at))) add(text, out);
+      at = end + 2;
+    }
+  }
+  if (out.paths.empty()) {
+    throw Error(ErrorCode::kNotFound, "there is no shard; name at least one, such as \"train-{000..146}.tar\"");
+  }
+  if (!out.samples.empty()) out.samples.resize(out.paths.size());
+  return out;
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,135 @@
+#include "data/tar/tar_index.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/counted.h"
+#include "core/format.h"
+#include "core/shown_url.h"
+#include "core/stop_scope.h"
+#include "core/task_pool.h"
+#include "data/tar/kept_index.h"
+#include "format/tar/feed.h"
+#include "format/tar/header.h"
+#include "format/tar/members.h"
+#include "format/tar/sample_name.h"
+#include "io/file/url.h"
+#include "io/remote/remote.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+/// Shards behind URLs whose headers are read at once: each waits for answers most of the time.
+constexpr std::size_t kRemoteThreads = 16;
+
+bool is_compressed(const ByteSource& source) {
+  std::array<std::byte, 8> head{};
+  const auto known = static_cast<std::size_t>(std::min<std::uint64_t>(source.size(), head.size()));
+  source.read(0, std::span(head).first(known));
+  return format::packing_of(std::span(head).first(known)) != format::Packing::kNone;
+}
+
+/// What Energon keeps beside a shard: the begin of each sample and the end of the last one. Nothing where there is none,
+/// or where it is older than the shard or cannot be right.
+std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& shard, const std::string& path) {
+  if (path.find('?') != path.npos) return std::nullopt;  // a URL whose query is for one object alone
+  try {
+    const penstock::Source file = open_source(path + ".idx");
+    if (file.version() && shard.version() && file.version()->modified < shard.version()->modified) return std::nullopt;
+    if (file.size() % sizeof(std::uint64_t) != 0 || file.size() < sizeof(std::uint64_t)) return std::nullopt;
+    if (file.size() / sizeof(std::uint64_t) > shard.size() / format::kTarBlock + 1) return std::nullopt;
+    std::vector<std::uint64_t> out(static_cast<std::size_t>(file.size() / sizeof(std::uint64_t)));
+    file.read(0, std::as_writable_bytes(std::span(out)));
+    return may_be_begins(out, shard.size()) ? std::optional(std::move(out)) : std::nullopt;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw;
+    return std::nullopt;  // most shards have none
+  }
+}
+
+void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
+  if (!told || *told == shard.samples()) return;
+  throw Error(ErrorCode::kCorrupt,
+              core::format("the list of shards says {}, but the shard has {}; make the list anew, or name the shards",
+                           core::counted(static_cast<std::uint64_t>(*told), "sample"), shard.samples()),
+              {.path = core::shown_path(shard.path)});
+}
+
+std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path, bool is_remote) {
+  if (is_compressed(*source)) {
+    throw Error(ErrorCode::kUnsupported,
+                "the shard is compressed, so that no sample of it can be read alone; read it in order with "
+                "stream(shards(...)), or unpack it",
+                {.path = source.name()});
+  }
+  if (auto beside = index_beside(source, path)) return *std::move(beside);
+  return scan_samples(source, is_remote);
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_remote) {
+  format::TarWindow bytes(source, is_remote);
+  format::TarWalk walk(bytes, source.name());
+  std::vector<std::uint64_t> out;
+  std::string key;
+  std::uint64_t end = 0;
+  try {
+    while (auto member = walk.next()) {
+      if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the search for samples was stopped");
+      auto name = format::sample_name(*member);
+      if (!name) continue;
+      if (out.empty() || name->key != key) {
+        out.push_back(member->begin);
+        key = std::move(name->key);
+      }
+      end = member->end;
+    }
+  } catch (const Error& error) {
+    // A header that was cut may be of the last sample, whose read then says so.
+    if (error.code() != ErrorCode::kTruncated || out.empty()) throw;
+    end = source.size();
+  }
+  out.push_back(end);
+  return out;
+}
+
+TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
+  const std::vector<penstock::Source> sources = io::remote::open_sources(list.paths);
+  KeptIndex kept(options, list.paths);
+  shards_.resize(sources.size());
+  const DescriptorLimit limit;
+  std::size_t remote = 0;
+  for (std::size_t i = 0; i < shards_.size(); ++i) {
+    shards_[i].path = list.paths[i];
+    shards_[i].file = std::make_shared<const SampleFile>(sources[i], limit);
+    shards_[i].is_remote = io::is_url(list.paths[i]);
+    shards_[i].bytes = sources[i].size();
+    remote += shards_[i].is_remote ? 1 : 0;
+  }
+  const std::size_t threads = remote > 0 ? kRemoteThreads : core::usable_cpus();
+  core::parallel_for(shards_.size(), std::min(threads, shards_.size()), [&](std::size_t i) {
+    TarShard& shard = shards_[i];
+    if (auto known = kept.find(i, sources[i])) {
+      shard.begins = *std::move(known);
+    } else {
+      shard.begins = begins_of(sources[i], shard.path, shard.is_remote);
+    }
+    if (!list.samples.empty()) require_told(shard, list.samples[i]);
+  });
+  kept.keep(shards_, sources);
+  for (TarShard& shard : shards_) {
+    shard.first = size_;
+    size_ += shard.samples();
+  }
+}
+
+const TarShard& TarIndex::shard_of(std::int64_t index) const noexcept {
+  const auto behind = std::upper_bound(shards_.begin(), shards_.end(), index,
+                                       [](std::int64_t i, const TarShard& shard) { return i < shard.first; });
+  return *(behind - 1);
+}
+
+}  // namespace penstock::data

@@ -1,0 +1,212 @@
+// A member with tensors is a file of its own that lies in the shard, so the ways of files serve it: a small one is in
+// memory and recognised or parsed there (FileLayouts), a large one is read when the batch has its block (LargeFile).
+// All other members are small values. Samples of a dataset mostly have the same fields of the same kinds, so the layout
+// of the last sample is used again where only numbers and texts differ.
+#include "data/tar/tar_parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/format.h"
+#include "core/shown_url.h"
+#include "core/text.h"
+#include "data/files/large_file.h"
+#include "data/sample/value_layout.h"
+#include "io/source/window_source.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+using format::FieldKind;
+using format::TarMember;
+
+[[noreturn]] void throw_changed(const std::string& path, std::uint64_t offset) {
+  throw Error(ErrorCode::kChanged,
+              "what lies here is no sample of the index: the shard was written anew, or the index beside it (.idx) is of "
+              "another; make the dataset anew, and delete an index that is wrong",
+              {.path = path, .offset = offset});
+}
+
+/// `error` of a member: its place in the shard, and its name.
+Error of_member(const Error& error, const TarPart& part, const TarShard& shard, std::uint64_t base) {
+  const std::uint64_t offset = base + error.offset().value_or(0);
+  const std::string inner = error.tensor().empty() ? "" : core::format(": {}", error.tensor());
+  return error.at({.path = core::shown_path(shard.path),
+                   .offset = offset,
+                   .tensor = core::escaped(part.member.name) + inner});
+}
+
+LayoutPtr value_layout_of(const Value& value, StructureInterner& interner) {
+  const auto no_tensor = [](const Value&) -> TensorLayout { return {DType::uint8, Shape{}, Strides{}}; };
+  return value_layout(value, {}, no_tensor, "choose fields with keys", interner);
+}
+
+/// A layout as `before`, with the tensors and scalars of other parts in it.
+LayoutPtr alike(const Layout& before, std::span<const LayoutPtr> parts) {
+  auto out = std::make_shared<Layout>();
+  out->structure = before.structure;
+  for (const LayoutPtr& part : parts) {
+    out->tensors.insert(out->tensors.end(), part->tensors.begin(), part->tensors.end());
+    out->scalars.insert(out->scalars.end(), part->scalars.begin(), part->scalars.end());
+  }
+  return out;
+}
+
+std::string fields_text(const TarSampleParts& sample) {
+  std::string out;
+  for (const TarPart& part : sample.parts) out += core::format("{}{}", out.empty() ? "" : ", ", core::quoted(part.field));
+  return out;
+}
+
+const TarPart& find(const TarSampleParts& sample, const std::string& key, const TarShard& shard) {
+  for (const TarPart& part : sample.parts) {
+    if (part.field == key) return part;
+  }
+  throw Error(ErrorCode::kKeyNotFound,
+              core::format("the sample {} has no field {}; it has {}", core::quoted(sample.key), core::quoted(key),
+                           fields_text(sample)),
+              {.path = core::shown_path(shard.path), .offset = sample.parts.front().member.begin});
+}
+
+void require_content(const TarPart& part, const TarShard& shard) {
+  const TarMember& member = part.member;
+  const ErrorContext where{.path = core::shown_path(shard.path),
+                           .offset = member.data,
+                           .tensor = core::escaped(member.name)};
+  if (member.kind != TarMember::Kind::kFile) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("the member is {}, whose content is not in the archive as it is; write the shard with plain "
+                             "files (tar --dereference --hard-dereference), or leave the field out with keys",
+                             kind_text(member.kind)),
+                where);
+  }
+  if (!member.is_cut && member.data + member.size <= shard.bytes) return;
+  throw Error(ErrorCode::kTruncated,
+              core::format("the shard ends within this member, which has {} from here on; copy the shard again, or leave "
+                           "its last sample out",
+                           core::format_bytes(member.size)),
+              where);
+}
+
+}  // namespace
+
+TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end) {
+  TarSampleParts out;
+  format::TarWalk walk(bytes, path, begin);
+  while (walk.at() < end) {
+    auto member = walk.next();
+    if (!member) break;
+    auto name = format::sample_name(*member);
+    if (!name) continue;
+    if (out.parts.empty()) {
+      out.key = std::move(name->key);
+    } else if (name->key != out.key) {
+      throw_changed(path, member->begin);
+    }
+    const bool is_twice =
+        std::any_of(out.parts.begin(), out.parts.end(), [&](const TarPart& part) { return part.field == name->field; });
+    if (is_twice) {
+      throw Error(ErrorCode::kCorrupt,
+                  core::format("the sample {} has the field {} twice; write the shard anew", core::quoted(out.key),
+                               core::quoted(name->field)),
+                  {.path = path, .offset = member->begin, .tensor = core::escaped(member->name)});
+    }
+    out.parts.push_back({*std::move(member), std::move(name->field)});
+  }
+  if (out.parts.empty()) throw_changed(path, begin);
+  return out;
+}
+
+Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard, const TarFields& fields,
+                            Contents& contents, const Work& work) {
+  names_.clear();
+  pieces_.clear();
+  const auto add = [&](const std::string& name, Piece piece) {
+    names_.push_back(name);
+    pieces_.push_back(std::move(piece));
+  };
+  const auto add_text = [&](std::string_view name, const std::string& text) {
+    add(std::string(name), {value_layout_of(Value::string(text), work.scratch.structures)});
+  };
+  if (fields.keys.empty()) {
+    add_text(kTarKey, sample.key);
+    for (const TarPart& part : sample.parts) add(part.field, piece_of(part, shard, fields.raw, contents, work));
+  }
+  for (const std::string& key : fields.keys) {
+    if (key == kTarKey) {
+      add_text(key, sample.key);
+    } else if (key == kTarUrl) {
+      add_text(key, core::shown_path(shard.path));
+    } else {
+      add(key, piece_of(find(sample, key, shard), shard, fields.raw, contents, work));
+    }
+  }
+  const Layout* const layout = join(pieces_, work.scratch);
+  const std::span<Payload> payloads = work.scratch.arena.array<Payload>(layout->tensors.size());
+  auto next = payloads.begin();
+  for (const Piece& piece : pieces_) next = std::copy(piece.payloads.begin(), piece.payloads.end(), next);
+  return {layout, {payloads.data()}};
+}
+
+TarAssembler::Piece TarAssembler::piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents,
+                                           const Work& work) {
+  require_content(part, shard);
+  const FieldKind kind = raw ? FieldKind::kBytes : format::field_kind(part.field);
+  if (kind == FieldKind::kTensors) return tensors_of(part, shard, contents, work);
+  try {
+    const std::span<const std::byte> bytes = contents.content(part);
+    // Offsets of errors count from the member's begin, which of_member adds.
+    const Value value = format::field_value(kind, bytes, shard.path, 0);
+    return {value_layout_of(value, work.scratch.structures)};
+  } catch (const Error& error) {
+    throw of_member(error, part, shard, part.member.data);
+  }
+}
+
+TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard& shard, Contents& contents,
+                                             const Work& work) {
+  try {
+    const std::span<const std::byte> bytes = contents.content(part);
+    if (bytes.empty()) return large_tensors_of(part, shard, work);
+    FileLayouts& layouts = small_[part.field];
+    const FileLayouts::File file{.bytes = bytes, .path = shard.path, .keys = {}};
+    auto found = layouts.recognise(file, work);
+    if (!found) found = layouts.parse(file, work);
+    return {found->layout->shared_from_this(), {found->payloads, found->layout->tensors.size()}};
+  } catch (const Error& error) {
+    throw of_member(error, part, shard, part.member.data);
+  }
+}
+
+TarAssembler::Piece TarAssembler::large_tensors_of(const TarPart& part, const TarShard& shard, const Work& work) {
+  const penstock::Source source =
+      io::window_of(shard.file->source(), part.member.data, part.member.size);
+  LargeLayouts::Found found = large_[part.field].find(source, {}, work);
+  auto file = std::make_shared<const LargeFile>(source, std::move(found), work.call.verify, DescriptorLimit());
+  const FileSample& sample = file->sample();
+  const std::span<Payload> payloads = work.scratch.arena.array<Payload>(sample.entries.size());
+  for (std::size_t i = 0; i < payloads.size(); ++i) payloads[i] = {.place = InLargeFile{file.get(), sample.entries[i]}};
+  LayoutPtr layout = sample.layout;
+  work.scratch.objects.push_back(std::move(file));  // lives until the batch is made
+  return {std::move(layout), payloads};
+}
+
+/// The dict of the pieces, whose names are those of the fields.
+const Layout* TarAssembler::join(std::span<const Piece> pieces, Scratch& scratch) {
+  bool is_same = layout_ && names_ == joined_names_;
+  bool is_alike = is_same;
+  for (std::size_t i = 0; is_alike && i < pieces.size(); ++i) {
+    is_same = is_same && pieces[i].layout == joined_[i];
+    is_alike = pieces[i].layout->structure == joined_[i]->structure;
+  }
+  if (is_same && is_alike) return layout_.get();
+  joined_names_ = names_;
+  joined_.clear();
+  for (const Piece& piece : pieces) joined_.push_back(piece.layout);
+  layout_ = is_alike ? alike(*layout_, joined_) : dict_layout(names_, joined_, scratch.structures);
+  scratch.objects.push_back(layout_);  // while samples of the batch have it
+  return layout_.get();
+}
+
+}  // namespace penstock::data

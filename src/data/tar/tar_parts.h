@@ -1,0 +1,79 @@
+#pragma once
+
+// From the bytes of one sample of a shard to the sample: its members, what each holds, and one layout for all.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/files/file_layouts.h"
+#include "data/files/large_layout.h"
+#include "data/sample/sample.h"
+#include "data/sample/work.h"
+#include "data/tar/tar_shard.h"
+#include "format/tar/members.h"
+#include "format/tar/sample_name.h"
+
+namespace penstock::data {
+
+/// What a dataset of shards was asked for.
+struct TarFields {
+  std::vector<std::string> keys = {};  ///< these alone, in this order; empty: all, and "__key__"
+  bool raw = false;                    ///< the bytes of each field, whatever it holds
+};
+
+/// Of each sample its key and, beside its fields, where it lies.
+inline constexpr std::string_view kTarKey = "__key__";
+inline constexpr std::string_view kTarUrl = "__url__";
+
+/// A member of the sample at hand.
+struct TarPart {
+  format::TarMember member;
+  std::string field;
+};
+
+/// The members of one sample: all that follow one another with one key.
+struct TarSampleParts {
+  std::string key;
+  std::vector<TarPart> parts;
+};
+
+/// Walks over the headers of a sample that begins at `begin` and ends before `end`. kCorrupt for a field that comes twice,
+/// kChanged where the bytes there are no sample of one key any more.
+TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end);
+
+/// Makes samples of parts; remembers the layouts of those before. One for each thread and dataset.
+class TarAssembler : public Scratch::State {
+ public:
+  /// The sample of these parts. `content(part)` gives the bytes of a member, which stay until the Scratch is reset, or
+  /// none: then the member is large, and is read when the batch has its block. Errors name the shard, key and member.
+  class Contents {
+   public:
+    virtual ~Contents() = default;
+    virtual std::span<const std::byte> content(const TarPart& part) = 0;
+  };
+  Sample sample(const TarSampleParts& parts, const TarShard& shard, const TarFields& fields, Contents& contents,
+                const Work& work);
+
+ private:
+  struct Piece {
+    LayoutPtr layout;
+    std::span<const Payload> payloads = {};
+  };
+  Piece piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents, const Work& work);
+  Piece tensors_of(const TarPart& part, const TarShard& shard, Contents& contents, const Work& work);
+  Piece large_tensors_of(const TarPart& part, const TarShard& shard, const Work& work);
+  const Layout* join(std::span<const Piece> pieces, Scratch& scratch);
+
+  std::map<std::string, FileLayouts, std::less<>> small_;  ///< by field
+  std::map<std::string, LargeLayouts, std::less<>> large_;
+  std::vector<std::string> names_;  ///< of the pieces of the sample at hand
+  std::vector<Piece> pieces_;
+  std::vector<std::string> joined_names_;  ///< of the last layout
+  std::vector<LayoutPtr> joined_;
+  LayoutPtr layout_;
+};
+
+}  // namespace penstock::data

@@ -1,0 +1,275 @@
+// A dataset of the samples in tar shards. Samples of a batch that lie one behind the other in a shard are read by one
+// call, and others by one call each; behind URLs all of a batch is asked for at once. What was read is then taken apart
+// by its own headers (tar_parts.h). Where only some fields are wanted and they are the smaller part of a sample, its
+// headers are read first, and then those members alone.
+//
+// The index is made when somebody asks how many samples there are, and not before: a stream of the same shards
+// (tar_stream.cpp) needs none.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "core/format.h"
+#include "core/shown_url.h"
+#include "data/dataset_impl.h"
+#include "data/sample/blame.h"
+#include "data/tar/tar_index.h"
+#include "data/tar/tar_parts.h"
+#include "data/tar/tar_stream.h"
+#include "format/tar/header.h"
+#include "io/remote/remote.h"
+#include "penstock/shards.h"
+
+namespace penstock {
+namespace {
+
+using data::Sample;
+using data::TarPart;
+using data::TarShard;
+using data::Work;
+
+/// Samples up to this size are read whole, and members with tensors up to it are taken apart in memory.
+constexpr std::uint64_t kSmallLocal = std::uint64_t{256} << 10;
+/// The same behind a URL, where a second request takes longer than this many bytes.
+constexpr std::uint64_t kSmallRemote = std::uint64_t{8} << 20;
+/// Bytes that one call reads at most.
+constexpr std::uint64_t kRun = std::uint64_t{1} << 20;
+
+/// One sample of a batch.
+struct Wanted {
+  const TarShard* shard = nullptr;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;                   ///< no further than the file
+  std::span<std::byte> bytes = {};         ///< of all of it, where it is read whole
+  bool is_whole = false;
+
+  std::uint64_t size() const noexcept { return end - begin; }
+};
+
+/// Of a sample that was read whole.
+class WholeContents final : public data::TarAssembler::Contents {
+ public:
+  WholeContents(std::span<const std::byte> bytes, std::uint64_t begin) noexcept : bytes_(bytes), begin_(begin) {}
+  std::span<const std::byte> content(const TarPart& part) override {
+    return bytes_.subspan(static_cast<std::size_t>(part.member.data - begin_), static_cast<std::size_t>(part.member.size));
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::uint64_t begin_;
+};
+
+/// Of one whose members are read one by one; of large ones with tensors nothing is read here.
+class SeparateContents final : public data::TarAssembler::Contents {
+ public:
+  SeparateContents(const TarShard& shard, bool raw, const Work& work) noexcept : shard_(shard), raw_(raw), work_(work) {}
+  std::span<const std::byte> content(const TarPart& part) override {
+    const bool has_tensors = !raw_ && format::field_kind(part.field) == format::FieldKind::kTensors;
+    if (has_tensors && part.member.size > kSmallLocal) return {};
+    const auto bytes = static_cast<std::size_t>(part.member.size);
+    const std::span<std::byte> memory(work_.scratch.arena.allocate(bytes), bytes);
+    shard_.file->read(part.member.data, memory);
+    work_.figures.stats.read_bytes += bytes;
+    return memory;
+  }
+
+ private:
+  const TarShard& shard_;
+  bool raw_;
+  const Work& work_;
+};
+
+/// How much of the last sample was wanted: what a thread remembers.
+struct Share final : data::Scratch::State {
+  bool is_small = true;  ///< less than half
+};
+
+class TarSamples final : public detail::DatasetImpl {
+ public:
+  TarSamples(data::ShardList list, const ShardsOptions& options)
+      : list_(std::move(list)),
+        fields_{.keys = options.keys, .raw = options.raw},
+        kept_{.is_kept = options.index, .path = options.index_path} {}
+
+  std::int64_t size() const override { return index().size(); }
+  std::string describe(std::int64_t number) const override {
+    const TarShard& shard = index().shard_of(number);
+    return core::format("{}[{}]", core::shown_path(shard.path), number - shard.first);
+  }
+  std::uint64_t read_bytes(std::int64_t number) const override { return wanted(number).size(); }
+  std::function<SampleStream()> in_order() const override {
+    return [list = list_, fields = fields_] { return data::tar_stream(list.paths, fields); };
+  }
+
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    const std::span<Wanted> samples = work.scratch.arena.array<Wanted>(indices.size());
+    auto& share = work.scratch.state<Share>(this);
+    const bool reads_whole = fields_.keys.empty() || !share.is_small;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      samples[i] = wanted(indices[i]);
+      const std::uint64_t small = samples[i].shard->is_remote ? kSmallRemote : kSmallLocal;
+      const bool is_cheap = samples[i].shard->is_remote || reads_whole;
+      samples[i].is_whole =
+          is_cheap && samples[i].size() <= small && work.scratch.arena.used() < work.call.whole_file_bytes;
+      if (!samples[i].is_whole) continue;
+      const auto bytes = static_cast<std::size_t>(samples[i].size());
+      // Without gaps, so that neighbours in the shard are neighbours here.
+      samples[i].bytes = {work.scratch.arena.allocate(bytes, format::kTarBlock), bytes};
+    }
+    read_remote(samples, work);
+    read_local(indices, samples, work, out);
+    auto& assembler = work.scratch.state<data::TarAssembler>(this);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      work.call.check_cancelled();
+      try {
+        if (samples[i].is_whole && samples[i].bytes.empty()) continue;  // it failed
+        out[i] = assemble(samples[i], assembler, share, work);
+        work.figures.clock.lap(data::Stage::kDecode, indices[i]);
+      } catch (const Error& error) {
+        data::fail(out[i], i, error.within({.path = core::shown_path(samples[i].shard->path)}), work.call, work.scratch);
+      }
+    }
+  }
+
+ private:
+  const data::TarIndex& index() const {
+    if (const auto* const known = known_.load(std::memory_order_acquire)) return *known;
+    const std::scoped_lock lock(mutex_);
+    if (!index_) {
+      index_ = std::make_unique<const data::TarIndex>(list_, kept_);
+      known_.store(index_.get(), std::memory_order_release);
+    }
+    return *index_;
+  }
+
+  Wanted wanted(std::int64_t number) const {
+    const TarShard& shard = index().shard_of(number);
+    const auto i = static_cast<std::size_t>(number - shard.first);
+    return {.shard = &shard, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
+  }
+
+  /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself below,
+  /// which tells whose fault it is.
+  static void read_remote(std::span<Wanted> samples, const Work& work) {
+    std::vector<io::remote::SourceRuns> reads;
+    for (Wanted& sample : samples) {
+      if (!sample.is_whole || !sample.shard->is_remote) continue;
+      const penstock::Source source = sample.shard->file->source();
+      auto same = std::find_if(reads.begin(), reads.end(), [&](const auto& read) { return read.source == source; });
+      if (same == reads.end()) same = reads.insert(reads.end(), {source});
+      same->runs.push_back({sample.begin, sample.bytes});
+    }
+    if (reads.empty()) return;
+    try {
+      io::remote::read_runs(reads);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      for (Wanted& sample : samples) sample.is_whole = sample.is_whole && !sample.shard->is_remote;
+    }
+    for (const auto& read : reads) {
+      for (const io::Run& run : read.runs) work.figures.stats.read_bytes += run.into.size();
+    }
+    work.figures.clock.lap(data::Stage::kRead);
+  }
+
+  /// How many samples from `first` on lie one behind the other, in the shard and in memory.
+  static std::size_t run_at(std::span<const Wanted> samples, std::size_t first) {
+    std::size_t count = 1;
+    std::uint64_t bytes = samples[first].size();
+    while (first + count < samples.size()) {
+      const Wanted& last = samples[first + count - 1];
+      const Wanted& next = samples[first + count];
+      const bool goes_on = next.is_whole && next.shard == last.shard && next.begin == last.end &&
+                           next.bytes.data() == last.bytes.data() + last.bytes.size() && bytes + next.size() <= kRun;
+      if (!goes_on) break;
+      bytes += next.size();
+      ++count;
+    }
+    return count;
+  }
+
+  static void read_local(std::span<const std::int64_t> indices, std::span<Wanted> samples, const Work& work,
+                         std::span<Sample> out) {
+    for (std::size_t i = 0; i < samples.size();) {
+      if (!samples[i].is_whole || samples[i].shard->is_remote) {
+        ++i;
+        continue;
+      }
+      work.call.check_cancelled();
+      std::size_t count = run_at(samples, i);
+      if (!try_read(samples.subspan(i, count), work)) {
+        count = 1;
+        read_one(samples[i], i, work, out[i]);
+      }
+      work.figures.clock.lap(data::Stage::kRead, indices[i]);
+      i += count;
+    }
+  }
+  static bool try_read(std::span<const Wanted> run, const Work& work) {
+    const std::uint64_t bytes = run.back().end - run.front().begin;
+    const std::span<std::byte> into(run.front().bytes.data(), static_cast<std::size_t>(bytes));
+    try {
+      run.front().shard->file->read(run.front().begin, into);
+      if (run.front().shard->file->is_held()) run.front().shard->file->require_unchanged();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      return false;
+    }
+    work.figures.stats.read_bytes += bytes;
+    return true;
+  }
+  static void read_one(Wanted& sample, std::size_t position, const Work& work, Sample& out) {
+    try {
+      sample.shard->file->read(sample.begin, sample.bytes);
+      if (sample.shard->file->is_held()) sample.shard->file->require_unchanged();
+    } catch (const Error& error) {
+      sample.bytes = {};
+      data::fail(out, position, sample.shard->file->error_of_change(error), work.call, work.scratch);
+    }
+  }
+
+  Sample assemble(const Wanted& sample, data::TarAssembler& assembler, Share& share, const Work& work) const {
+    const TarShard& shard = *sample.shard;
+    if (sample.is_whole) {
+      format::TarMemory bytes(sample.bytes, sample.begin);
+      const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
+      note(parts, sample, share);
+      WholeContents contents(sample.bytes, sample.begin);
+      return assembler.sample(parts, shard, fields_, contents, work);
+    }
+    format::TarWindow bytes(shard.file->source(), shard.is_remote);
+    const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
+    work.figures.stats.read_bytes += bytes.read();
+    note(parts, sample, share);
+    SeparateContents contents(shard, fields_.raw, work);
+    const Sample out = assembler.sample(parts, shard, fields_, contents, work);
+    shard.file->require_unchanged();
+    return out;
+  }
+
+  void note(const data::TarSampleParts& parts, const Wanted& sample, Share& share) const {
+    if (fields_.keys.empty()) return;
+    std::uint64_t bytes = 0;
+    for (const TarPart& part : parts.parts) {
+      if (std::find(fields_.keys.begin(), fields_.keys.end(), part.field) != fields_.keys.end()) bytes += part.member.size;
+    }
+    share.is_small = bytes < sample.size() / 2;
+  }
+
+  data::ShardList list_;
+  data::TarFields fields_;
+  data::TarIndexOptions kept_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<const data::TarIndex> index_;
+  mutable std::atomic<const data::TarIndex*> known_{nullptr};
+};
+
+}  // namespace
+
+Dataset shards(const std::vector<std::string>& shards, const ShardsOptions& options) {
+  return Dataset(std::make_shared<TarSamples>(data::list_shards(shards), options));
+}
+
+}  // namespace penstock

@@ -1,0 +1,270 @@
+// Shards from front to back, without an index. One thread walks over the headers and hands out each sample as its bytes;
+// the workers take them apart (TarCell), all at once, as they do with samples of a dataset of shards. To begin at a later
+// sample only headers are read, where the shard can be read anywhere.
+#include "data/tar/tar_stream.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/format.h"
+#include "core/shown_url.h"
+#include "core/system_error.h"
+#include "data/dataset_impl.h"
+#include "data/sample/blame.h"
+#include "data/stream/node.h"
+#include "format/tar/feed.h"
+#include "io/file/url.h"
+#include "penstock/error.h"
+
+namespace penstock::data {
+namespace {
+
+constexpr std::size_t kChunk = std::size_t{1} << 20;
+/// Behind a URL, where each read takes a round trip.
+constexpr std::size_t kRemoteChunk = std::size_t{8} << 20;
+constexpr const char* kStandardInput = "-";
+
+/// What the walk hands to the workers: which shard, where in it, and the bytes.
+Value packed(std::int64_t shard, std::uint64_t begin, std::span<const std::byte> bytes) {
+  Tensor memory = Tensor::empty(Shape{static_cast<std::int64_t>(bytes.size())}, DType::uint8);
+  if (!bytes.empty()) std::memcpy(memory.data(), bytes.data(), bytes.size());
+  return Value::tuple({Value::integer(shard), Value::integer(static_cast<std::int64_t>(begin)), Value::tensor(memory)});
+}
+
+/// The samples of one shard, one after the other.
+class ShardWalk {
+ public:
+  explicit ShardWalk(const std::string& path)
+      : shown_(core::shown_path(path)), feed_(opened(path), shown_, chunk_of(path)), walk_(feed_, shown_) {}
+
+  /// Where the next sample lies; nothing at the end.
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> next() {
+    std::optional<format::TarMember> member = std::exchange(pending_, std::nullopt);
+    std::string key;
+    std::optional<std::uint64_t> begin;
+    std::uint64_t end = 0;
+    for (;; member.reset()) {
+      if (!member) member = next_member(begin, end);
+      if (!member) break;
+      auto name = format::sample_name(*member);
+      if (!name) {
+        if (!begin) feed_.forget(member->end);
+        continue;
+      }
+      if (begin && name->key != key) {
+        pending_ = std::move(member);
+        break;
+      }
+      if (!begin) begin = member->begin;
+      key = std::move(name->key);
+      end = member->end;
+    }
+    if (!begin) return std::nullopt;
+    return std::pair(*begin, end);
+  }
+  /// The bytes of the sample that `next` gave, fewer where the shard was cut; valid until the next call.
+  std::span<const std::byte> bytes(std::uint64_t begin, std::uint64_t end) {
+    return feed_.view(begin, static_cast<std::size_t>(end - begin));
+  }
+  void forget(std::uint64_t end) { feed_.forget(end); }
+
+ private:
+  /// A header that was cut belongs to the sample before it, whose read then says so.
+  std::optional<format::TarMember> next_member(const std::optional<std::uint64_t>& begin, std::uint64_t& end) {
+    try {
+      return walk_.next();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kTruncated || !begin || error.offset() != walk_.at()) throw;
+      end = feed_.size();
+      return std::nullopt;
+    }
+  }
+
+  static std::size_t chunk_of(const std::string& path) { return io::is_url(path) ? kRemoteChunk : kChunk; }
+
+  static std::size_t read_input(std::span<std::byte> into) {
+    while (true) {
+      const ssize_t got = ::read(STDIN_FILENO, into.data(), into.size());
+      if (got >= 0) return static_cast<std::size_t>(got);
+      if (errno != EINTR) core::throw_errno(errno, "cannot read the standard input");
+    }
+  }
+
+  static format::ReadOn opened(const std::string& path) {
+    format::ReadOn raw = &ShardWalk::read_input;
+    if (path != kStandardInput) {
+      raw = [source = open_source(path), at = std::uint64_t{0}](std::span<std::byte> into) mutable {
+        const std::uint64_t left = source.size() - at;
+        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left));
+        source.read(at, into.first(count));
+        at += count;
+        return count;
+      };
+    }
+    return unpacked_by_head(std::move(raw), core::shown_path(path));
+  }
+
+  /// Looks at the first bytes, and gives them again.
+  static format::ReadOn unpacked_by_head(format::ReadOn raw, const std::string& shown) {
+    std::array<std::byte, 8> head{};
+    std::size_t known = 0;
+    while (known < head.size()) {
+      const std::size_t got = raw(std::span(head).subspan(known));
+      if (got == 0) break;
+      known += got;
+    }
+    const format::Packing packing = format::packing_of(std::span(head).first(known));
+    format::ReadOn again = [head, known, at = std::size_t{0}, raw = std::move(raw)](std::span<std::byte> into) mutable {
+      if (at == known) return raw(into);
+      const std::size_t count = std::min(into.size(), known - at);
+      std::memcpy(into.data(), head.data() + at, count);
+      at += count;
+      return count;
+    };
+    return format::unpacked(std::move(again), packing, shown);
+  }
+
+  std::string shown_;
+  format::TarFeed feed_;
+  format::TarWalk walk_;
+  std::optional<format::TarMember> pending_;
+};
+
+/// All shards, one after the other. What is wrong with a shard is thrown once, in place of a sample; the next shard
+/// follows.
+class ShardsWalk {
+ public:
+  explicit ShardsWalk(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+
+  /// Passes by so many samples, and shards that were wrong.
+  void skip(std::int64_t count) {
+    while (count > 0 && at_ < paths_.size()) {
+      try {
+        if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
+        const auto place = shard_->next();
+        if (place) {
+          shard_->forget(place->second);
+          --count;
+        } else {
+          leave();
+        }
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled) throw;
+        leave();
+        --count;
+      }
+    }
+  }
+
+  std::optional<Value> next() {
+    while (at_ < paths_.size()) {
+      try {
+        if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
+        if (const auto place = shard_->next()) {
+          const auto [begin, end] = *place;
+          Value out = packed(static_cast<std::int64_t>(at_), begin, shard_->bytes(begin, end));
+          shard_->forget(end);
+          return out;
+        }
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kCancelled) leave();
+        throw;
+      }
+      leave();
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void leave() {
+    shard_.reset();
+    ++at_;
+  }
+
+  std::vector<std::string> paths_;
+  std::size_t at_ = 0;
+  std::unique_ptr<ShardWalk> shard_;
+};
+
+/// Takes samples apart: those of the batch at hand, as the walk gave them.
+class TarCell final : public detail::DatasetImpl {
+ public:
+  TarCell(std::vector<std::string> paths, TarFields fields) : paths_(std::move(paths)), fields_(std::move(fields)) {}
+
+  std::int64_t size() const override { return std::numeric_limits<std::int64_t>::max(); }
+  std::string describe(std::int64_t index) const override { return core::format("{}[{}]", name_of(paths_), index); }
+  std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
+
+  void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
+    auto& assembler = work.scratch.state<TarAssembler>(this);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      work.call.check_cancelled();
+      try {
+        const StreamItem* const item = work.call.items == nullptr ? nullptr : work.call.items->find(indices[i]);
+        if (item == nullptr) {
+          throw Error(ErrorCode::kInvalidArgument,
+                      core::format("sample {} of a stream is not at hand; give the stream to a loader", indices[i]));
+        }
+        out[i] = assemble(item->value, assembler, work);
+      } catch (const Error& error) {
+        fail(out[i], i, error, work.call, work.scratch);
+      }
+    }
+  }
+
+  static std::string name_of(const std::vector<std::string>& paths) {
+    const std::string first = core::shown_path(paths.front());
+    return paths.size() == 1 ? first : core::format("{} and {} more", first, paths.size() - 1);
+  }
+
+ private:
+  struct Contents final : TarAssembler::Contents {
+    Contents(std::span<const std::byte> all, std::uint64_t first) : bytes(all), begin(first) {}
+    std::span<const std::byte> content(const TarPart& part) override {
+      return bytes.subspan(static_cast<std::size_t>(part.member.data - begin),
+                           static_cast<std::size_t>(part.member.size));
+    }
+    std::span<const std::byte> bytes;
+    std::uint64_t begin;
+  };
+
+  Sample assemble(const Value& packed, TarAssembler& assembler, const Work& work) const {
+    const std::string& path = paths_[static_cast<std::size_t>(packed[0].as_int())];
+    const auto begin = static_cast<std::uint64_t>(packed[1].as_int());
+    const Tensor& memory = packed[2].as_tensor();
+    work.scratch.tensors.push_back(memory);
+    const std::span<const std::byte> all(static_cast<const std::byte*>(memory.data()), memory.nbytes());
+    format::TarMemory bytes(all, begin);
+    const TarShard shard{.path = path, .bytes = bytes.size()};
+    const TarSampleParts parts = parts_in(bytes, core::shown_path(path), begin, bytes.size());
+    Contents contents(all, begin);
+    return assembler.sample(parts, shard, fields_, contents, work);
+  }
+
+  std::vector<std::string> paths_;
+  TarFields fields_;
+};
+
+}  // namespace
+
+SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields) {
+  const bool is_once = std::find(paths.begin(), paths.end(), kStandardInput) != paths.end();
+  const auto open = [paths](std::int64_t start) -> detail::NextSample {
+    auto walk = std::make_shared<ShardsWalk>(paths);
+    walk->skip(start);
+    return [walk] { return walk->next(); };
+  };
+  const SampleStream walked = detail::stream_of(open, is_once ? detail::Begins::kOnce : detail::Begins::kAnywhere,
+                                                {.name = TarCell::name_of(paths)});
+  return SampleStream(walked.node(), Dataset(std::make_shared<TarCell>(paths, fields)));
+}
+
+}  // namespace penstock::data

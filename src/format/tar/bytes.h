@@ -1,0 +1,61 @@
+#pragma once
+
+// Where the blocks of an archive come from: memory, or a source that is read a window at a time.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "penstock/source.h"
+
+namespace penstock::format {
+
+/// The bytes of an archive, asked for from front to back.
+class TarBytes {
+ public:
+  virtual ~TarBytes() = default;
+  /// `count` bytes at `offset`, fewer where the archive ends before; valid until the next call. `offset` is never less
+  /// than that of the call before.
+  virtual std::span<const std::byte> view(std::uint64_t offset, std::size_t count) = 0;
+  /// Where the archive ends; the largest number while nobody knows.
+  virtual std::uint64_t size() const noexcept = 0;
+};
+
+/// Bytes in memory, of which the first lies at `begin` of the archive.
+class TarMemory final : public TarBytes {
+ public:
+  explicit TarMemory(std::span<const std::byte> bytes, std::uint64_t begin = 0) noexcept
+      : bytes_(bytes), begin_(begin) {}
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override;
+  std::uint64_t size() const noexcept override { return begin_ + bytes_.size(); }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::uint64_t begin_;
+};
+
+/// A source. Reads a window at a time, so that small members cost no read of their own. Where each read takes a round
+/// trip (`is_remote`), the window grows while members follow one another within it, and is small behind a large one.
+class TarWindow final : public TarBytes {
+ public:
+  TarWindow(Source source, bool is_remote) : source_(std::move(source)), is_remote_(is_remote) {}
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override;
+  std::uint64_t size() const noexcept override { return source_.size(); }
+  /// Bytes read so far.
+  std::uint64_t read() const noexcept { return read_; }
+
+ private:
+  std::size_t window_at(std::uint64_t offset) noexcept;
+
+  Source source_;
+  bool is_remote_;
+  std::vector<std::byte> held_;
+  std::uint64_t begin_ = 0;  ///< of what is held
+  std::size_t window_ = 0;
+  std::uint64_t read_ = 0;
+};
+
+}  // namespace penstock::format

@@ -1,0 +1,101 @@
+#include "format/tar/sample_name.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "core/utf8.h"
+#include "format/text/json_value.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+struct Extension {
+  std::string_view name;
+  FieldKind kind;
+};
+
+constexpr std::array kExtensions{
+    Extension{"npy", FieldKind::kTensors},         Extension{"npz", FieldKind::kTensors},
+    Extension{"pt", FieldKind::kTensors},          Extension{"pth", FieldKind::kTensors},
+    Extension{"safetensors", FieldKind::kTensors}, Extension{"cls", FieldKind::kNumber},
+    Extension{"cls2", FieldKind::kNumber},         Extension{"class", FieldKind::kNumber},
+    Extension{"count", FieldKind::kNumber},        Extension{"index", FieldKind::kNumber},
+    Extension{"inx", FieldKind::kNumber},          Extension{"id", FieldKind::kNumber},
+    Extension{"txt", FieldKind::kText},            Extension{"text", FieldKind::kText},
+    Extension{"transcript", FieldKind::kText},     Extension{"json", FieldKind::kJson},
+    Extension{"jsn", FieldKind::kJson},            Extension{"pyd", FieldKind::kPickle},
+    Extension{"pkl", FieldKind::kPickle},          Extension{"pickle", FieldKind::kPickle},
+};
+
+std::string as_utf8(std::string_view bytes) {
+  return core::is_utf8(bytes) ? std::string(bytes) : core::escaped(bytes);
+}
+
+Value number_of(std::string_view text, const ErrorContext& where) {
+  text = core::trimmed(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  std::int64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error == std::errc() && end == text.data() + text.size()) return Value::integer(out);
+  throw Error(ErrorCode::kCorrupt,
+              core::format("found {}, expected a whole number of at most 64 bits, which a field of this name holds; "
+                           "leave the field out with keys, or take the bytes with raw",
+                           core::quoted(text)),
+              where);
+}
+
+Value text_of(std::string_view text, const ErrorContext& where) {
+  if (core::is_utf8(text)) return Value::string(std::string(text));
+  throw Error(ErrorCode::kCorrupt,
+              "the text is not UTF-8; leave the field out with keys, or take the bytes with raw", where);
+}
+
+}  // namespace
+
+std::optional<SampleName> sample_name(const TarMember& member) {
+  if (member.kind == TarMember::Kind::kFolder) return std::nullopt;
+  const std::string_view name = member.name;
+  const std::string_view file = member.file_name();
+  const std::size_t dot = file.find('.');
+  if (dot == file.npos || dot == 0) return std::nullopt;
+  const std::size_t begin = name.size() - file.size();
+  const std::string_view stem = file.substr(0, dot);
+  if (stem.size() > 4 && stem.starts_with("__") && stem.ends_with("__")) return std::nullopt;
+  SampleName out{as_utf8(name.substr(0, begin + dot)), as_utf8(file.substr(dot + 1))};
+  for (char& c : out.field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+FieldKind field_kind(std::string_view field) noexcept {
+  const std::string_view last = field.substr(field.rfind('.') + 1);
+  const auto* const found =
+      std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& known) { return known.name == last; });
+  return found == kExtensions.end() ? FieldKind::kBytes : found->kind;
+}
+
+Value field_value(FieldKind kind, std::span<const std::byte> content, const std::string& path, std::uint64_t offset) {
+  const std::string_view text = core::text_of(content);
+  const ErrorContext where{.path = path, .offset = offset};
+  switch (kind) {
+    case FieldKind::kNumber:
+      return number_of(text, where);
+    case FieldKind::kText:
+      return text_of(text, where);
+    case FieldKind::kJson:
+      return json_value(text, path, offset);
+    case FieldKind::kPickle:
+      throw Error(ErrorCode::kUnsafe,
+                  "the field is a pickle, which only running code could load; leave it out with keys, or take the "
+                  "bytes with raw",
+                  where);
+    default:
+      return Value::bytes(std::string(text));
+  }
+}
+
+}  // namespace penstock::format

@@ -1,0 +1,42 @@
+#pragma once
+
+// WebDataset's rules: what of a member's name says which sample it belongs to, and what its content is.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "format/tar/members.h"
+#include "penstock/value.h"
+
+namespace penstock::format {
+
+/// Of "a/b.SEG.npy": key "a/b", field "seg.npy". Both are UTF-8; bytes that are none are written out.
+struct SampleName {
+  std::string key;
+  std::string field;
+};
+
+/// Nothing for a member that belongs to no sample: its file name has no dot, begins with one, or is of the form
+/// "__info__.json"; or it is a folder.
+std::optional<SampleName> sample_name(const TarMember& member);
+
+/// What a field holds, by its last extension.
+enum class FieldKind : std::uint8_t {
+  kTensors,  ///< npy, npz, pt, pth, safetensors
+  kNumber,   ///< cls, cls2, class, count, index, inx, id: a whole number as text
+  kText,     ///< txt, text, transcript: UTF-8
+  kJson,     ///< json, jsn
+  kPickle,   ///< pyd, pkl, pickle: only running code could read them
+  kBytes,    ///< all others
+};
+FieldKind field_kind(std::string_view field) noexcept;
+
+/// The content of a field that is no file of tensors: an integer, a text, what JSON says, or bytes. kCorrupt for what is
+/// none of its kind, kUnsafe for a pickle. `path` and `offset` are the content's place, for errors.
+Value field_value(FieldKind kind, std::span<const std::byte> content, const std::string& path, std::uint64_t offset);
+
+}  // namespace penstock::format

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "penstock/value.h"
+
+namespace penstock::format {
+
+/// What JSON text says, as Python's json module reads it: numbers of any size, NaN and Infinity too. kCorrupt for what
+/// is no JSON and for an object that names something twice, kLimit for nesting beyond 64 levels. `path` and `offset` are
+/// the text's place, for errors.
+Value json_value(std::string_view text, const std::string& path, std::uint64_t offset);
+
+}  // namespace penstock::format
