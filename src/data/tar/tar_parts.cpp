@@ -81,10 +81,10 @@ void require_content(const TarPart& part, const TarShard& shard) {
                              kind_text(member.kind)),
                 where);
   }
-  if (!member.is_cut && member.data + member.size <= shard.bytes) return;
+  if (!member.is_cut) return;
   throw Error(ErrorCode::kTruncated,
-              core::format("the shard ends within this member, which has {} from here on; copy the shard again, or leave "
-                           "its last sample out",
+              core::format("the shard ends within this member, which has {} and padding from here on; copy the shard again, "
+                           "or leave its last sample out",
                            core::format_bytes(member.size)),
               where);
 }

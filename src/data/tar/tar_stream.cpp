@@ -243,7 +243,7 @@ class TarCell final : public detail::DatasetImpl {
     work.scratch.tensors.push_back(memory);
     const std::span<const std::byte> all(static_cast<const std::byte*>(memory.data()), memory.nbytes());
     format::TarMemory bytes(all, begin);
-    const TarShard shard{.path = path, .bytes = bytes.size()};
+    const TarShard shard{.path = path};
     const TarSampleParts parts = parts_in(bytes, core::shown_path(path), begin, bytes.size());
     Contents contents(all, begin);
     return assembler.sample(parts, shard, fields_, contents, work);

@@ -109,7 +109,7 @@ std::optional<TarMember> TarWalk::next() {
     pass_sparse_map(header.is_extended, out);
     out.size = has_content(out.kind) ? before.size.value_or(header.size) : 0;
     const std::uint64_t end = behind(out.data, out.size, out.name);
-    out.is_cut = core::checked_add(out.data, out.size, "a member of the archive") > bytes_.size();
+    out.is_cut = end > bytes_.size();
     out.end = at_ = end;
     return out;
   }

@@ -19,7 +19,7 @@ struct TarMember {
   std::uint64_t data = 0;   ///< of its content
   std::uint64_t size = 0;   ///< of its content
   std::uint64_t end = 0;    ///< behind its padding
-  bool is_cut = false;      ///< the archive ends within its content
+  bool is_cut = false;      ///< the archive ends within its content or the padding behind it
 
   /// The last part of the name.
   std::string_view file_name() const noexcept;
