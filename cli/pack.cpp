@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command.h"
@@ -11,6 +12,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "penstock/shards.h"
 
 namespace penstock::cli {
 namespace {
@@ -24,14 +26,26 @@ struct PackOptions {
   std::string to;
   std::vector<std::string> keys;
   std::vector<std::string> exclude;
+  std::string format = "safetensors";
   std::int64_t shard_megabytes = 256;
   std::size_t workers = LoaderOptions::kAutoWorkers;
   bool json = false;
 };
 
+/// Samples of tar shards, or files with a sample each.
+Dataset samples_of(const PackOptions& options) {
+  if (std::string_view(options.from).ends_with(".tar")) {
+    if (options.exclude.empty()) return shards(options.from, {.keys = options.keys});
+    throw Error(ErrorCode::kInvalidArgument, "found --exclude beside shards, expected it beside a folder of files",
+                {.path = options.from});
+  }
+  return files(options.from, {.keys = options.keys, .exclude = options.exclude});
+}
+
 int run(const PackOptions& options) {
-  const Dataset dataset = files(options.from, {.keys = options.keys, .exclude = options.exclude});
+  const Dataset dataset = samples_of(options);
   penstock::PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
+                            .format = options.format,
                             .num_workers = options.workers};
   const auto all = static_cast<std::uint64_t>(dataset.size());
   Progress progress("packed " + counted(all, "sample") + ":", all);
@@ -52,9 +66,12 @@ int run(const PackOptions& options) {
 
 std::function<int()> attach_pack(Arguments& arguments) {
   auto options = std::make_shared<PackOptions>();
-  arguments.add("from", &options->from, "A folder of tensor files, or a pattern").required().takes("PATH");
+  arguments.add("from", &options->from, "A folder of tensor files, a pattern, or tar shards (train-{000..146}.tar)").required().takes("PATH");
   arguments.add("to", &options->to, "The folder to write: a new one, or an empty one").required().takes("FOLDER");
   arguments.add("--key", &options->keys, "Take only this key of each file's dict; may be given again").takes("NAME");
+  arguments.add("--format", &options->format, "What is written: safetensors, for packed(), or tar, for shards()")
+      .shows_default(options->format)
+      .takes_word({"safetensors", "tar"});
   take_excluded(arguments, options->exclude);
   arguments.add("--shard-mb", &options->shard_megabytes, "About so many megabytes in a shard")
       .shows_default(std::to_string(options->shard_megabytes))
@@ -76,9 +93,10 @@ const Command kPack{
     "the order of the files' names; where dimension 0 differs from sample to sample, they are laid end to end, with an "
     "array of offsets. packed() of the library gives the samples back, without opening a file for each; any reader of "
     "safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
-    "values that are no numbers are refused: choose others with --key. Nothing in the files is run.",
+    "values that are no numbers are refused: choose others with --key, or write tar shards, which keep them and which "
+    "WebDataset reads. Nothing in the files is run.",
     {"penstock pack digits shards", "penstock pack 'clips/*.pt' clip-shards --shard-mb 64",
-     "penstock pack digits labels --key y"},
+     "penstock pack digits labels --key y", "penstock pack digits tars --format tar"},
     attach_pack};
 
 }  // namespace penstock::cli

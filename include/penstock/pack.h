@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <stop_token>
+#include <string>
 #include <string_view>
 
 #include "penstock/dataset.h"
@@ -20,6 +21,9 @@ struct PackOptions {
   /// About how many bytes a shard holds: the number of samples in it follows from the mean size of some. At least one
   /// sample.
   std::uint64_t shard_bytes = std::uint64_t{256} << 20;
+  /// "safetensors", or "tar": 00000.tar and so on, which WebDataset and `shards` read. Samples keep their parts there,
+  /// texts and bytes too, by the rules of Writer::add_sample; those without a "__key__" are numbered.
+  std::string format = "safetensors";
   /// Threads that read samples ahead, as LoaderOptions::num_workers, with shard_bytes for its memory_budget.
   std::size_t num_workers = LoaderOptions::kAutoWorkers;
   bool verify = true;

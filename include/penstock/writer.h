@@ -1,8 +1,8 @@
 #pragma once
 
 /// Writes a file piece by piece: an `.npy` that grows along its first dimension and may be larger than memory, or
-/// `.npz`, `.safetensors` and `.pt` tensor by tensor. The file, or the object in a store (s3://, gs://), appears whole
-/// or not at all.
+/// `.npz`, `.safetensors` and `.pt` tensor by tensor, or a `.tar` sample by sample. The file, or the object in a store
+/// (s3://, gs://), appears whole or not at all.
 
 #include <concepts>
 #include <cstdint>
@@ -16,11 +16,12 @@
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
+#include "penstock/value.h"
 
 namespace penstock {
 
 struct WriterOptions {
-  /// "npy", "npz", "pt" or "safetensors". Empty: chosen by the extension of the path, as `save` does it.
+  /// "npy", "npz", "pt", "safetensors" or "tar". Empty: chosen by the extension of the path, as `save` does it.
   std::string format = {};
   /// `.npy` only (kUnsupported for others): go on behind the rows of the file that is there, or begin a new one where
   /// there is none. The file itself is appended to, so that nothing is copied. Its header tells of the new rows only
@@ -69,12 +70,18 @@ class Writer {
   /// Adds one row: `append` of a block of one.
   void append_row(const Tensor& row);
 
-  /// Adds a whole tensor to an `.npz`, `.safetensors` or `.pt` (kUnsupported for `.npy`). kInvalidArgument for a name
+  /// Adds a whole tensor to an `.npz`, `.safetensors`, `.pt` or `.tar` (kUnsupported for `.npy`). kInvalidArgument for a name
   /// that is there already, kUnsupported for a dtype that the format does not have.
   void add(std::string_view name, const Tensor& tensor);
   /// Begins a tensor that need not fit in memory: `append` gives its rows, shape[0] of them in all (kShapeMismatch
   /// for more, and when the next tensor or `finish` comes before). Otherwise as `add`. kShapeMismatch for a scalar.
   void begin(std::string_view name, const DType& dtype, const Shape& shape);
+
+  /// Adds a sample to a `.tar` (kUnsupported for others): a dict by field, as `shards` gives it, or a tensor, the field
+  /// "npy". "__key__" is its name; samples without one are numbered. A field whose last extension says no kind gets
+  /// one by its value: npy for tensors, cls for integers, txt for texts, json for lists, dicts and other numbers, bin
+  /// for bytes. kInvalidArgument for a key with a dot behind its last '/', or one that the sample before has too.
+  void add_sample(const Value& sample);
 
   /// Completes the file, which then appears under its name, and closes the writer. kInvalidArgument for an `.npy` that
   /// got no rows and was not told what they are.

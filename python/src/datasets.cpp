@@ -301,9 +301,10 @@ nb::object sample(const Dataset& dataset, std::int64_t index) {
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
 
-nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, bool verify,
+nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,
                    nb::handle progress) {
   PackOptions options;
+  options.format = name_from(format);
   const std::int64_t bytes = integer_argument(shard_bytes, "shard_bytes");
   if (bytes < 1) {
     throw Error(ErrorCode::kInvalidArgument, core::format("found shard_bytes={}, expected 1 or more", bytes));
@@ -549,13 +550,15 @@ void bind_datasets(nb::module_& module) {
       nb::sig("def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset"), docs::kPacked);
   module.def(
       "pack",
-      [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, bool verify, nb::handle progress) {
-        return pack_to(dataset_from(dataset), folder, shard_bytes, verify, progress);
+      [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,
+         nb::handle progress) {
+        return pack_to(dataset_from(dataset), folder, shard_bytes, format, verify, progress);
       },
       nb::arg("dataset").none(), nb::arg("folder").none(), nb::kw_only(), nb::arg("shard_bytes").none() = 256 << 20,
+      nb::arg("format") = "safetensors",
       nb::arg("verify") = true, nb::arg("progress") = nb::none(),
       nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
-              "verify: bool = True, "
+              "format: str = 'safetensors', verify: bool = True, "
               "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),
       docs::kPack);
   module.def("zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);

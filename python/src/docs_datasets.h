@@ -120,7 +120,8 @@ inline constexpr const char* kPack =
     R"(Writes the samples of a dataset, in order, into a few large `.safetensors` files.
 
 Tensors and numbers of equal shape are stacked. Tensors that differ in dimension 0 lie end to end,
-with an array of offsets. Text and None are refused. `packed` gives the samples back.
+with an array of offsets. Text and None are refused. `packed` gives the samples back. Or into tar
+shards, which keep texts and bytes too, and which `shards` and WebDataset read.
 
 Parameters
 ----------
@@ -131,6 +132,9 @@ folder
     that has no objects: all are uploaded before the first of them appears.
 shard_bytes
     About how large each file becomes.
+format
+    "safetensors", or "tar": each part of a sample becomes a member by the rules of
+    `Writer.add_sample`, and samples without a "__key__" are numbered.
 verify
     Check recorded checksums.
 progress

@@ -13,8 +13,11 @@ inline constexpr const char* kWriter = R"(A file that is written piece by piece.
     with penstock.Writer("model.safetensors") as writer:
         writer.add("weight", weight)
 
+    with penstock.Writer("train-000.tar") as writer:
+        writer.add_sample({"__key__": "0001", "npy": image, "cls": 3})
+
 An `.npy` grows along its first dimension and may be larger than memory; `.npz`, `.safetensors` and
-`.pt` are written tensor by tensor. The file appears whole at the end of the block, or not at all
+`.pt` are written tensor by tensor, a `.tar` sample by sample. The file appears whole at the end of the block, or not at all
 where an exception left it; a file that was there before then stays as it was. Without a block,
 call `finish`.
 
@@ -28,7 +31,7 @@ Parameters
 path
     Where the file goes; a URL (`s3://`, `gs://`) for an object that is sent in parts.
 format
-    "npy", "npz", "pt" or "safetensors". By default chosen by the extension of `path`.
+    "npy", "npz", "pt", "safetensors" or "tar". By default chosen by the extension of `path`.
 resume
     `.npy` only: go on behind the rows of the file that is there, or begin a new one where there is
     none. The file itself is appended to. Until the new rows are whole, and after a process that was
@@ -54,6 +57,23 @@ DTypeMismatchError, ShapeMismatchError
     Where the file that is resumed has other rows than were declared.
 OSError
     Errors of the file system.)";
+
+inline constexpr const char* kWriterAddSample = R"(Adds a sample to a `.tar`, which `shards` reads.
+
+Parameters
+----------
+sample
+    A dict by field, or an array (the field "npy"). "__key__" is its name; samples without one are
+    numbered. A field is written as its last extension says ("mask.npy", "cls", "meta.json"); one
+    without a known extension gets that of its value: npy for arrays, cls for integers, txt for
+    texts, json for lists, dicts and other numbers, bin for bytes.
+
+Raises
+------
+InvalidArgumentError
+    For a key with a dot behind its last "/", or the one of the sample before.
+UnsupportedError
+    For a file that is no `.tar`, and for what a field of that name does not hold.)";
 
 inline constexpr const char* kWriterAppend = R"(Adds rows to the `.npy`, or to the tensor that `begin` began.
 

@@ -99,6 +99,10 @@ void add(PyWriter& self, nb::handle name, nb::handle given) {
       [name = name_from(name), tensor = array_argument(given, "add()")](Writer& writer) { writer.add(name, tensor); });
 }
 
+void add_sample(PyWriter& self, nb::handle sample) {
+  self.run([value = from_python(sample)](Writer& writer) { writer.add_sample(value); });
+}
+
 void begin(PyWriter& self, nb::handle name, nb::handle dtype, nb::handle shape) {
   self.run([name = name_from(name), dtype = dtype_from(dtype), shape = shape_argument(shape)](Writer& writer) {
     writer.begin(name, dtype, shape);
@@ -136,6 +140,8 @@ void bind_writer(nb::module_& module) {
            docs::kWriterAppendRow)
       .def("add", add, nb::arg("name").none(), nb::arg("tensor").none(),
            nb::sig("def add(self, name: str, tensor: object) -> None"), docs::kWriterAdd)
+      .def("add_sample", add_sample, nb::arg("sample").none(), nb::sig("def add_sample(self, sample: object) -> None"),
+           docs::kWriterAddSample)
       .def("begin", begin, nb::arg("name").none(), nb::arg("dtype").none(), nb::arg("shape").none(),
            nb::sig("def begin(self, name: str, dtype: object, shape: int | typing.Sequence[int]) -> None"),
            docs::kWriterBegin)

@@ -38,7 +38,7 @@ constexpr auto kMagics = std::to_array<Magic>({
     {"\x04\x22\x4d\x18"sv, "an LZ4 file: decompress it first"},
     {"7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive: unpack it first"},
     {"Rar!\x1a\x07"sv, "a RAR archive: unpack it first"},
-    {"ustar"sv, "a tar archive: unpack it first, or read it with the package webdataset if that wrote it", 257},
+    {"ustar"sv, "a tar archive whose first header is damaged: copy it again", 257},
     {"ET12"sv, "an ExecuTorch program (.pte)", 4},
     {"ET11"sv, "an ExecuTorch program (.pte)", 4},
     {"\x89PNG\r\n\x1a\n"sv, "a PNG image"},

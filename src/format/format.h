@@ -97,6 +97,8 @@ struct Format {
   /// Where the documents of a token file lie: it is a dataset of its own, and no sample of one. Reads what says where
   /// they lie, and checks it. Null for all other formats.
   Documents (*documents)(const Index& index, DocumentUnit unit) = nullptr;
+  /// A file holds many samples, so that a folder of such files is no folder of samples.
+  bool holds_samples = false;
 };
 
 inline constexpr std::size_t kSniffBytes = 64;

@@ -53,7 +53,8 @@ std::string known_formats() {
 
 std::span<const Format> formats() noexcept {
   static const std::array kFormats{kNpyFormat,        kPtFormat,  kPtLegacyFormat,  kNpzFormat,      kSafetensorsFormat,
-                                   kShardIndexFormat, kDcpFormat, kDcpShardsFormat, kMegatronFormat, kLlmcFormat};
+                                   kShardIndexFormat, kDcpFormat, kDcpShardsFormat, kMegatronFormat, kLlmcFormat,
+                                   kTarFormat};
   return kFormats;
 }
 

@@ -16,5 +16,6 @@ extern const Format kSafetensorsFormat;
 extern const Format kShardIndexFormat;
 extern const Format kLlmcFormat;
 extern const Format kMegatronFormat;
+extern const Format kTarFormat;
 
 }  // namespace penstock::format

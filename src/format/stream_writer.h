@@ -8,6 +8,7 @@
 
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
+#include "penstock/value.h"
 
 namespace penstock::format {
 
@@ -26,6 +27,8 @@ class StreamWriter {
   virtual void write(std::span<const std::byte> bytes) = 0;
   /// `shape`: with all rows.
   virtual void end(const Shape& shape) = 0;
+  /// A whole sample: of a format that holds samples (Format::holds_samples). Nothing of one that is wrong is written.
+  virtual void sample(const Value&) {}
   /// The file appears under its name.
   virtual void finish() = 0;
 

@@ -53,6 +53,7 @@ class Writer::Impl {
   void append(const Tensor& rows);
   void append_row(const Tensor& row);
   void add(std::string_view name, const Tensor& tensor);
+  void add_sample(const Value& sample);
   void begin(std::string_view name, const DType& dtype, const Shape& shape);
   void finish();
   void discard() noexcept {
@@ -273,6 +274,26 @@ void Writer::Impl::add(std::string_view given, const Tensor& tensor) {
   });
 }
 
+void Writer::Impl::add_sample(const Value& sample) {
+  guarded({}, [&] {
+    require_open();
+    if (!format_->holds_samples) {
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("a .{} holds tensors and no samples; write a .tar, or add tensors by name", format_->name));
+    }
+    end_current();
+    try {
+      stream_->sample(sample);
+    } catch (const Error& error) {
+      // The format looks at all of a sample before it writes any of it.
+      const bool is_argument = error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnsupported ||
+                               error.code() == ErrorCode::kLimit;
+      if (is_argument) throw;
+      writing([&] { throw; });
+    }
+  });
+}
+
 void Writer::Impl::end_current() {
   if (!current_) return;
   if (!format_->is_one_tensor && rows_ != current_->limit) {
@@ -325,6 +346,7 @@ Writer::~Writer() = default;
 void Writer::append(const Tensor& rows) { impl_->append(rows); }
 void Writer::append_row(const Tensor& row) { impl_->append_row(row); }
 void Writer::add(std::string_view name, const Tensor& tensor) { impl_->add(name, tensor); }
+void Writer::add_sample(const Value& sample) { impl_->add_sample(sample); }
 void Writer::begin(std::string_view name, const DType& dtype, const Shape& shape) { impl_->begin(name, dtype, shape); }
 void Writer::finish() { impl_->finish(); }
 void Writer::discard() noexcept { impl_->discard(); }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/pack/choose_place.h"
 #include "data/pack/sample_form.h"
@@ -27,6 +28,9 @@ namespace {
 /// Of so many samples the mean size is taken.
 constexpr std::int64_t kSampled = 32;
 constexpr double kStopPeriod = 0.05;
+
+/// What a sample of a tar shard is called by.
+constexpr const char* kSampleKey = "__key__";
 
 std::uint64_t bytes_of(const Value& value) {
   if (value.is(Value::Kind::kTensor)) return value.as_tensor().nbytes();
@@ -58,6 +62,14 @@ data::SampleForm form_of_first(const Dataset& dataset) {
   return data::form_of(*sample.layout->structure, dataset.describe(0));
 }
 
+std::optional<Batch> next_of(DataLoader& loader, const std::stop_token& stop) {
+  while (true) {
+    if (stop.stop_requested()) throw Error(ErrorCode::kCancelled, "packing was cancelled before its end");
+    TimedBatch next = loader.next_for(kStopPeriod);
+    if (!next.timed_out) return std::move(next.batch);
+  }
+}
+
 /// The samples of shard after shard: stacked by the loader as long as that can be, and then kept apart.
 class Batches {
  public:
@@ -79,13 +91,7 @@ class Batches {
   }
 
  private:
-  std::optional<Batch> taken() {
-    while (true) {
-      if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "packing was cancelled before its end");
-      TimedBatch next = loader_->next_for(kStopPeriod);
-      if (!next.timed_out) return std::move(next.batch);
-    }
-  }
+  std::optional<Batch> taken() { return next_of(*loader_, options_.stop); }
 
   std::unique_ptr<DataLoader> make(Collate collate) const {
     return std::make_unique<DataLoader>(dataset_, LoaderOptions{.batch_size = samples_,
@@ -121,10 +127,48 @@ std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const data:
   }
 }
 
+/// A sample that has a name: its own, or its number, with zeros in front so that names are in order.
+Value named(const Value& sample, std::int64_t number) {
+  const bool has_name = sample.is(Value::Kind::kDict) && sample.contains(kSampleKey);
+  if (has_name) return sample;
+  const Value name = Value::string(core::format("{:08}", number));
+  if (sample.is(Value::Kind::kDict)) return sample.with(kSampleKey, name);
+  return Value{{kSampleKey, name}, {sample.is(Value::Kind::kTensor) ? "npy" : "json", sample}};
+}
+
+/// Samples of one shard after the other, each as it is.
+PackSummary pack_tar(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options) {
+  const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
+  const std::int64_t shards = (dataset.size() + samples - 1) / samples;
+  const std::unique_ptr<data::NewPlace> target = data::choose_place(folder.native());
+  DataLoader loader(dataset, {.batch_size = samples,
+                              .num_workers = options.num_workers,
+                              .collate = collate::samples(),
+                              .prefetch_factor = 1,
+                              .memory_budget = options.shard_bytes,
+                              .verify = options.verify});
+  PackSummary summary;
+  while (const std::optional<Batch> batch = next_of(loader, options.stop)) {
+    std::vector<Value> all;
+    for (std::size_t i = 0; i < batch->value.size(); ++i) all.push_back(named(batch->value[i], batch->indices[i]));
+    const std::string name = data::shard_name({summary.shards++, shards}, ".tar");
+    summary.bytes += target->save(Value::list(std::move(all)), name, {.format = "tar", .stop = options.stop});
+    summary.samples += batch->size();
+    if (options.progress) options.progress(summary.samples);
+  }
+  target->commit();
+  return summary;
+}
+
 }  // namespace
 
 PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options) {
   if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
+  if (options.format == "tar") return pack_tar(dataset, folder, options);
+  if (options.format != "safetensors") {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found the format {}, expected safetensors or tar",
+                                                          core::quoted(options.format)));
+  }
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
   const data::SampleForm form = form_of_first(dataset);

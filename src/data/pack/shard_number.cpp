@@ -36,10 +36,10 @@ bool is_there(const std::string& path) {
 
 }  // namespace
 
-std::string shard_name(const ShardNumber& shard) {
+std::string shard_name(const ShardNumber& shard, std::string_view extension) {
   constexpr std::size_t kDigits = 5;
   const std::size_t width = std::max(kDigits, std::to_string(shard.count - 1).size());
-  return core::format("{:0{}}.safetensors", shard.number, width);
+  return core::format("{:0{}}{}", shard.number, width, extension);
 }
 
 std::map<std::string, std::string> metadata_of(const ShardNumber& shard) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace penstock::data {
@@ -15,7 +16,7 @@ struct ShardNumber {
 };
 
 /// What the shard is called. Names in order of their bytes are in order of their numbers.
-std::string shard_name(const ShardNumber& shard);
+std::string shard_name(const ShardNumber& shard, std::string_view extension = ".safetensors");
 
 /// The metadata of a shard that says its number.
 std::map<std::string, std::string> metadata_of(const ShardNumber& shard);

@@ -11,7 +11,7 @@ namespace {
 std::vector<std::string_view> collect() {
   std::vector<std::string_view> out;
   for (const format::Format& format : format::formats()) {
-    if (format.is_index || format.documents != nullptr) continue;
+    if (format.is_index || format.documents != nullptr || format.holds_samples) continue;
     for (const std::string_view extension : format.extensions) {
       if (std::ranges::find(out, extension) == out.end()) out.push_back(extension);
     }

@@ -13,4 +13,8 @@ namespace penstock::format {
 /// the text's place, for errors.
 Value json_value(std::string_view text, const std::string& path, std::uint64_t offset);
 
+/// The value as JSON text, which json_value reads back: numbers as Python writes them. kUnsupported for tensors, bytes,
+/// and keys that are no texts; kLimit for nesting beyond 64 levels.
+std::string json_text(const Value& value);
+
 }  // namespace penstock::format

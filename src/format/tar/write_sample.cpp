@@ -1,0 +1,131 @@
+// Each field of a sample is a member whose extension says what it holds. The file formats write their own members.
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/format.h"
+#include "core/text.h"
+#include "format/format.h"
+#include "format/tar/sample_name.h"
+#include "format/tar/writer.h"
+#include "format/text/json_value.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+namespace {
+
+constexpr std::string_view kKey = "__key__";
+
+/// A file of one of our formats in memory: what a member of tensors holds.
+class Image final : public io::ByteSink {
+ public:
+  void write(std::span<const std::byte> bytes) override { bytes_.append(core::text_of(bytes)); }
+  std::uint64_t position() const noexcept override { return bytes_.size(); }
+  std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(bytes_)); }
+
+ private:
+  std::string bytes_;
+};
+
+std::string_view extension_for(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      return "npy";
+    case Value::Kind::kInt:
+      return "cls";
+    case Value::Kind::kString:
+      return "txt";
+    case Value::Kind::kBytes:
+      return "bin";
+    default:
+      return "json";
+  }
+}
+
+/// Names of images, sounds and films, whose bytes may be given as a tensor.
+constexpr std::array<std::string_view, 20> kMedia{"bin", "jpg",  "jpeg", "png", "gif",  "bmp", "webp", "tif",  "tiff", "ppm",
+                                                  "pgm", "wav",  "flac", "mp3", "ogg",  "opus", "mp4", "webm", "mkv",  "avi"};
+
+bool is_media(std::string_view field, const Value& value) {
+  if (!value.is(Value::Kind::kTensor)) return false;
+  const Tensor& tensor = value.as_tensor();
+  const std::string_view last = field.substr(field.rfind('.') + 1);
+  return tensor.dtype() == DType::uint8 && tensor.rank() == 1 && std::ranges::find(kMedia, last) != kMedia.end();
+}
+
+/// Whether the name says already what is in it. Bytes may be called anything.
+bool has_extension(std::string_view field, const Value& value) {
+  if (field_kind(field) != FieldKind::kBytes) return true;
+  return value.is(Value::Kind::kBytes) || is_media(field, value);
+}
+
+[[noreturn]] void throw_other(std::string_view field, const Value& value, std::string_view expected) {
+  throw Error(ErrorCode::kUnsupported,
+              core::format("found {} for the field {}, expected {}; name the field otherwise", value.to_string(),
+                           core::quoted(field), expected));
+}
+
+/// The bytes of a member, which `image` keeps where they are made here.
+std::string content_of(std::string_view field, const Value& value) {
+  if (value.is(Value::Kind::kBytes)) return value.as_string();
+  if (is_media(field, value)) {
+    const Tensor bytes = value.as_tensor().to(Device{}).contiguous();
+    return std::string(core::text_of({bytes.data(), bytes.nbytes()}));
+  }
+  switch (field_kind(field)) {
+    case FieldKind::kNumber:
+      if (!value.is(Value::Kind::kInt)) throw_other(field, value, "a whole number");
+      return std::to_string(value.as_int());
+    case FieldKind::kText:
+      if (!value.is(Value::Kind::kString)) throw_other(field, value, "a text");
+      return value.as_string();
+    case FieldKind::kJson:
+      return json_text(value);
+    case FieldKind::kTensors: {
+      const std::string path = core::format(".{}", field.substr(field.rfind('.') + 1));
+      Image image;
+      format_to_write(path, {}).write(value, image, {}, path);
+      return std::string(core::text_of(image.bytes()));
+    }
+    default:
+      throw_other(field, value, "bytes");
+  }
+}
+
+}  // namespace
+
+void write_sample(TarWriter& writer, const Value& sample, const std::string& key) {
+  if (!sample.is(Value::Kind::kDict)) return write_sample(writer, Value{{std::string(extension_for(sample)), sample}}, key);
+  std::string name = key;
+  if (const auto own = sample.find(kKey)) name = own->as_string();
+  const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
+  if (file.empty() || file.find('.') != file.npos) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found the key {}, whose last part has a dot or is empty, so that no reader would find it "
+                             "again; name the sample otherwise",
+                             core::quoted(name)));
+  }
+  std::vector<std::pair<std::string, std::string>> members;  // a wrong field leaves the archive as it was
+  for (const auto& [field_name, value] : sample.items()) {
+    if (!field_name.is(Value::Kind::kString)) {
+      throw Error(ErrorCode::kUnsupported, core::format("the key {} of a sample is no text; a field has a name",
+                                                        field_name.to_string()));
+    }
+    const std::string& field = field_name.as_string();
+    if (field == kKey) continue;
+    const std::string member = has_extension(field, value) ? field : core::format("{}.{}", field, extension_for(value));
+    try {
+      members.emplace_back(core::format("{}.{}", name, member), content_of(member, value));
+    } catch (const Error& error) {
+      throw error.within({.tensor = core::escaped(field)});
+    }
+    TarWriter::check(members.back().first);
+  }
+  if (members.empty()) throw Error(ErrorCode::kUnsupported, "the sample is empty, so that no reader would find it again");
+  writer.require_new(name);
+  for (const auto& [member, content] : members) writer.add(member, std::as_bytes(std::span(content)));
+}
+
+}  // namespace penstock::format
