@@ -96,7 +96,7 @@ const Command kPack{
     "values that are no numbers are refused: choose others with --key, or write tar shards, which keep them and which "
     "WebDataset reads. Nothing in the files is run.",
     {"penstock pack digits shards", "penstock pack 'clips/*.pt' clip-shards --shard-mb 64",
-     "penstock pack digits labels --key y", "penstock pack digits tars --format tar"},
+     "penstock pack digits tars --format tar"},
     attach_pack};
 
 }  // namespace penstock::cli
