@@ -19,7 +19,7 @@ struct Extension {
   FieldKind kind;
 };
 
-constexpr std::array kExtensions{
+constexpr std::array kFieldExtensions{
     Extension{"npy", FieldKind::kTensors},         Extension{"npz", FieldKind::kTensors},
     Extension{"pt", FieldKind::kTensors},          Extension{"pth", FieldKind::kTensors},
     Extension{"safetensors", FieldKind::kTensors}, Extension{"cls", FieldKind::kNumber},
@@ -74,8 +74,8 @@ std::optional<SampleName> sample_name(const TarMember& member) {
 FieldKind field_kind(std::string_view field) noexcept {
   const std::string_view last = field.substr(field.rfind('.') + 1);
   const auto* const found =
-      std::find_if(kExtensions.begin(), kExtensions.end(), [&](const Extension& known) { return known.name == last; });
-  return found == kExtensions.end() ? FieldKind::kBytes : found->kind;
+      std::find_if(kFieldExtensions.begin(), kFieldExtensions.end(), [&](const Extension& known) { return known.name == last; });
+  return found == kFieldExtensions.end() ? FieldKind::kBytes : found->kind;
 }
 
 Value field_value(FieldKind kind, std::span<const std::byte> content, const std::string& path, std::uint64_t offset) {

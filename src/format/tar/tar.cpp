@@ -205,12 +205,12 @@ class TarStream final : public StreamWriter {
   std::size_t samples_ = 0;
 };
 
-constexpr auto kExtensions = std::to_array<std::string_view>({".tar"});
+constexpr auto kTarExtensions = std::to_array<std::string_view>({".tar"});
 
 }  // namespace
 
 const Format kTarFormat{.name = "tar",
-                        .extensions = kExtensions,
+                        .extensions = kTarExtensions,
                         .sniff = sniff,
                         .read_index = read_index,
                         .write = write,
