@@ -35,9 +35,15 @@ std::string written(const Format& format, const Value& value) {
   return sink.text;
 }
 
-/// A dict of tensors, or the first of them alone where the format holds no more.
+/// A dict of tensors, or the first of them alone where the format holds no more; of a format that holds samples, a list
+/// of one.
 Value sample_for(const Format& format, const std::vector<std::pair<std::string, Tensor>>& tensors) {
   const Value dict = dict_of(tensors);
+  if (format.holds_samples) {
+    Value one{{"__key__", "first"}};
+    for (const auto& [name, tensor] : tensors) one = one.with(name + ".npy", tensor);
+    return Value::list({one});
+  }
   try {
     written(format, dict);
     return dict;
@@ -60,11 +66,23 @@ void expect_same(const Value& loaded, const Value& saved) {
     EXPECT_TRUE(Tensor::identical(loaded.as_tensor(), saved.as_tensor()));
     return;
   }
+  if (saved.is(Value::Kind::kString)) {
+    EXPECT_EQ(loaded, saved);
+    return;
+  }
   ASSERT_EQ(loaded.size(), saved.size());
+  if (saved.is(Value::Kind::kList)) return expect_same(loaded[0], saved[0]);
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const auto [key, item] = saved.item(i);
     expect_same(loaded[key.as_string()], item);
   }
+}
+
+/// The tensor of a sample that an entry of this name is.
+Tensor saved_as(const Value& sample, const std::string& entry) {
+  if (sample.is(Value::Kind::kTensor)) return sample.as_tensor();
+  if (!sample.is(Value::Kind::kList)) return sample[entry].as_tensor();
+  return sample[0][entry.substr(entry.find('.') + 1)].as_tensor();
 }
 
 std::set<const Format*> sniffed_by(const std::string& file) {
@@ -117,8 +135,7 @@ TEST_P(EveryWriter, WhatIsWrittenComesBack) {
   expect_same(archive.load(), sample);
   for (std::size_t i = 0; i < archive.entries().size(); ++i) {
     const LazyTensor lazy = archive.entry(i);
-    const Value saved = sample.is(Value::Kind::kTensor) ? sample : sample[lazy.name()];
-    EXPECT_TRUE(Tensor::identical(lazy.load(), saved.as_tensor())) << lazy.name();
+    EXPECT_TRUE(Tensor::identical(lazy.load(), saved_as(sample, lazy.name()))) << lazy.name();
   }
 }
 
@@ -158,6 +175,14 @@ std::vector<std::string> samples_of(const Format& format) {
   return out;
 }
 
+/// Bytes at the end of a file that no reader misses: of an archive all but the first block of zeros.
+std::size_t padding_of(const Format& format, const std::string& file) {
+  constexpr std::size_t kBlock = 512;
+  if (!format.holds_samples) return 0;
+  const std::size_t content = file.find_last_not_of('\0') + 1;
+  return file.size() - ((content + kBlock - 1) / kBlock + 1) * kBlock;
+}
+
 TEST_P(EveryFile, HasASample) {
   EXPECT_FALSE(samples_of(*GetParam()).empty())
       << "a format that is only read needs a file that loads in fuzz/corpus/" << GetParam()->name;
@@ -165,7 +190,8 @@ TEST_P(EveryFile, HasASample) {
 
 TEST_P(EveryFile, EveryTruncationIsAnError) {
   for (const std::string& file : samples_of(*GetParam())) {
-    for (std::size_t n = 0; n < file.size(); ++n) {
+    const std::size_t needed = file.size() - padding_of(*GetParam(), file);
+    for (std::size_t n = 0; n < needed; ++n) {
       const auto error = error_of([&] { open(source_of(file.substr(0, n), "cut")).load(); });
       ASSERT_TRUE(error) << "cut to " << n << " of " << file.size();
       EXPECT_EQ(error->path(), "cut") << n;

@@ -81,11 +81,13 @@ std::string_view kind_text(TarMember::Kind kind) noexcept {
 std::optional<TarMember> TarWalk::next() {
   Before before;
   TarMember out{.begin = at_};
+  has_end_ = false;
   for (int extensions = 0;; at_ += kTarBlock) {
     const std::span<const std::byte> block = bytes_.view(at_, kTarBlock);
     const bool is_between = extensions == 0;  // members, where an archive may end and another begin
     if (is_zero_block(block) && is_between) {
       if (block.size() < kTarBlock) return std::nullopt;
+      has_end_ = true;
       out.begin = at_ + kTarBlock;
       continue;
     }

@@ -42,6 +42,8 @@ class TarWalk {
   std::optional<TarMember> next();
   /// Where the next header is to be.
   std::uint64_t at() const noexcept { return at_; }
+  /// Whether a block of zeros, which ends an archive, followed the last member. Programs that were killed write none.
+  bool has_end() const noexcept { return has_end_; }
 
  private:
   /// What headers before a member's own say of it.
@@ -59,6 +61,7 @@ class TarWalk {
   TarBytes& bytes_;
   std::string path_;
   std::uint64_t at_;
+  bool has_end_ = false;
 };
 
 }  // namespace penstock::format

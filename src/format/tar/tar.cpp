@@ -156,6 +156,12 @@ Index read_index(const Source& source, const OpenOptions& options) {
   TarWalk walk(bytes, source.name());
   Samples samples(source, options);
   while (const auto member = walk.next()) samples.add(*member);
+  if (!walk.has_end()) {
+    throw Error(ErrorCode::kTruncated,
+                "the archive has no end (blocks of zeros): it was cut, or the program that wrote it was ended; copy it "
+                "again, or read what is there with shards",
+                {.path = source.name(), .offset = source.size()});
+  }
   return samples.take();
 }
 
