@@ -35,7 +35,7 @@ BELOW = {
 # not in the list, as that of a new format, comes after all of them.
 ROOMS = {
     "io": ["file", "copy", "source", "read", "remote", "gds", "move"],
-    "format": ["text", "zip", "safetensors", "pt/pickle", "pt", "numpy", "tar"],
+    "format": ["text", "tar", "zip", "safetensors", "pt/pickle", "pt", "numpy"],
     "data": "trace sample transform scan files pack dataset sampler stream tar collate batch loader".split(),
     "cli": ["terminal", "json", "info", "inspect", "report"],
 }

@@ -15,6 +15,7 @@
 #include "format/pt/write.h"
 #include "format/pt/zip.h"
 #include "format/rows.h"
+#include "format/tar/header.h"
 #include "format/zip/index_bytes.h"
 #include "format/zip/kind.h"
 #include "format/zip/layout.h"
@@ -25,7 +26,6 @@ namespace penstock::format {
 namespace {
 
 constexpr std::string_view kExtensions[] = {".pt", ".pth"};
-constexpr std::size_t kTarBlock = 512;
 /// What caffe2 wrote for a few months before the zip container.
 constexpr std::string_view kOldContainer = "PYTORCH1";
 

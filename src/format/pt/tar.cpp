@@ -18,6 +18,8 @@
 #include "format/pt/pickle/calls.h"
 #include "format/pt/pickle/structure.h"
 #include "format/pt/pickle_window.h"
+#include "format/tar/header.h"
+#include "format/tar/members.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -27,10 +29,8 @@ namespace {
 using Kind = Value::Kind;
 using pickle::Cell;
 
-constexpr std::size_t kBlock = 512;
 /// What is read for a pickle stays in memory as long as its cells: enough for the head of a storage or tensor.
 constexpr std::uint64_t kPickleWindow = 256;
-constexpr std::uint64_t kMaxExtended = std::uint64_t{64} << 10;
 constexpr std::string_view kMembers[] = {"storages", "tensors", "pickle", "sys_info"};
 
 using core::corrupt;
@@ -42,89 +42,51 @@ struct Member {
 };
 using Members = std::map<std::string, Member, std::less<>>;
 
-std::string_view field(std::span<const std::byte> block, std::size_t at, std::size_t length) {
-  std::string_view text(reinterpret_cast<const char*>(block.data()) + at, length);
-  return text.substr(0, std::min(text.find('\0'), text.size()));
-}
-
-/// Octal digits with spaces around.
-std::optional<std::uint64_t> octal(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  std::uint64_t value = 0;
-  for (const char c : text) {
-    if (c < '0' || c > '7' || value > (std::uint64_t{1} << 60)) return std::nullopt;
-    value = value * 8 + static_cast<std::uint64_t>(c - '0');
+/// The archive's bytes for the walk over its members.
+class Blocks final : public TarBytes {
+ public:
+  explicit Blocks(const FileBytes& file) noexcept : file_(file) {}
+  std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override {
+    if (offset >= file_.size()) return {};
+    return file_.at(offset, std::min<std::uint64_t>(count, file_.size() - offset), store_);
   }
-  return text.empty() ? std::nullopt : std::optional(value);
-}
+  std::uint64_t size() const noexcept override { return file_.size(); }
 
-bool is_ustar(std::span<const std::byte> block) noexcept {
-  return block.size() >= kBlock && field(block, 257, 5) == "ustar";
-}
+ private:
+  const FileBytes& file_;
+  std::vector<std::byte> store_;
+};
 
-std::string_view member_name(std::span<const std::byte> block) noexcept {
-  std::string_view name = field(block, 0, 100);
-  if (name.starts_with("./")) name.remove_prefix(2);
-  return name;
-}
-
-void check_sum(std::span<const std::byte> block, std::uint64_t at) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    sum += i >= 148 && i < 156 ? std::uint64_t{' '} : std::to_integer<std::uint64_t>(block[i]);
-  }
-  if (octal(field(block, 148, 8)) != sum) corrupt("the checksum of a tar header is wrong", at);
-}
-
-/// Extended headers may hold times and owners, which do not matter, but nothing that changes what a member is.
-void check_extended(std::string_view text, std::uint64_t at) {
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::size_t space = text.find(' ');
-    const std::size_t equals = text.find('=');
-    if (end == text.npos || !(space < equals && equals < end)) corrupt("an extended tar header is malformed", at);
-    const std::string_view key = text.substr(space + 1, equals - space - 1);
-    if (!key.ends_with("time") && key != "uid" && key != "gid" && key != "uname" && key != "gname") {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("the tar archive sets {} by an extended header", core::quoted(key)), {.offset = at});
-    }
-    text.remove_prefix(end + 1);
-  }
+std::string_view plain_name(std::string_view name) noexcept {
+  return name.starts_with("./") ? name.substr(2) : name;
 }
 
 Members list_members(const FileBytes& file) {
   Members members;
-  std::vector<std::byte> store;
-  for (std::uint64_t at = 0;;) {
-    const auto block = file.at(at, kBlock, store);
-    if (std::all_of(block.begin(), block.end(), [](std::byte byte) { return byte == std::byte{0}; })) break;
-    if (!is_ustar(block)) corrupt("a tar header has no ustar magic", at);
-    check_sum(block, at);
-    const auto size = octal(field(block, 124, 12));
-    if (!size) corrupt("the size of a tar member is not an octal number", at);
-    const Member member{at + kBlock, *size};
-    if (!core::range_fits(member.offset, member.size, file.size())) {
+  Blocks blocks(file);
+  TarWalk walk(blocks, {});
+  while (const auto found = walk.next()) {
+    const std::string name(plain_name(found->name));
+    if (found->kind != TarMember::Kind::kFile) {
+      throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is not a plain file",
+                  {.offset = found->begin});
+    }
+    if (found->is_cut) {
       throw Error(ErrorCode::kTruncated,
                   core::format("a tar member has {}, but the file ends at byte {}; fetch or write it again",
-                               core::counted(*size, "byte"), file.size()),
-                  {.offset = at});
+                               core::counted(found->size, "byte"), file.size()),
+                  {.offset = found->begin});
     }
-    const char type = static_cast<char>(block[156]);
-    const std::string name(member_name(block));
-    const std::uint64_t padded = (*size + kBlock - 1) / kBlock * kBlock;
-    if (type == 'x' && *size <= kMaxExtended) {
-      std::vector<std::byte> text;
-      const auto bytes = file.at(member.offset, member.size, text);
-      check_extended({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, at);
-    } else if (type != '0' && type != '\0') {
-      throw Error(ErrorCode::kUnsupported, "the tar archive has a member that is not a plain file", {.offset = at});
-    } else if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
-      corrupt(core::format("the tar archive has a member {}, which is not one of torch's", core::quoted(name)), at);
-    } else if (!members.emplace(name, member).second) {
-      corrupt(core::format("the tar archive has two members {}", core::quoted(name)), at);
+    if (std::find(std::begin(kMembers), std::end(kMembers), name) == std::end(kMembers)) {
+      corrupt(core::format("the tar archive has a member {}, which is not one of torch's", core::quoted(name)),
+              found->begin);
     }
-    at = core::checked_add(member.offset, padded, "the size of a tar archive");
+    if (!members.emplace(name, Member{found->data, found->size}).second) {
+      corrupt(core::format("the tar archive has two members {}", core::quoted(name)), found->begin);
+    }
+  }
+  if (!walk.has_end()) {
+    throw Error(ErrorCode::kTruncated, "the tar archive has no end; fetch or write it again", {.offset = file.size()});
   }
   for (const std::string_view name : {"storages", "tensors", "pickle"}) {
     if (members.find(name) == members.end()) {
@@ -323,22 +285,16 @@ void TarReader::read_tensor(std::uint64_t& at, std::uint64_t end) {
 
 }  // namespace
 
+/// By the name of the first member.
 bool is_pt_tar(const FileBytes& file) {
-  constexpr int kMostExtended = 8;
-  std::vector<std::byte> store;
-  std::uint64_t at = 0;
-  // Python's own tarfile puts an extended header before each member, of any archive.
-  for (int i = 0; i <= kMostExtended && core::range_fits(at, kBlock, file.size()); ++i) {
-    const auto block = file.at(at, kBlock, store);
-    if (!is_ustar(block)) return false;
-    if (block[156] != std::byte{'x'}) {
-      return std::find(std::begin(kMembers), std::end(kMembers), member_name(block)) != std::end(kMembers);
-    }
-    const auto size = octal(field(block, 124, 12));
-    if (!size || *size > kMaxExtended) return false;
-    at += kBlock + (*size + kBlock - 1) / kBlock * kBlock;
+  Blocks blocks(file);
+  if (!has_tar_checksum(blocks.view(0, kTarBlock))) return false;
+  try {
+    const auto first = TarWalk(blocks, {}).next();
+    return first && std::find(std::begin(kMembers), std::end(kMembers), plain_name(first->name)) != std::end(kMembers);
+  } catch (const Error&) {
+    return false;  // whoever reads it as any archive says what is wrong
   }
-  return false;
 }
 
 Index read_pt_tar(const FileBytes& file, const OpenOptions& options) {

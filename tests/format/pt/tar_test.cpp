@@ -163,7 +163,7 @@ std::vector<TarFlaw> flaws() {
       {"member_twice", [](Tar tar) { return tar_member("pickle", tar.pickle) + tar.file(); }},
       {"link", [](Tar tar) { return tar_member("pickle", "", '2') + tar.file(); }, ErrorCode::kUnsupported},
       {"missing", [](Tar tar) { return tar_member("pickle", tar.pickle) + std::string(1024, '\0'); }},
-      {"checksum", [](Tar tar) { return tar.file().replace(120, 1, "1"); }},
+      {"checksum", [](Tar tar) { return tar.file().replace(tar_member("sys_info", tar.system).size() + 120, 1, "1"); }},
       {"extent", [](Tar tar) { return with_tensor(tar, 100, {7}, {1}); }},
       {"extent_of_view", [](Tar tar) { return with_tensor(tar, 200, {5}, {1}); }},
       {"negative_size", [](Tar tar) { return with_tensor(tar, 100, {-1}, {1}); }},

@@ -56,6 +56,8 @@ class Samples {
     fields_.emplace_back(name->field, value_of(member, name->field));
   }
 
+  bool empty() const noexcept { return samples_.empty() && fields_.empty(); }
+
   Index take() {
     end_sample();
     index_.structure = Value::list(std::move(samples_));
@@ -155,7 +157,16 @@ Index read_index(const Source& source, const OpenOptions& options) {
   TarWindow bytes(source, io::beneath(*source).descriptor() < 0);
   TarWalk walk(bytes, source.name());
   Samples samples(source, options);
-  while (const auto member = walk.next()) samples.add(*member);
+  bool has_files = false;
+  while (const auto member = walk.next()) {
+    has_files = has_files || member->kind != TarMember::Kind::kFolder;
+    samples.add(*member);
+  }
+  if (has_files && samples.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                "the archive holds no samples: no name of a member has an extension behind a key; unpack it",
+                {.path = source.name()});
+  }
   if (!walk.has_end()) {
     throw Error(ErrorCode::kTruncated,
                 "the archive has no end (blocks of zeros): it was cut, or the program that wrote it was ended; copy it "
