@@ -83,6 +83,7 @@ PUBLIC = {
     "loader.h": "data",
     "labels.h": "data",
     "lengths.h": "data",
+    "windows.h": "data",
     "mix.h": "data",
     "sample_stream.h": "data",
     "promote.h": "data",

@@ -63,6 +63,17 @@ struct PadOptions {
   std::vector<std::string> keys = {};
 };
 
+struct RaggedOptions {
+  /// Join tensors in place of keeping them apart: each becomes a dict {"values", "cu_seqlens", "max_seqlen"} as
+  /// attention over sequences of different length takes it. values is all of them one behind the other along dimension
+  /// 0. cu_seqlens is int32 of shape (batch + 1,): sample i has the rows from cu_seqlens[i] to cu_seqlens[i + 1].
+  /// max_seqlen is an integer, the rows of the longest. Tensors without dimensions are stacked.
+  bool cu_seqlens = false;
+  /// Join only these keys of a dict sample and stack the others; empty: join every tensor that has a dimension. Only
+  /// with cu_seqlens.
+  std::vector<std::string> keys = {};
+};
+
 namespace collate {
 
 /// Tensors of equal dtype and shape become one with a new dimension 0. kShapeMismatch or kDTypeMismatch names the first
@@ -76,8 +87,10 @@ Collate pad_to(std::int64_t length, const PadOptions& options = {});
 /// kShapeMismatch names the first sample that is larger. kInvalidArgument unless there is a size, 0 or more, for each
 /// dimension.
 Collate pad_to(const std::vector<std::int64_t>& sizes, const PadOptions& options = {});
-/// Keeps tensors apart: each becomes a list of tensors, which lie in one block of memory.
-Collate ragged();
+/// Keeps tensors apart: each becomes a list of tensors, which lie in one block of memory. With
+/// RaggedOptions::cu_seqlens they are one tensor: kShapeMismatch where they differ in more than dimension 0,
+/// kDTypeMismatch, kInvalidArgument for more rows than an int32 counts.
+Collate ragged(const RaggedOptions& options = {});
 /// Keeps samples apart: the batch is a list of the samples as they are, with their scalars, whether or not they have
 /// one structure. Their tensors lie in one block of memory.
 Collate samples();

@@ -86,6 +86,11 @@ struct PackSequencesOptions {
   LongSequence too_long = LongSequence::kRaise;
   /// Fills rows behind their last sequence; a value of the sequences' type.
   double value = 0;
+  /// Adds to each sample "cu_seqlens", int32, where in the row each sequence begins and the last one ends, as attention
+  /// over sequences of different length takes it, and "max_seqlen", an integer, the elements of the longest. What fills
+  /// a row counts as one more sequence there. All rows have as many numbers, so that batches stack: behind the last
+  /// sequence each is the length of the row, which stands for sequences without elements.
+  bool cu_seqlens = false;
   /// As LengthsOptions.
   std::string key = {};
   std::size_t num_workers = std::numeric_limits<std::size_t>::max();

@@ -38,5 +38,6 @@
 #include "penstock/transfer.h"
 #include "penstock/value.h"
 #include "penstock/version.h"
+#include "penstock/windows.h"
 #include "penstock/writable.h"
 #include "penstock/writer.h"

@@ -167,6 +167,9 @@ struct RandomOptions {
   bool replacement = false;
   /// Indices in an epoch; unset: size. Without replacement, more than size repeats whole permutations.
   std::optional<std::int64_t> num_samples = {};
+  /// Compute each index when it is asked for, and keep none: an order takes no memory, and begins at once, for any
+  /// size. It is another permutation than PyTorch's. Not with replacement.
+  bool compact = false;
 };
 
 /// What becomes of an order that cannot be dealt out evenly. Every rank gets as many samples or batches in any case,
@@ -194,7 +197,8 @@ namespace sampler {
 
 /// 0, 1, ... size - 1.
 Sampler sequential(std::int64_t size);
-/// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch.
+/// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch. It takes 4 bytes an
+/// index (8 beyond 2^32), or none with RandomOptions::compact.
 Sampler random(std::int64_t size, const RandomOptions& options = {});
 /// The given indices: in this order, or permuted anew each epoch.
 Sampler subset(std::vector<std::int64_t> indices, Flag shuffle = false);

@@ -27,6 +27,17 @@ std::vector<std::int64_t> dims_from(nb::handle dims) {
   return out;
 }
 
+/// Names, or one.
+std::vector<std::string> names_from(nb::handle keys) {
+  std::vector<std::string> out;
+  if (PyUnicode_Check(keys.ptr())) {
+    out.push_back(name_from(keys));
+  } else if (!keys.is_none()) {
+    for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
+  }
+  return out;
+}
+
 PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle given, bool lengths, bool mask,
                         nb::handle keys, nb::handle dims) {
   const double value = exact_number_argument(given, "value");
@@ -42,11 +53,7 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle gi
   options.value = value;
   options.lengths = lengths;
   options.mask = mask;
-  if (PyUnicode_Check(keys.ptr())) {
-    options.keys.push_back(name_from(keys));
-  } else if (!keys.is_none()) {
-    for (const nb::handle key : nb::iter(keys)) options.keys.push_back(name_from(key));
-  }
+  options.keys = names_from(keys);
   return options;
 }
 
@@ -59,6 +66,13 @@ nb::object kept_list(nb::handle items) {
 template <class Rule>
 nb::object plain(const char* name, Rule rule) {
   return made_by(name, nb::tuple(), nb::cast(rule()));
+}
+
+nb::object ragged_of(nb::handle cu_seqlens, nb::handle keys) {
+  const nb::object names = kept_list(keys);
+  const bool joins = flag_argument(cu_seqlens, "cu_seqlens");
+  return made_by("ragged", nb::make_tuple(joins, names),
+                 nb::cast(collate::ragged({.cu_seqlens = joins, .keys = names_from(names)})));
 }
 
 nb::object pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
@@ -95,8 +109,9 @@ void bind_collates(nb::module_& module) {
   module.def(
       "stack", [] { return plain("stack", [] { return collate::stack(); }); }, nb::sig("def stack() -> Collate"),
       docs::kStackBatches);
-  module.def(
-      "ragged", [] { return plain("ragged", collate::ragged); }, nb::sig("def ragged() -> Collate"), docs::kRagged);
+  module.def("ragged", ragged_of, nb::arg("cu_seqlens") = false, nb::arg("keys") = nb::none(),
+             nb::sig("def ragged(cu_seqlens: bool = False, keys: str | typing.Iterable[str] | None = None) -> Collate"),
+             docs::kRagged);
   module.def(
       "samples", [] { return plain("samples", collate::samples); }, nb::sig("def samples() -> Collate"),
       docs::kSamples);

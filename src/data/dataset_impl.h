@@ -17,6 +17,11 @@ namespace penstock {
 class SampleStream;
 }
 
+namespace penstock::data {
+struct SampleArray;
+struct SlicedArray;
+}  // namespace penstock::data
+
 namespace penstock::detail {
 
 /// What a Dataset is a handle on. Immutable; all members may be called from any thread, each with its own
@@ -27,6 +32,9 @@ class DatasetImpl {
   /// May throw where the samples have to be found first.
   virtual std::int64_t size() const = 0;
   virtual std::string describe(std::int64_t index) const = 0;
+  /// What people should know about the samples that the size does not say, such as what was left out; empty where there
+  /// is nothing.
+  virtual std::string remark() const { return {}; }
   /// Whether each sample is a file.
   virtual bool samples_are_files() const noexcept { return false; }
   /// Where that file is. `describe` shows the same, without the secret that a URL may have in it.
@@ -36,6 +44,10 @@ class DatasetImpl {
   virtual std::uint32_t draws() const noexcept { return 0; }
   /// Of the classes that samples are tuples with; empty where there are none.
   virtual std::span<const std::string> classes() const noexcept { return {}; }
+  /// The array whose rows the samples are; null for other datasets. Slices and windows are other parts of it.
+  virtual const data::SampleArray* array() const noexcept { return nullptr; }
+  /// The array that samples are slices of; null for other datasets.
+  virtual const data::SlicedArray* slices() const noexcept { return nullptr; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in

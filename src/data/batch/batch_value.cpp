@@ -81,6 +81,10 @@ class Builder {
       }
       case Result::Kind::kPadded:
         return padded(result);
+      case Result::Kind::kJoined:
+        return Value::dict({{"values", tensor(result.first)},
+                            {"cu_seqlens", tensor(result.first + 1)},
+                            {"max_seqlen", Value::integer(result.longest)}});
       case Result::Kind::kScalar:
         return scalar(leaf, 0);
       default: {

@@ -22,6 +22,8 @@ namespace {
 /// Samples and bytes converted at once. They are few, so that a stop of the loader is answered soon.
 constexpr std::size_t kItemsAtOnce = 256;
 constexpr std::uint64_t kConvertBytes = std::uint64_t{1} << 20;
+/// Bytes that are asked for at once, where each answer takes long.
+constexpr std::uint64_t kStagedAtOnce = std::uint64_t{32} << 20;
 /// How many bytes of the next source are prefetched while one is converted. Shuffled rows begin at addresses that the
 /// processor's own prefetchers do not expect.
 constexpr std::uint64_t kAskedAhead = 2048;
@@ -116,6 +118,11 @@ void Converter::convert(const Placement& placement) {
     if (!placement.has(first)) continue;
     const Payload& begin = payload(placement, first);
     if (begin.conversion == nullptr || begin.in_large_file()) continue;
+    const auto* const slow = std::get_if<InFile>(&begin.place);
+    if (slow != nullptr && slow->file->reads_at_once()) {
+      i = convert_at_once(placement, first);
+      continue;
+    }
     while (i < fetched_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
     call_.check_cancelled();
     if (const auto* const file = std::get_if<InFile>(&begin.place)) {
@@ -201,6 +208,37 @@ void Converter::convert_guarded(std::span<const Item> items, const SampleFile& f
       throw SampleError(items[i].position, file.error_of_change(error));
     }
   }
+}
+
+std::size_t Converter::convert_at_once(const Placement& placement, std::size_t first) {
+  call_.check_cancelled();
+  const SampleFile& file = *std::get_if<InFile>(&payload(placement, first).place)->file;
+  std::vector<io::Run> runs;
+  std::vector<std::size_t> positions;
+  std::uint64_t bytes = 0;
+  std::size_t i = first;
+  for (; i < fetched_.size(); ++i) {
+    if (!placement.has(i)) continue;
+    const Payload& of = payload(placement, i);
+    const auto* const place = std::get_if<InFile>(&of.place);
+    if (place == nullptr || place->file != &file || of.conversion == nullptr) break;
+    const std::uint64_t each = of.conversion->input_extent();
+    if (!runs.empty() && each > kStagedAtOnce - std::min(bytes, kStagedAtOnce)) break;
+    bytes += each;
+    runs.push_back({place->offset, {take_staging(each), static_cast<std::size_t>(each)}});
+    positions.push_back(i);
+  }
+  try {
+    file.read(runs);
+  } catch (const Error& error) {
+    throw SampleError(first, file.error_of_change(error));
+  }
+  files_.add(&file, first);
+  figures_.stats.read_bytes += bytes;
+  figures_.clock.lap(Stage::kRead);
+  for (std::size_t r = 0; r < runs.size(); ++r) finish(placement, positions[r], runs[r].into.data());
+  release_staging();
+  return i;
 }
 
 void Converter::convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin) {

@@ -51,6 +51,9 @@ class Converter {
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
   void convert_guarded(std::span<const Item> items, const SampleFile& file);
+  /// Of a file whose reads are asked for at once: converts the samples from `first` on that lie in it, as far as
+  /// staging memory shall go. Returns the position behind the last of them.
+  std::size_t convert_at_once(const Placement& placement, std::size_t first);
   void convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin);
   void run(const Item& item);
   /// In a batch with padding, the result was made in scratch memory: copies what is kept of it into its slot.

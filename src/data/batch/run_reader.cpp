@@ -1,6 +1,8 @@
 #include "data/batch/run_reader.h"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 
 #include "data/sample/sample_file.h"
 #include "io/read/reader.h"
@@ -12,10 +14,26 @@ namespace {
 /// Bytes read at once. They are few, so that a stop of the loader is answered soon.
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
-bool is_remote(const SampleFile& file) {
-  if (!file.is_held()) return false;
-  const penstock::Source source = file.source();
-  return io::reader_for(*source).read_runs != nullptr;
+/// Bytes that several runs have, read once and copied to each of them.
+struct Shared {
+  std::vector<RunReader::Run> runs = {};
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  std::unique_ptr<std::byte[]> memory = {};
+};
+
+/// The runs of one file, those that overlap together, such as windows and the same shifted.
+std::vector<Shared> by_bytes(std::vector<RunReader::Run> runs) {
+  std::stable_sort(runs.begin(), runs.end(),
+                   [](const RunReader::Run& a, const RunReader::Run& b) { return a.from.offset < b.from.offset; });
+  std::vector<Shared> out;
+  for (const RunReader::Run& run : runs) {
+    const std::uint64_t end = run.from.offset + run.bytes;
+    if (out.empty() || run.from.offset >= out.back().end) out.push_back({.begin = run.from.offset, .end = end});
+    out.back().runs.push_back(run);
+    out.back().end = std::max(out.back().end, end);
+  }
+  return out;
 }
 
 }  // namespace
@@ -38,7 +56,7 @@ void RunReader::read() {
   std::vector<Run> remote;
   for (const Run& run : runs_) {
     call_.check_cancelled();
-    if (is_remote(*run.from.file)) {
+    if (run.from.file->reads_at_once()) {
       remote.push_back(run);
     } else {
       read_local(run);
@@ -63,16 +81,24 @@ void RunReader::read_remote(std::vector<Run> runs) {
     const SampleFile* const file = runs.front().from.file;
     const auto others =
         std::stable_partition(runs.begin(), runs.end(), [file](const Run& run) { return run.from.file == file; });
+    std::vector<Shared> all = by_bytes({runs.begin(), others});
     std::vector<io::Run> asked;
-    for (auto run = runs.begin(); run != others; ++run) {
-      asked.push_back({run->from.offset, {run->to, static_cast<std::size_t>(run->bytes)}});
-      figures_.stats.read_bytes += run->bytes;
+    for (Shared& one : all) {
+      const auto bytes = static_cast<std::size_t>(one.end - one.begin);
+      if (one.runs.size() > 1) one.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      asked.push_back({one.begin, {one.memory ? one.memory.get() : one.runs[0].to, bytes}});
+      figures_.stats.read_bytes += bytes;
     }
-    const penstock::Source source = file->source();
     try {
-      io::reader_for(*source).read_runs(*source, asked);
+      file->read(asked);
     } catch (const Error& error) {
       throw SampleError(runs.front().position, file->error_of_change(error));
+    }
+    for (const Shared& one : all) {
+      if (!one.memory) continue;
+      for (const Run& run : one.runs) {
+        std::memcpy(run.to, one.memory.get() + (run.from.offset - one.begin), static_cast<std::size_t>(run.bytes));
+      }
     }
     runs.erase(runs.begin(), others);
     figures_.clock.lap(Stage::kRead);

@@ -13,7 +13,8 @@
 namespace penstock::data {
 
 /// Collects runs of bytes and reads them. Samples that follow each other in the file and in the batch take one read.
-/// Servers are asked for all of a file's runs at once, because each answer takes long. Throws SampleError; kCancelled
+/// Servers are asked for all of a file's runs at once, because each answer takes long, and for bytes that several runs
+/// have once. Throws SampleError; kCancelled
 /// as CallContext::check_cancelled. Not thread-safe.
 class RunReader {
  public:

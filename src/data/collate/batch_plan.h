@@ -78,10 +78,10 @@ struct Placement {
 
 /// An output that is computed from headers instead of moved.
 struct Derived {
-  enum class Kind : std::uint8_t { kScalars, kLengths, kMask };
+  enum class Kind : std::uint8_t { kScalars, kLengths, kMask, kEnds };
   Kind kind = Kind::kScalars;
   std::uint32_t output = 0;
-  std::uint32_t number = 0;            ///< of the scalar or tensor in each sample
+  std::uint32_t number = 0;            ///< of the scalar or tensor in each sample; kEnds sums up its dimension 0
   std::vector<std::size_t> dims = {};  ///< kLengths, kMask: the padded dimensions of the sample,
   Shape lengths = {};                  ///< and their sizes in the slot
 };
@@ -92,6 +92,7 @@ struct Result {
     kTensor,   ///< outputs[first]
     kTensors,  ///< a list of outputs[first, first + count)
     kPadded,   ///< {"values": outputs[first], then "lengths" and "mask" where asked}
+    kJoined,   ///< {"values": outputs[first], "cu_seqlens": outputs[first + 1], "max_seqlen": longest}
     kList,     ///< a list of the samples' scalars
     kScalar,   ///< the only sample's scalar itself
   };
@@ -100,6 +101,7 @@ struct Result {
   std::uint32_t count = 1;
   bool lengths = false;
   bool mask = false;
+  std::int64_t longest = 0;
 };
 
 /// A batch decided from headers: one block of memory, and what goes where. Reused from batch to batch.

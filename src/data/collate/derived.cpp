@@ -64,8 +64,19 @@ void fill_mask(const Shape& own, const Shape& slot, std::byte* to) {
   }
 }
 
+/// 0, and behind how many rows each sample ends. The rule that placed them made sure that an int32 holds these.
+void fill_ends(const Fetched& fetched, std::uint32_t number, std::byte* to) {
+  std::int32_t end = 0;
+  std::memcpy(to, &end, sizeof end);
+  for (std::size_t i = 0; i < fetched.size(); ++i) {
+    end += static_cast<std::int32_t>(fetched.samples[i].layout->tensors[number].shape[0]);
+    std::memcpy(to + (i + 1) * sizeof end, &end, sizeof end);
+  }
+}
+
 void fill(const Fetched& fetched, const Derived& derived, const DType& dtype, std::byte* to) {
   if (derived.kind == Derived::Kind::kScalars) return fill_scalars(fetched, derived, dtype, to);
+  if (derived.kind == Derived::Kind::kEnds) return fill_ends(fetched, derived.number, to);
   for (std::size_t i = 0; i < fetched.size(); ++i) {
     const Shape& shape = fetched.samples[i].layout->tensors[derived.number].shape;
     const Shape own = own_lengths(derived, shape);

@@ -41,17 +41,7 @@ class Pad final : public detail::CollateRule {
     }
   }
 
-  void check(const data::Structure& structure) const override {
-    for (const std::string& key : options_.keys) {
-      const auto has_key = [&](const data::Leaf& leaf) { return leaf.key == key; };
-      if (std::any_of(structure.leaves.begin(), structure.leaves.end(), has_key)) continue;
-      core::NearestNames nearest(key);
-      for (const data::Leaf& leaf : structure.leaves) nearest.add(leaf.key);
-      const std::string hint = core::did_you_mean(nearest.take());
-      throw Error(ErrorCode::kKeyNotFound, core::format("the samples have no key {} to pad{}{}", core::quoted(key),
-                                                        hint.empty() ? "" : "; ", hint));
-    }
-  }
+  void check(const data::Structure& structure) const override { data::require_keys(structure, options_.keys, "pad"); }
 
   data::Result place(const Column& column, data::BatchPlan& plan, data::Arena&) const override {
     std::optional<std::vector<std::size_t>> dims = padded_dims(column);

@@ -153,6 +153,18 @@ void throw_shapes_differ(const Column& column, std::size_t position, std::string
                            column[0].shape.to_string(), advice));
 }
 
+void require_keys(const Structure& structure, std::span<const std::string> keys, std::string_view what) {
+  for (const std::string& key : keys) {
+    const auto has_key = [&](const Leaf& leaf) { return leaf.key == key; };
+    if (std::any_of(structure.leaves.begin(), structure.leaves.end(), has_key)) continue;
+    core::NearestNames nearest(key);
+    for (const Leaf& leaf : structure.leaves) nearest.add(leaf.key);
+    const std::string hint = core::did_you_mean(nearest.take());
+    throw Error(ErrorCode::kKeyNotFound, core::format("the samples have no key {} to {}{}{}", core::quoted(key), what,
+                                                      hint.empty() ? "" : "; ", hint));
+  }
+}
+
 void require_one_dtype(const Column& column) {
   const DType& first = column[0].dtype;
   if (first.code() == DType::Code::kOpaque) {

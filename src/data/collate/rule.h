@@ -47,6 +47,8 @@ std::span<const CollateEntry> collates() noexcept;
 /// tensor to be equal size"; `advice`: what to do.
 [[noreturn]] void throw_shapes_differ(const Column& column, std::size_t position, std::string_view why,
                                       std::string_view advice);
+/// kKeyNotFound unless the structure has all of these keys. `what` is done to them: "pad".
+void require_keys(const Structure& structure, std::span<const std::string> keys, std::string_view what);
 /// kDTypeMismatch unless all tensors of the column have one dtype, kUnsupported for a type known by name only.
 void require_one_dtype(const Column& column);
 

@@ -13,6 +13,7 @@ constexpr std::array kCollates = {
     CollateEntry{"pad_to", [] { return collate::pad_to(8); }},
     CollateEntry{"pad_to_sizes", [] { return collate::pad_to(std::vector<std::int64_t>{8}); }},
     CollateEntry{"ragged", [] { return collate::ragged(); }},
+    CollateEntry{"ragged_joined", [] { return collate::ragged({.cu_seqlens = true}); }},
     CollateEntry{"samples", [] { return collate::samples(); }},
     CollateEntry{"function",
                  [] { return collate::function([](const std::vector<Value>& all) { return Value::list(all); }); }},

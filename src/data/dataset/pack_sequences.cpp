@@ -20,6 +20,7 @@
 #include "data/sample/value_samples.h"
 #include "penstock/error.h"
 #include "penstock/lengths.h"
+#include "penstock/ops.h"
 #include "penstock/tensor.h"
 
 namespace penstock {
@@ -81,6 +82,7 @@ class SequenceRows final : public detail::DatasetImpl {
   SequenceRows(Dataset dataset, std::int64_t length, const PackSequencesOptions& options)
       : dataset_(std::move(dataset)), length_(length), key_(options.key) {
     plan(options);
+    if (options.cu_seqlens) most_ends_ = most_ends();
     if (!pieces_.empty()) filling_ = filling(options.value, dtype_);
   }
 
@@ -126,9 +128,11 @@ class SequenceRows final : public detail::DatasetImpl {
     for (; at < static_cast<std::size_t>(length_); ++at) {
       std::memcpy(tokens.data() + at * dtype_.itemsize(), filling_.data(), dtype_.itemsize());
     }
-    return Value::dict({{"tokens", Value::tensor(std::move(tokens))},
-                        {"positions", Value::tensor(std::move(positions))},
-                        {"segments", Value::tensor(std::move(segments))}});
+    std::vector<std::pair<std::string, Value>> out = {{"tokens", Value::tensor(std::move(tokens))},
+                                                      {"positions", Value::tensor(std::move(positions))},
+                                                      {"segments", Value::tensor(std::move(segments))}};
+    if (most_ends_ > 0) add_ends(rows_[static_cast<std::size_t>(index)], out);
+    return Value::dict(std::move(out));
   }
 
  private:
@@ -136,6 +140,35 @@ class SequenceRows final : public detail::DatasetImpl {
     std::int64_t length = 0;
     DType dtype;
   };
+
+  std::int64_t tokens_in(const std::vector<std::size_t>& row) const {
+    return std::accumulate(row.begin(), row.end(), std::int64_t{0},
+                           [this](std::int64_t sum, std::size_t piece) { return sum + pieces_[piece].count; });
+  }
+
+  /// Of the row that has the most sequences, with what fills it.
+  std::int64_t most_ends() const {
+    std::size_t most = 0;
+    for (const std::vector<std::size_t>& row : rows_) {
+      most = std::max(most, row.size() + (tokens_in(row) < length_ ? 1 : 0));
+    }
+    return static_cast<std::int64_t>(most);
+  }
+
+  void add_ends(const std::vector<std::size_t>& row, std::vector<std::pair<std::string, Value>>& out) const {
+    Tensor ends = full({most_ends_ + 1}, static_cast<double>(length_), DType::int32);
+    std::int32_t* next = ends.values<std::int32_t>().data();
+    std::int64_t end = 0;
+    std::int64_t longest = length_ - tokens_in(row);
+    *next++ = 0;
+    for (const std::size_t piece : row) {
+      end += pieces_[piece].count;
+      longest = std::max(longest, pieces_[piece].count);
+      *next++ = static_cast<std::int32_t>(end);
+    }
+    out.emplace_back("cu_seqlens", Value::tensor(std::move(ends)));
+    out.emplace_back("max_seqlen", Value::integer(longest));
+  }
 
   void plan(const PackSequencesOptions& options) {
     const std::vector<Header> headers = read_headers(options);
@@ -221,6 +254,7 @@ class SequenceRows final : public detail::DatasetImpl {
   std::string key_;
   DType dtype_;
   Tensor filling_;
+  std::int64_t most_ends_ = 0;  ///< of the ends of sequences that each row tells; 0: it tells none
   std::vector<Piece> pieces_;
   std::vector<std::vector<std::size_t>> rows_;  ///< numbers of pieces
 };
@@ -229,6 +263,10 @@ class SequenceRows final : public detail::DatasetImpl {
 
 Dataset pack_sequences(const Dataset& dataset, std::int64_t length, const PackSequencesOptions& options) {
   if (length < 1) refuse(core::format("the length of rows is {}; it must be 1 or more", length));
+  if (options.cu_seqlens && length > std::numeric_limits<std::int32_t>::max()) {
+    refuse(core::format(
+        "the length of rows is {}, more than cu_seqlens, which is int32, can count; choose shorter rows", length));
+  }
   return Dataset(std::make_shared<SequenceRows>(dataset, length, options));
 }
 

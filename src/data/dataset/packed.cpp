@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +16,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "data/dataset/layouts_by_lengths.h"
 #include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
 #include "data/pack/sample_form.h"
@@ -146,37 +146,6 @@ SampleForm form_of(const Archive& archive) {
               {.path = archive.path()});
 }
 
-/// Layouts of samples seen, by the sizes of dimension 0 of their tensors.
-class Layouts final : public data::Scratch::State {
- public:
-  std::vector<std::int64_t> lengths;  ///< of the sample that is looked for
-
-  /// Valid until the Scratch is reset.
-  template <class Make>
-  const data::Layout* find(const Make& make, data::Scratch& scratch) {
-    if (last_ != nullptr && lengths == last_lengths_) return last_;
-    auto found = known_.find(lengths);
-    if (found == known_.end()) {
-      if (known_.size() == kRemembered) forget(scratch);
-      found = known_.emplace(lengths, make(lengths)).first;
-    }
-    last_lengths_ = lengths;
-    last_ = found->second.get();
-    return last_;
-  }
-
- private:
-  static constexpr std::size_t kRemembered = 4096;
-  void forget(data::Scratch& scratch) {
-    for (auto& [key, layout] : known_) scratch.objects.push_back(std::move(layout));
-    known_.clear();
-  }
-
-  std::map<std::vector<std::int64_t>, data::LayoutPtr> known_;
-  std::vector<std::int64_t> last_lengths_;
-  const data::Layout* last_ = nullptr;
-};
-
 class Packed final : public detail::DatasetImpl {
  public:
   void add(const Archive& archive, data::Access access) {
@@ -210,7 +179,7 @@ class Packed final : public detail::DatasetImpl {
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
-    auto& layouts = work.scratch.state<Layouts>(this);
+    auto& layouts = work.scratch.state<data::LayoutsByLengths>(this);
     const auto payloads = work.scratch.arena.array<data::Payload>(indices.size() * kinds_.size());
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Shard& shard = shards_[shard_of(indices[i])];

@@ -34,6 +34,10 @@ void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   io::read_own(*from, offset, into);
 }
 
+bool SampleFile::reads_at_once() const { return source_ && io::reader_for(**source_).read_runs != nullptr; }
+
+void SampleFile::read(std::span<const io::Run> runs) const { io::reader_for(**source_).read_runs(**source_, runs); }
+
 penstock::Source SampleFile::opened() const {
   penstock::Source again = open_source(name_);
   if (again.version() == version_) return again;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "data/sample/held_descriptors.h"
+#include "io/read/reader.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -31,6 +32,10 @@ class SampleFile {
   Error error_of_change(const Error& error) const;
   /// Fills `into` from `offset`. kTruncated, kIo, kChanged, kNotFound.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
+  /// Whether each answer takes so long that several reads are asked for at once.
+  bool reads_at_once() const;
+  /// Fills all of these, if `reads_at_once`; the errors of `read`.
+  void read(std::span<const io::Run> runs) const;
 
   /// To read more than once from: the descriptor that is held, or the file opened anew. kChanged when that is another.
   penstock::Source source() const { return source_ ? *source_ : opened(); }

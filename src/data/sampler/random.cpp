@@ -2,10 +2,13 @@
 #include <memory>
 
 #include "core/format.h"
+#include "core/refuse.h"
+#include "data/sample/computed_permutation.h"
 #include "data/sampler/drawn.h"
 #include "data/sampler/narrow.h"
 #include "data/sampler/permutation.h"
 #include "data/sampler/torch_random.h"
+#include "ops/philox.h"
 #include "penstock/error.h"
 #include "penstock/sampler.h"
 
@@ -56,6 +59,51 @@ class Random final : public SamplerInterface {
 
 }  // namespace
 
+namespace {
+
+/// Positions of permutations that are computed, one behind the other.
+class CompactOrder final : public detail::OrderImpl {
+ public:
+  CompactOrder(std::int64_t population, std::int64_t samples, std::uint64_t seed, std::uint64_t epoch)
+      : population_(population), samples_(samples), key_(ops::philox(seed, epoch).low()) {}
+
+  std::int64_t size() const noexcept override { return samples_; }
+  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept override {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      const std::int64_t at = position + static_cast<std::int64_t>(done);
+      const std::int64_t begin = at % population_;
+      const auto count = std::min(out.size() - done, static_cast<std::size_t>(population_ - begin));
+      const data::ComputedPermutation order(population_,
+                                            ops::philox(key_, static_cast<std::uint64_t>(at / population_)).low());
+      for (std::size_t i = 0; i < count; ++i) out[done + i] = order(begin + static_cast<std::int64_t>(i));
+      done += count;
+    }
+  }
+
+ private:
+  std::int64_t population_;
+  std::int64_t samples_;
+  std::uint64_t key_;
+};
+
+class CompactRandom final : public SamplerInterface {
+ public:
+  CompactRandom(std::int64_t population, std::int64_t samples) : population_(population), samples_(samples) {}
+
+  std::int64_t size() const noexcept override { return samples_; }
+  std::string_view kind() const noexcept override { return "random, compact"; }
+  Order order(std::uint64_t seed, std::uint64_t epoch) const override {
+    return Order(std::make_shared<CompactOrder>(population_, samples_, seed, epoch));
+  }
+
+ private:
+  std::int64_t population_;
+  std::int64_t samples_;
+};
+
+}  // namespace
+
 Sampler sampler::random(std::int64_t size, const RandomOptions& options) {
   const std::int64_t samples = options.num_samples.value_or(size);
   if (size < 0 || samples < 0 || (size == 0 && samples > 0)) {
@@ -64,6 +112,10 @@ Sampler sampler::random(std::int64_t size, const RandomOptions& options) {
                              "draw from",
                              samples, samples == 1 ? "sample" : "samples", size));
   }
+  if (options.compact && options.replacement) {
+    core::refuse("found compact and replacement, which exclude each other: what is drawn with replacement is kept");
+  }
+  if (options.compact) return CompactRandom(size, samples);
   return Random(size, samples, options.replacement);
 }
 

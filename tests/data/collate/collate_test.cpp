@@ -9,6 +9,7 @@
 
 #include "data/collate/rule.h"
 #include "data/support.h"
+#include "penstock/ops.h"
 #include "support/tensors.h"
 
 namespace penstock {
@@ -169,7 +170,8 @@ TEST(Collates, TakeOneSample) {
 TEST(Collates, KeepWhatIsThere) {
   const Tensor array = test::numbered_rows(6, 8);
   for (const data::CollateEntry& entry : data::collates()) {
-    const Batch batch = collate_all(rows(array), entry.make());
+    Batch batch = collate_all(rows(array), entry.make());
+    if (batch.value.is(Value::Kind::kDict)) batch.value = Value::tensor(batch["values"].reshape({6, 8}));
     for (std::int64_t i = 0; i < 6; ++i) {
       const Tensor sample = batch.value.is(Value::Kind::kList) ? batch[static_cast<int>(i)] : batch.tensor()[i];
       EXPECT_EQ(bits_of(Value::tensor(sample)), bits_of(Value::tensor(array[i]))) << entry.name;
@@ -389,6 +391,57 @@ TEST(Ragged, KeepsTensorsApartInOneBlock) {
     EXPECT_EQ(bits_of(batch.value[i]), bits_of(Value::tensor(tensors[i])));
     EXPECT_TRUE(batch[i].buffer().shares_memory_with(batch[0].buffer()));
   }
+}
+
+/// A dict of a sequence of `length` rows, and a number.
+Value sequence_of(std::int64_t length) {
+  return Value::dict({{"x", Value::tensor(test::numbered_tensor(Shape{length, 2}, DType::int16, length))},
+                      {"label", Value::tensor(Tensor::of<std::int64_t>({length}).reshape({}))},
+                      {"n", Value::integer(length)}});
+}
+
+TEST(Ragged, JoinsTensorsAndSaysWhereEachEnds) {
+  TemporaryFolder folder;
+  std::vector<Value> values;
+  std::vector<Tensor> parts;
+  for (const std::int64_t length : {3, 0, 5, 1}) {
+    values.push_back(sequence_of(length));
+    parts.push_back(values.back()["x"].as_tensor());
+  }
+  const Dataset loose = file_per_value(folder, values);
+  for (const Dataset& dataset : {loose, penstock::dataset(values)}) {
+    const Batch batch = collate_all(dataset, collate::ragged({.cu_seqlens = true}));
+    EXPECT_EQ(bits_of(batch.value["x"]["values"]), bits_of(Value::tensor(cat(parts))));
+    EXPECT_EQ(bits_of(batch.value["x"]["cu_seqlens"]),
+              bits_of(Value::tensor(Tensor::of<std::int32_t>({0, 3, 3, 8, 9}))));
+    EXPECT_EQ(batch.value["x"]["max_seqlen"].as_int(), 5);
+    EXPECT_EQ(bits_of(batch.value["label"]), bits_of(Value::tensor(Tensor::of<std::int64_t>({3, 0, 5, 1}))));
+    EXPECT_EQ(bits_of(batch.value["n"]), bits_of(batch.value["label"]));
+  }
+  const Batch cast = collate_all(loose.cast(DType::float64, false, {"x"}), collate::ragged({.cu_seqlens = true}));
+  EXPECT_EQ(bits_of(cast.value["x"]["values"]), bits_of(Value::tensor(cat(parts).to(DType::float64))));
+  const Dataset pair = penstock::dataset({values[0], values[0]});
+  const Batch named = collate_all(pair, collate::ragged({.cu_seqlens = true, .keys = {"x"}}));
+  EXPECT_EQ(named.value["x"]["max_seqlen"].as_int(), 3);
+}
+
+TEST(Ragged, RefusesWhatCannotBeJoined) {
+  const auto code_of = [](const std::vector<Tensor>& tensors, const RaggedOptions& options) {
+    return test::code_of([&] { collate_all(dataset(tensors), collate::ragged(options)); });
+  };
+  const RaggedOptions joined{.cu_seqlens = true};
+  EXPECT_EQ(code_of({Tensor::zeros({2, 3}), Tensor::zeros({2, 4})}, joined), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of({Tensor::zeros({2}), Tensor::zeros({2, 4})}, joined), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of({Tensor::zeros({2}), Tensor::zeros({})}, joined), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code_of({Tensor::zeros({2}), Tensor::zeros({2}, DType::int8)}, joined), ErrorCode::kDTypeMismatch);
+  EXPECT_EQ(code_of({Tensor::zeros({2})}, {.cu_seqlens = true, .keys = {"x"}}), ErrorCode::kKeyNotFound);
+  EXPECT_EQ(test::code_of([] { collate::ragged({.keys = {"x"}}); }), ErrorCode::kInvalidArgument);
+  // Rows without elements take no memory, however many there are.
+  const Tensor many = Tensor::zeros({(std::int64_t{1} << 30), 0}, DType::uint8);
+  EXPECT_NO_THROW(collate_all(dataset({many}), collate::ragged(joined)));
+  const auto error = test::error_of([&] { collate_all(dataset({many, many}), collate::ragged(joined)); });
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error->message(), AllOf(HasSubstr("2 samples"), HasSubstr("2147483647"), HasSubstr("batch_size")));
 }
 
 TEST(Samples, KeepsSamplesAsTheyAre) {

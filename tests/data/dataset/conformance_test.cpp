@@ -18,6 +18,7 @@
 #include "penstock/ops.h"
 #include "penstock/pack.h"
 #include "penstock/sample_stream.h"
+#include "penstock/windows.h"
 
 namespace penstock {
 namespace {
@@ -57,6 +58,8 @@ Dataset labelled(const TemporaryFolder& folder) {
   return zip(folder_of(folder, ".npy"), dataset(kSamples, [](std::int64_t i) { return Value::integer(i % 3); }));
 }
 
+Dataset flat_rows(std::int64_t count) { return rows(arange(0, count, 1, DType::float32)); }
+
 const std::vector<DatasetRow> kDatasets = {
     {"rows", [](const TemporaryFolder&) { return rows(test::numbered_rows(kSamples, 4).to(DType::float32)); }},
     {"files_npy", [](const TemporaryFolder& folder) { return folder_of(folder, ".npy"); }},
@@ -70,6 +73,9 @@ const std::vector<DatasetRow> kDatasets = {
      }},
     {"packed_sequences", [](const TemporaryFolder& folder) { return pack_sequences(folder_of(folder, ".npy"), 7); },
      false},
+    {"packed_sequences_with_ends",
+     [](const TemporaryFolder& folder) { return pack_sequences(folder_of(folder, ".npy"), 7, {.cu_seqlens = true}); },
+     false},
     {"own_class", [](const TemporaryFolder&) { return Dataset(Own()); }},
     {"subset_of_function",
      [](const TemporaryFolder&) {
@@ -80,6 +86,21 @@ const std::vector<DatasetRow> kDatasets = {
        return subset(concat({in_memory(folder), folder_of(folder, ".npy")}), {0, 20, 1, 19, 2, 18, 3, 17, 4, 16, 5});
      }},
     {"zip", labelled, false},
+    {"slices",
+     [](const TemporaryFolder&) {
+       return slices(flat_rows(90), {0, 80, 7, 4, 8, 33, 34, 86, 61, 2, 50}, std::vector<std::int64_t>(kSamples, 4));
+     }},
+    {"windows", [](const TemporaryFolder&) { return windows(flat_rows(25), 4, {.stride = 2}); }},
+    {"windows_with_targets", [](const TemporaryFolder&) { return windows(flat_rows(45), 4, {.shift = 1}); }, false},
+    {"windows_apart",
+     [](const TemporaryFolder&) {
+       return windows(slices(flat_rows(50), {30, 3, 17}), 4);
+     }},
+    {"windows_joined",
+     [](const TemporaryFolder&) {
+       return windows(slices(flat_rows(44), {3, 20, 1, 9, 0, 11}), 4, {.join = JoinSlices::kShuffled});
+     }},
+    {"random_windows", [](const TemporaryFolder&) { return random_windows(flat_rows(44), 4, kSamples); }},
 };
 
 struct TransformRow {

@@ -233,6 +233,35 @@ TEST(PackSequences, LongOnesAreRefusedCutOrSplit) {
               ElementsAre(ElementsAre(1, 2), ElementsAre(9), ElementsAre(3, 4, 5), ElementsAre(6, 7, 8)));
 }
 
+TEST(PackSequences, SayWhereSequencesEnd) {
+  const Dataset packed = pack_sequences(dataset(sequences({5, 2, 9, 4, 12})), 12, {.cu_seqlens = true});
+  DataLoader loader(packed, {.batch_size = 10});
+  const Batch batch = *loader.next();
+  std::int64_t most = 0;
+  for (std::int64_t row = 0; row < batch.size(); ++row) {
+    const auto segments = test::values_of<std::int64_t>(batch["segments"][row]);
+    // Where the number of the sequence changes, which is 0 for what fills the row.
+    std::vector<std::int32_t> ends = {0};
+    std::int64_t longest = 0;
+    for (std::size_t i = 1; i <= segments.size(); ++i) {
+      if (i < segments.size() && segments[i] == segments[i - 1]) continue;
+      longest = std::max(longest, static_cast<std::int64_t>(i) - ends.back());
+      ends.push_back(static_cast<std::int32_t>(i));
+    }
+    most = std::max(most, std::ssize(ends));
+    const auto found = test::values_of<std::int32_t>(batch["cu_seqlens"][row]);
+    ends.resize(found.size(), 12);
+    EXPECT_EQ(found, ends) << row;
+    EXPECT_EQ(batch["max_seqlen"][row].item<std::int64_t>(), longest) << row;
+  }
+  EXPECT_EQ(batch["cu_seqlens"].shape(), (Shape{batch.size(), most}));
+  EXPECT_EQ(batch["cu_seqlens"].dtype(), DType::int32);
+  const std::int64_t long_row = std::int64_t{1} << 31;
+  EXPECT_EQ(test::code_of([&] { pack_sequences(dataset(sequences({3})), long_row, {.cu_seqlens = true}); }),
+            ErrorCode::kInvalidArgument);
+  EXPECT_EQ(pack_sequences(dataset(sequences({3})), long_row).size(), 1);
+}
+
 TEST(PackSequences, RefusesWhatIsNoSequence) {
   const auto code_of = [](const Dataset& dataset, std::int64_t length = 4, double value = 0) {
     return test::code_of([&] { pack_sequences(dataset, length, {.value = value}); });

@@ -106,6 +106,38 @@ TEST(Samplers, SeedAndEpochAddUp) {
   EXPECT_EQ(sampler.order(~std::uint64_t{0}, 1).to_vector(), sampler.order(0, 0).to_vector());
 }
 
+TEST(Samplers, CompactRandomGivesEachOnceHoweverItIsAsked) {
+  for (const std::int64_t size : {1, 2, 7, 1000}) {
+    const Sampler compact = sampler::random(size, {.compact = true});
+    const Order order = compact.order(5, 2);
+    std::vector<std::int64_t> all = order.to_vector();
+    for (std::int64_t position = 0; position < size; position += 3) {
+      std::vector<std::int64_t> part(static_cast<std::size_t>(std::min<std::int64_t>(5, size - position)));
+      order.copy(position, part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + position)) << size << " " << position;
+    }
+    if (size > 2) {
+      EXPECT_NE(compact.order(5, 3).to_vector(), all);
+      EXPECT_NE(compact.order(6, 2).to_vector(), all);
+    }
+    std::sort(all.begin(), all.end());
+    for (std::int64_t i = 0; i < size; ++i) ASSERT_EQ(all[static_cast<std::size_t>(i)], i);
+  }
+  const std::vector<std::int64_t> twice =
+      sampler::random(10, {.num_samples = 25, .compact = true}).order(1, 1).to_vector();
+  for (const std::size_t first : {0U, 10U}) {
+    std::vector<std::int64_t> pass(twice.begin() + static_cast<std::ptrdiff_t>(first),
+                                   twice.begin() + static_cast<std::ptrdiff_t>(first) + 10);
+    std::sort(pass.begin(), pass.end());
+    EXPECT_EQ(pass, sampler::sequential(10).order(0, 0).to_vector());
+  }
+  EXPECT_NE(std::vector(twice.begin(), twice.begin() + 10), std::vector(twice.begin() + 10, twice.begin() + 20));
+  EXPECT_EQ(sampler::random(std::int64_t{1} << 62, {.compact = true}).order(1, 1).size(), std::int64_t{1} << 62);
+  EXPECT_EQ(sampler::random(0, {.compact = true}).order(1, 1).size(), 0);
+  EXPECT_EQ(error_of([] { sampler::random(9, {.replacement = true, .compact = true}); })->code(),
+            ErrorCode::kInvalidArgument);
+}
+
 TEST(Samplers, RandomRefusesWhatItCannotDraw) {
   EXPECT_EQ(error_of([] { sampler::random(-1); })->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error_of([] { sampler::random(5, {.num_samples = -2}); })->code(), ErrorCode::kInvalidArgument);

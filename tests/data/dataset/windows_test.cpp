@@ -1,0 +1,380 @@
+#include "penstock/windows.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/support.h"
+#include "penstock/ops.h"
+
+namespace penstock {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+using Numbers = std::vector<std::int64_t>;
+using Tokens = std::vector<std::uint16_t>;
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+/// 0, 1, 2, ...
+Tensor tokens_up_to(std::int64_t count) {
+  Tensor out = Tensor::empty(Shape{count}, DType::uint16);
+  std::int64_t next = 0;
+  for (std::uint16_t& value : out.values<std::uint16_t>()) value = static_cast<std::uint16_t>(next++);
+  return out;
+}
+
+/// Windows of an array by their definition.
+std::vector<std::vector<Tensor>> windows_of(const Tensor& array, std::int64_t length, std::int64_t stride,
+                                            std::int64_t shift) {
+  std::vector<std::vector<Tensor>> out;
+  for (std::int64_t begin = 0; begin + length + shift <= array.shape()[0]; begin += stride) {
+    out.push_back({array.slice(0, begin, begin + length)});
+    if (shift > 0) out.back().push_back(array.slice(0, begin + shift, begin + shift + length));
+  }
+  return out;
+}
+
+Value sample_of(const std::vector<Tensor>& parts) {
+  if (parts.size() == 1) return Value::tensor(parts[0]);
+  return Value::tuple({Value::tensor(parts[0]), Value::tensor(parts[1])});
+}
+
+/// Alone, in batches of any order, and behind a transform.
+void expect_samples(const Dataset& dataset, const std::vector<std::vector<Tensor>>& expected, const std::string& what) {
+  ASSERT_EQ(dataset.size(), std::ssize(expected)) << what;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    ASSERT_EQ(test::bits_of(dataset.get(i)), test::bits_of(sample_of(expected[static_cast<std::size_t>(i)])))
+        << what << " " << i;
+  }
+  for (const bool cast : {false, true}) {
+    DataLoader loader(cast ? dataset.cast(DType::int64) : dataset,
+                      {.batch_size = 5, .shuffle = true, .num_workers = 2, .seed = 3});
+    std::int64_t seen = 0;
+    while (const auto batch = loader.next()) {
+      for (std::size_t i = 0; i < batch->indices.size(); ++i, ++seen) {
+        const auto& parts = expected[static_cast<std::size_t>(batch->indices[i])];
+        for (std::size_t p = 0; p < parts.size(); ++p) {
+          const Tensor stacked = (parts.size() == 1 ? batch->value : batch->value[p]).as_tensor();
+          const Tensor wanted = cast ? parts[p].to(DType::int64) : parts[p].contiguous();
+          ASSERT_TRUE(Tensor::identical(stacked[static_cast<std::int64_t>(i)], wanted)) << what << " " << i;
+        }
+      }
+    }
+    ASSERT_EQ(seen, dataset.size()) << what;
+  }
+}
+
+TEST(Windows, AreThoseOfTheArrayHoweverItLies) {
+  std::mt19937 random(3);
+  test::TemporaryFolder folder;
+  const Tensor array = test::numbered_rows(40, 3);
+  save(array, folder / "a.npy", {.sync = false});
+  const Tensor turned = test::numbered_rows(3, 40).transpose(0, 1);
+  for (int round = 0; round < 30; ++round) {
+    const auto length = 1 + static_cast<std::int64_t>(random() % 9);
+    const auto stride = 1 + static_cast<std::int64_t>(random() % 12);
+    const auto shift = static_cast<std::int64_t>(random() % 4);
+    const std::string what = std::to_string(length) + " " + std::to_string(stride) + " " + std::to_string(shift);
+    const WindowsOptions options{.stride = stride, .shift = shift};
+    const auto expected = windows_of(array, length, stride, shift);
+    expect_samples(windows(rows(array), length, options), expected, what);
+    for (const bool mmap : {true, false}) {
+      expect_samples(windows(rows(folder / "a.npy", {}, mmap), length, options), expected, what);
+    }
+    expect_samples(windows(rows(turned), length, options), windows_of(turned, length, stride, shift), what);
+  }
+}
+
+TEST(Windows, BeginAtEachLengthByDefault) {
+  const Dataset plain = windows(rows(tokens_up_to(10)), 3);
+  EXPECT_EQ(plain.size(), 3);
+  EXPECT_THAT(test::values_of<std::uint16_t>(plain.get(2).as_tensor()), ElementsAre(6, 7, 8));
+  const Dataset pairs = windows(rows(tokens_up_to(10)), 3, {.shift = 1});
+  EXPECT_EQ(pairs.size(), 3);
+  EXPECT_THAT(test::values_of<std::uint16_t>(pairs.get(2)[0].as_tensor()), ElementsAre(6, 7, 8));
+  EXPECT_THAT(test::values_of<std::uint16_t>(pairs.get(2)[1].as_tensor()), ElementsAre(7, 8, 9));
+  EXPECT_EQ(windows(rows(tokens_up_to(9)), 3, {.shift = 1}).size(), 2) << "the last one lacks a token";
+  EXPECT_EQ(pairs.describe(2), "<tensor>[6:10]");
+}
+
+TEST(Windows, AreEvenRows) {
+  data::Scratch scratch;
+  const Numbers some = {0, 2, 1};
+  const Dataset array = windows(rows(tokens_up_to(40)), 4, {.stride = 3, .shift = 2});
+  EXPECT_THAT(array.impl().even_rows(some, scratch)->columns, SizeIs(2));
+  const Dataset apart = windows(slices(rows(tokens_up_to(40)), {15, 25}), 4);
+  EXPECT_THAT(apart.impl().even_rows(some, scratch)->columns, SizeIs(1));
+}
+
+TEST(Windows, OfSlicesLieWithinOne) {
+  std::mt19937 random(5);
+  const Tensor array = tokens_up_to(200);
+  for (int round = 0; round < 20; ++round) {
+    Numbers starts;
+    Numbers lengths;
+    for (int i = 0; i < 12; ++i) {
+      starts.push_back(static_cast<std::int64_t>(random() % 200));
+      lengths.push_back(static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(201 - starts.back())) / 4);
+    }
+    lengths[7] = 11;
+    starts[7] = 100;
+    const auto length = 1 + static_cast<std::int64_t>(random() % 9);
+    const auto stride = 1 + static_cast<std::int64_t>(random() % 12);
+    const auto shift = static_cast<std::int64_t>(random() % 3);
+    std::vector<std::vector<Tensor>> expected;
+    std::int64_t without = 0;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      const auto own = windows_of(array.slice(0, starts[i], starts[i] + lengths[i]), length, stride, shift);
+      expected.insert(expected.end(), own.begin(), own.end());
+      without += own.empty() ? 1 : 0;
+    }
+    const Dataset dataset = windows(slices(rows(array), starts, lengths), length, {.stride = stride, .shift = shift});
+    expect_samples(dataset, expected, std::to_string(round));
+    const std::string remark = dataset.impl().remark();
+    if (without == 0) {
+      EXPECT_EQ(remark, "");
+    } else {
+      EXPECT_THAT(remark, HasSubstr(std::to_string(without) + " of 12 slices"));
+    }
+  }
+}
+
+/// Megatron's index of samples, by its description: sample i begins at entry i, a place in the order of documents and a
+/// token of that document, and ends with the token of entry i + 1, which both have.
+std::vector<std::pair<std::size_t, std::int64_t>> sample_index(const Numbers& sizes, const Numbers& order,
+                                                               std::int64_t length) {
+  std::int64_t tokens = 0;
+  for (const std::int64_t document : order) tokens += sizes[static_cast<std::size_t>(document)];
+  std::vector<std::pair<std::size_t, std::int64_t>> out = {{0, 0}};
+  std::size_t place = 0;
+  std::int64_t offset = 0;
+  for (std::int64_t sample = 0; sample < (tokens - 1) / length; ++sample) {
+    std::int64_t remaining = length + 1;
+    while (remaining != 0) {
+      const std::int64_t left = sizes[static_cast<std::size_t>(order[place])] - offset;
+      remaining -= left;
+      if (remaining <= 0) {
+        offset += remaining + left - 1;
+        remaining = 0;
+      } else {
+        ++place;
+        offset = 0;
+      }
+    }
+    out.emplace_back(place, offset);
+  }
+  return out;
+}
+
+/// The documents of an array in which document d has the tokens from starts[d] on.
+struct Documents {
+  Numbers sizes;
+  Numbers starts;
+
+  explicit Documents(std::mt19937& random, std::size_t count, std::int64_t most) {
+    std::int64_t end = 0;
+    for (std::size_t d = 0; d < count; ++d) {
+      sizes.push_back(1 + static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(most)));
+      starts.push_back(end);
+      end += sizes.back();
+    }
+  }
+  std::int64_t tokens() const { return starts.back() + sizes.back(); }
+  std::int64_t of(std::uint16_t token) const {
+    return std::upper_bound(starts.begin(), starts.end(), std::int64_t{token}) - starts.begin() - 1;
+  }
+};
+
+/// The samples of an epoch, in order: the tokens of x, and behind them those of y.
+std::vector<Tokens> epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch, std::size_t workers) {
+  DataLoader loader(dataset, {.batch_size = 7, .num_workers = workers, .seed = seed});
+  loader.set_epoch(epoch);
+  std::vector<Tokens> out;
+  while (const auto batch = loader.next()) {
+    for (std::int64_t i = 0; i < batch->size(); ++i) {
+      const bool is_pair = !batch->value.is(Value::Kind::kTensor);
+      Tokens own = test::values_of<std::uint16_t>((is_pair ? batch->value[0] : batch->value).as_tensor()[i]);
+      if (is_pair) {
+        const Tokens y = test::values_of<std::uint16_t>(batch->value[1].as_tensor()[i]);
+        own.insert(own.end(), y.begin(), y.end());
+      }
+      out.push_back(std::move(own));
+    }
+  }
+  return out;
+}
+
+/// In which order an epoch joins the documents, as windows of one token show it.
+Numbers order_of(const Dataset& slices, const Documents& documents, std::uint64_t seed, std::uint64_t epoch) {
+  Numbers out;
+  for (const Tokens& token : epoch_of(windows(slices, 1, {.join = JoinSlices::kShuffled}), seed, epoch, 0)) {
+    const std::int64_t document = documents.of(token[0]);
+    if (out.empty() || out.back() != document) out.push_back(document);
+  }
+  return out;
+}
+
+TEST(Windows, OfShuffledSlicesAreMegatronsSamples) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 12; ++round) {
+    const Documents documents(random, 1 + random() % 60, 1 + static_cast<std::int64_t>(random() % 40));
+    const auto length = 1 + static_cast<std::int64_t>(random() % 12);
+    if (documents.tokens() <= length) continue;
+    const Tensor array = tokens_up_to(documents.tokens());
+    const Dataset sliced = slices(rows(array), documents.sizes);
+    const Dataset joined = windows(sliced, length, {.shift = 1, .join = JoinSlices::kShuffled});
+    for (const std::uint64_t epoch : {0, 1}) {
+      const Numbers order = order_of(sliced, documents, 5, epoch);
+      ASSERT_EQ(std::set(order.begin(), order.end()).size(), documents.sizes.size());
+      const auto index = sample_index(documents.sizes, order, length);
+      const std::vector<Tokens> found = epoch_of(joined, 5, epoch, 2);
+      ASSERT_EQ(found.size() + 1, index.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        Tokens text;
+        for (auto [place, offset] = index[i]; place <= index[i + 1].first; ++place, offset = 0) {
+          const auto document = static_cast<std::size_t>(order[place]);
+          const std::int64_t end = place == index[i + 1].first ? index[i + 1].second + 1 : documents.sizes[document];
+          for (; offset < end; ++offset)
+            text.push_back(static_cast<std::uint16_t>(documents.starts[document] + offset));
+        }
+        ASSERT_EQ(std::ssize(text), length + 1);
+        Tokens both(text.begin(), text.end() - 1);
+        both.insert(both.end(), text.begin() + 1, text.end());
+        ASSERT_EQ(found[i], both) << round << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Windows, OfShuffledSlicesFollowFromSeedAndEpochAlone) {
+  std::mt19937 random(9);
+  const Documents documents(random, 40, 30);
+  test::TemporaryFolder folder;
+  save(tokens_up_to(documents.tokens()), folder / "a.npy", {.sync = false});
+  const auto made = [&](bool mmap) {
+    return windows(slices(rows(folder / "a.npy", {}, mmap), documents.sizes), 16, {.join = JoinSlices::kShuffled});
+  };
+  const std::vector<Tokens> one = epoch_of(made(true), 5, 1, 0);
+  EXPECT_EQ(epoch_of(made(true), 5, 1, 3), one);
+  EXPECT_EQ(epoch_of(made(false), 5, 1, 2), one);
+  EXPECT_NE(epoch_of(made(true), 5, 2, 0), one);
+  EXPECT_NE(epoch_of(made(true), 6, 1, 0), one);
+  const Dataset dataset = made(true);
+  for (std::uint64_t epoch = 0; epoch < 8; ++epoch) epoch_of(dataset, 5, epoch, 2);
+  EXPECT_EQ(epoch_of(dataset, 5, 1, 2), one) << "orders that were forgotten are made again";
+}
+
+TEST(Windows, OfSlicesInOrderAreThoseOfTheArray) {
+  std::mt19937 random(11);
+  const Documents documents(random, 30, 20);
+  const Tensor array = tokens_up_to(documents.tokens());
+  const Dataset joined =
+      windows(slices(rows(array), documents.sizes), 7, {.stride = 5, .shift = 2, .join = JoinSlices::kInOrder});
+  expect_samples(joined, windows_of(array, 7, 5, 2), "joined");
+  EXPECT_FALSE(joined.impl().is_random());
+  // Some slices, with those without rows among them.
+  const Numbers starts = {9, 4, 30, 0, 2};
+  const Numbers lengths = {4, 3, 0, 6, 3};
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < starts.size(); ++i) parts.push_back(array.slice(0, starts[i], starts[i] + lengths[i]));
+  expect_samples(windows(slices(rows(array), starts, lengths), 5, {.stride = 1, .join = JoinSlices::kInOrder}),
+                 windows_of(cat(parts), 5, 1, 0), "some");
+}
+
+TEST(Windows, OfOneKindOfSlicesAreJoinedAlike) {
+  const Tensor array = tokens_up_to(60);
+  const Numbers lengths = {10, 7, 3, 20, 15, 5};
+  const Dataset tokens = windows(slices(rows(array), lengths), 8, {.join = JoinSlices::kShuffled});
+  const Dataset masks = windows(slices(rows(array.to(DType::float32)), lengths), 8, {.join = JoinSlices::kShuffled});
+  DataLoader loader(zip(tokens, masks), {.batch_size = 7, .shuffle = true, .seed = 3});
+  loader.set_epoch(2);
+  const Batch batch = *loader.next();
+  EXPECT_TRUE(Tensor::identical(batch[0].to(DType::float32), batch[1]));
+}
+
+TEST(Windows, DrawnAnywhereCoverAllPlaces) {
+  const Dataset anywhere = random_windows(rows(tokens_up_to(20)), 4, 4000, 1);
+  EXPECT_EQ(anywhere.size(), 4000);
+  std::vector<int> begins(16, 0);
+  for (const Tokens& tokens : epoch_of(anywhere, 1, 0, 2)) {
+    ASSERT_LT(tokens[0], 16);
+    ++begins[tokens[0]];
+    for (std::uint16_t i = 0; i < 4; ++i) ASSERT_EQ(tokens[i], tokens[0] + i);
+    for (std::uint16_t i = 0; i < 4; ++i) ASSERT_EQ(tokens[4U + i], tokens[0] + 1 + i);
+  }
+  // 250 each, give or take five times their deviation.
+  EXPECT_GT(*std::min_element(begins.begin(), begins.end()), 170);
+  EXPECT_LT(*std::max_element(begins.begin(), begins.end()), 330);
+  EXPECT_EQ(epoch_of(anywhere, 1, 3, 0), epoch_of(anywhere, 1, 3, 4));
+  EXPECT_NE(epoch_of(anywhere, 1, 3, 0), epoch_of(anywhere, 1, 4, 0));
+  const Dataset apart = random_windows(slices(rows(tokens_up_to(20)), {5, 12, 3}), 4, 500);
+  std::set<std::uint16_t> places;
+  for (const Tokens& tokens : epoch_of(apart, 1, 0, 2)) places.insert(tokens[0]);
+  EXPECT_THAT(places, ElementsAreArray({0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 13}));
+  EXPECT_THAT(apart.impl().remark(), HasSubstr("1 of 3 slices"));
+  EXPECT_EQ(random_windows(rows(tokens_up_to(4)), 4, 0).size(), 0);
+}
+
+TEST(Windows, ThatCannotBeAreRefused) {
+  const Dataset ten = rows(tokens_up_to(10));
+  const Dataset parts = slices(ten, {4, 6});
+  const auto code = [](auto&&... arguments) { return test::code_of([&] { windows(arguments...); }); };
+  for (const std::int64_t length : {std::int64_t{0}, std::int64_t{-1}, -kMost}) {
+    EXPECT_EQ(code(ten, length), ErrorCode::kInvalidArgument);
+  }
+  using Options = WindowsOptions;
+  EXPECT_EQ(code(ten, 2, Options{.stride = 0}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(ten, 2, Options{.stride = -2}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(ten, 2, Options{.shift = -1}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(ten, kMost, Options{.shift = 1}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(ten, 2, Options{.join = JoinSlices::kShuffled}), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code(ten.cast(DType::int64), 2), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(windows(ten, 2, {.stride = kMost}).size(), 1);
+  const auto longer = test::error_of([&] { windows(ten, 10, {.shift = 1}); });
+  EXPECT_EQ(longer->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(longer->message(), AllOf(HasSubstr("10 rows"), HasSubstr("11 rows"), HasSubstr("shift 1")));
+  const auto apart = test::error_of([&] { windows(parts, 7); });
+  EXPECT_EQ(apart->code(), ErrorCode::kShapeMismatch);
+  EXPECT_THAT(apart->message(), AllOf(HasSubstr("2 slices"), HasSubstr("7 rows"), HasSubstr("has 6")));
+  EXPECT_EQ(windows(parts, 7, {.join = JoinSlices::kInOrder}).size(), 1);
+  EXPECT_EQ(code(parts, 11, Options{.join = JoinSlices::kShuffled}), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(code(slices(ten, Numbers{}, Numbers{}), 1), ErrorCode::kShapeMismatch);
+  const Dataset turned = slices(rows(test::numbered_rows(3, 8).transpose(0, 1)), {3, 5});
+  EXPECT_EQ(code(turned, 2, Options{.join = JoinSlices::kInOrder}), ErrorCode::kUnsupported);
+  EXPECT_EQ(test::code_of([&] { random_windows(ten, 2, -1); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([&] { random_windows(ten, 11, 3); }), ErrorCode::kShapeMismatch);
+}
+
+TEST(Windows, OfAFileThatIsCutAreAnError) {
+  test::TemporaryFolder folder;
+  for (const bool mmap : {true, false}) {
+    const std::string path = folder / (mmap ? "mapped.npy" : "read.npy");
+    save(tokens_up_to(60'000), path, {.sync = false});
+    const Dataset sliced = slices(rows(path, {}, mmap), {10, 29'990, 30'000});
+    const Dataset joined = windows(sliced, 15, {.join = JoinSlices::kShuffled});
+    const Dataset plain = windows(rows(path, {}, mmap), 15);
+    std::filesystem::resize_file(path, 128 + 2 * 20'000);
+    for (const Dataset& dataset : {joined, plain}) {
+      EXPECT_TRUE(test::error_of([&] {
+        for (std::int64_t i = 0; i < dataset.size(); ++i) dataset.get(i);
+      }));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock
