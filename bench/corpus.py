@@ -66,6 +66,15 @@ def small_double(root: Path) -> Path:
     return _folder(root, "small_double", sample)
 
 
+def picture_files(root: Path) -> Path:
+    """150 KB of uint8 each; 1.5 GB in all."""
+
+    def sample(torch, generator, i):
+        return torch.randint(0, 256, (224, 224, 3), generator=generator, dtype=torch.uint8).numpy()
+
+    return _folder(root, "picture_files", sample)
+
+
 def _bytes(path: Path, shape: tuple[int, ...]) -> Path:
     """An .npy of random uint8."""
     if not path.exists():

@@ -32,6 +32,7 @@ MODULES = (
     "million",
     "values",
     "transformed",
+    "augmented",
     "appending",
     "dcp",
 )

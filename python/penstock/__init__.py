@@ -83,6 +83,7 @@ from penstock._extremum import Extremum as Extremum
 from penstock._html import attach as _attach
 from penstock._load_into import Unmatched as Unmatched
 from penstock._load_into import load_into
+from penstock._map_files import map_files
 from penstock._moving import to
 from penstock._opaque import Opaque
 from penstock._ranks import Ranks, ranks
@@ -156,6 +157,7 @@ __all__ = [
     "load",
     "load_async",
     "load_into",
+    "map_files",
     "mix",
     "ones",
     "open",

@@ -86,9 +86,12 @@ class PyFeed {
       return;
     }
     std::shared_ptr<BatchFeed> last = std::move(feed_);
-    const ReleasedGil released;
-    last->cancel();
-    last.reset();
+    {
+      const ReleasedGil released;
+      last->cancel();
+      last.reset();
+    }
+    keeper_.reset();
   }
 
  private:
@@ -144,8 +147,8 @@ void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std
     new (self) PyFeed(dataset, options, nb::object());
     return;
   }
-  const HeldFunction held(finish, "finish");
-  new (self) PyFeed(finished_elsewhere(dataset, std::move(host), held), options, held.keeper());
+  const HeldFunction& held = nb::cast<PyHeldFunction&>(finish).held();
+  new (self) PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish));
 }
 
 void know(const PyFeed& feed, const nb::list& samples) {
@@ -197,7 +200,7 @@ void bind_feed(nb::module_& module) {
            nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none(),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
                    "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, "
-                   "workers: _Workers | None = None, finish: typing.Callable[[typing.Any], typing.Any] | None = None) "
+                   "workers: _Workers | None = None, finish: _HeldFunction | None = None) "
                    "-> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")

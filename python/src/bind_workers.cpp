@@ -46,6 +46,8 @@ void bind_workers(nb::module_& module) {
       .def("close", &PyWorkers::close, "Has them end, and waits for that, for a bounded time.")
       .def_prop_ro(
           "pids", [](const PyWorkers& self) { return self.host()->pids(); }, "Of those that were started.");
+  nb::class_<PyHeldFunction>(module, "_HeldFunction", "A function that worker processes keep.")
+      .def(nb::init<nb::handle>(), nb::arg("function"));
   module.def("_serve_calls", serve_calls, nb::arg("socket"),
              "What a worker process does until its parent closes the socket.");
 }

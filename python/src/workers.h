@@ -31,6 +31,16 @@ class PyWorkers {
   std::shared_ptr<WorkerHost> host_;
 };
 
+/// A function that worker processes have for as long as this lives, for several feeds.
+class PyHeldFunction {
+ public:
+  explicit PyHeldFunction(nb::handle function) : function_(function, "a feed") {}
+  const HeldFunction& held() const noexcept { return function_; }
+
+ private:
+  HeldFunction function_;
+};
+
 /// That of a _Workers; null of None.
 std::shared_ptr<WorkerHost> host_from(nb::handle workers);
 

@@ -6,6 +6,7 @@ All loaders of a program share it, because importing torch takes seconds. With "
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
@@ -20,6 +21,7 @@ import time
 from typing import Any
 
 from penstock._processes import _worker
+from penstock.errors import CancelledError
 
 __all__ = ["Launcher"]
 
@@ -195,6 +197,17 @@ class _Server:
         except OSError:
             return None
 
+    def end(self) -> None:
+        """Has it end, and its workers, and waits for that."""
+        if self.process != os.getpid():
+            return
+        self._control.close()
+        try:
+            self._popen.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+
     def is_alive(self) -> bool:
         return self.process == os.getpid() and self._popen.poll() is None
 
@@ -229,8 +242,22 @@ def _received(control: socket.socket, count: int) -> bytes:
 
 
 # One for each set of modules that it has imported, for the life of the program: it ends when this process does.
-_servers: dict[tuple[str, ...], _Server] = {}
+# With the key _NONE_ANY_MORE, the program is ending.
+_servers: dict[tuple[str, ...], _Server | None] = {}
+_NONE_ANY_MORE = ("",)
 _servers_lock = threading.Lock()
+
+
+@atexit.register
+def _end_servers() -> None:
+    with _servers_lock:
+        ended = list(_servers.values())
+        _servers.clear()
+        _servers[_NONE_ANY_MORE] = None
+    for server in ended:
+        if server is not None:
+            server.end()
+
 
 
 def _forked(link: socket.socket, setup: bytes) -> tuple[_Server, int]:
@@ -241,6 +268,8 @@ def _forked(link: socket.socket, setup: bytes) -> tuple[_Server, int]:
 def _server() -> _Server:
     preloaded = tuple(name for name in _PRELOADED if name in sys.modules)
     with _servers_lock:
+        if _NONE_ANY_MORE in _servers:
+            raise CancelledError("the program is ending")
         server = _servers.get(preloaded)
         if server is None or not server.is_alive():
             server = _servers[preloaded] = _Server(preloaded)

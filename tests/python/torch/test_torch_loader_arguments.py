@@ -33,10 +33,8 @@ def test_a_budget_may_be_numpys(folder):
 
 
 def test_what_processes_do_not_have_says_why(folder):
-    mapped = pt.Files(folder).map(len, processes=True)
-    for dataset, options in ((mapped, {}), (pt.Files(folder), {"worker_init_fn": print})):
-        with pytest.raises(ValueError, match="without worker_init_fn and processes=True"):
-            pt.DataLoader(dataset, num_workers=1, on_error="skip", **options)
+    with pytest.raises(ValueError, match="without worker_init_fn"):
+        pt.DataLoader(pt.Files(folder), num_workers=1, on_error="skip", worker_init_fn=print)
 
 
 def test_a_number_of_workers_is_a_number(folder):
@@ -123,12 +121,12 @@ def seeded(worker):
 
 
 def test_processes(folder):
-    """A worker_init_fn and map(processes=True) mean torch's processes."""
+    """A worker_init_fn means torch's processes, and map(processes=True) Penstock's."""
     loader = pt.DataLoader(pt.Files(folder), batch_size=30, num_workers=2, worker_init_fn=seeded, shuffle=True)
     assert loader.native is None
     assert sorted(y for b in loader for y in b["y"].tolist()) == list(range(COUNT))
     mapped = pt.Files(folder).map(worker_id, processes=True)
-    assert {i for b in pt.DataLoader(mapped, 10, num_workers=2) for i in b.tolist()} == {0, 1}
+    assert {i for b in pt.DataLoader(mapped, 10, num_workers=2) for i in b.tolist()} <= {0, 1}
     lengths = pt.Files(folder, keys="y").map(len, batched=True, processes=True)
     assert list(pt.DataLoader(lengths, 50, num_workers=1)) == [1, 1]
     assert td.get_worker_info() is None

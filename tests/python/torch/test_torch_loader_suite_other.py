@@ -358,13 +358,14 @@ def test_programs_end_in_mid_epoch(tmp_path, how):
     assert how == "raise" or not done.stderr
 
 
-def test_worker_info_is_torchs_in_processes(tmp_path):
-    def info(_):
-        mine = td.get_worker_info()
-        return mine.id, mine.num_workers, mine.seed == torch.initial_seed(), isinstance(mine.dataset, pt.Mapped)
+def worker_info(_):
+    mine = td.get_worker_info()
+    return mine.id, mine.num_workers, mine.seed == torch.initial_seed(), isinstance(mine.dataset, pt.Mapped)
 
+
+def test_worker_info_is_torchs_in_processes(tmp_path):
     _, ours = rows(tmp_path)
-    loader = pt.DataLoader(ours.map(info, processes=True), COUNT, num_workers=1, multiprocessing_context="fork")
+    loader = pt.DataLoader(ours.map(worker_info, processes=True), COUNT, num_workers=1, worker_init_fn=abs)
     assert [column.unique().tolist() for column in next(iter(loader))] == [[0], [1], [True], [True]]
     assert td.get_worker_info() is None
 

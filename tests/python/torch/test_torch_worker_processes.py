@@ -116,6 +116,16 @@ def test_worker_init_fn_and_get_worker_info_mean_what_torchs_mean(persistent):
         assert torch.cat([batch[1] for batch in loader]).tolist() == list(range(1000, 1010))
 
 
+def test_persistent_workers_keep_their_copies_of_the_dataset():
+    def counts(persistent):
+        options = {"num_workers": 1, "workers": "processes", "persistent_workers": persistent}
+        loader = pt.DataLoader(functions.Counting(), 2, **options)
+        return [torch.cat(list(loader)).tolist() for _ in range(2)]
+
+    assert counts(True) == [[1, 2, 3, 4], [5, 6, 7, 8]]
+    assert counts(False) == [[1, 2, 3, 4], [1, 2, 3, 4]]
+
+
 def test_workers_stay_from_epoch_to_epoch():
     loader = pt.DataLoader(rows(100).map(functions.process), 5, **PROCESSES)
     pids = {pid for _ in range(3) for batch in loader for pid in batch.tolist()}

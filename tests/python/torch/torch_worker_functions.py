@@ -79,6 +79,20 @@ def sets_offset(number):
     info.dataset.offset = 1000
 
 
+class Counting(torch_data.Dataset):
+    """Counts how often it was asked, in the process that asks."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        self.count += 1
+        return self.count
+
+
 class Fetches(torch_data.Dataset):
     """Of `__getitems__`, which torch's loader asks for whole batches."""
 

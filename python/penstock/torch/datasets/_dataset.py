@@ -178,9 +178,10 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
             generator, the epoch and the sample's index: the same batches for any number of threads, and
             in a resumed run. Other loaders, and `mapped[i]`, seed it from torch's global generator.
         processes
-            Call it in `num_workers` processes of torch's own loader: for pure Python, and for functions
-            that draw random numbers, as all threads of a process share the global generators of torch,
-            NumPy and `random`, so that what they draw depends on which of them comes first.
+            Have the loader call all functions in processes, as its `workers="processes"` does: for pure
+            Python, and for functions that draw random numbers, as all threads of a process share the
+            global generators of torch, NumPy and `random`, so that what they draw depends on which of
+            them comes first.
 
         Returns
         -------

@@ -19,7 +19,7 @@ from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Item
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import Promises
 
-__all__ = ["Functions", "Road", "contains_penstock", "native_of", "promise", "road_of"]
+__all__ = ["Functions", "Road", "asks_for_processes", "contains_penstock", "native_of", "promise", "road_of"]
 
 
 class Functions(NamedTuple):
@@ -50,10 +50,6 @@ class _NotNativeError(Exception):
     """Only torch's own loader can make these samples; the text is the reason."""
 
 
-class _AskedForError(_NotNativeError):
-    """The program asks for torch's own loader."""
-
-
 class _Plan(NamedTuple):
     """A dataset without its functions, what is read for it, and how its own samples are made of those."""
 
@@ -66,21 +62,19 @@ def road_of(dataset: Any, worker_init_fn: Any = None, in_processes: bool = False
     """The road of a loader over the dataset; `in_processes`: one whose functions are called in worker processes."""
     if in_processes:
         return _road_in_processes(dataset)
-    rest, batch, processes = _without_batch_functions(dataset)
+    rest, batch = _without_batch_functions(dataset)
     functions = None if batch is None else Functions(rest, None, batch)
     if not contains_penstock(dataset):
         return Road(None, functions, _why_not_ours(dataset), asked=True)
     try:
-        if processes:
-            raise _AskedForError(_PROCESSES)
         if worker_init_fn is not None:
             raise _NotNativeError(
-                "worker_init_fn prepares processes, which torch's own loader has; native reading has threads and no "
-                "use for it: leave it out, or do what it does before the loop"
+                "worker_init_fn prepares processes, which torch's own loader has, and workers='processes'; threads "
+                "have no use for it: leave it out, or do what it does before the loop"
             )
         plan = _plan(rest)
     except _NotNativeError as error:
-        return Road(None, functions, str(error), isinstance(error, _AskedForError))
+        return Road(None, functions, str(error))
     if plan.make is not None or batch is not None:
         functions = Functions(plan.dataset, plan.make, batch)
     return Road(plan.native, functions)
@@ -92,7 +86,7 @@ def _road_in_processes(dataset: Any) -> Road:
         return Road(
             None, None, "an iterable dataset is gone through by the processes of torch's own loader", asked=True
         )
-    rest, batch, _ = _without_batch_functions(dataset)
+    rest, batch = _without_batch_functions(dataset)
     try:
         plan = _plan(rest)
     except _NotNativeError:
@@ -129,25 +123,27 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
     return None if plan is None or plan.make is not None else plan.native
 
 
-_PROCESSES = "map(processes=True) asks for processes, which torch's own loader has"
+def asks_for_processes(dataset: Any) -> bool:
+    """Whether a function in it is to be called in processes: map(processes=True)."""
+    return any(isinstance(part, Mapped) and part.processes for part in _penstocks_in(dataset))
 
 
-def _without_batch_functions(dataset: Any) -> tuple[Any, Callable[[Any], Any] | None, bool]:
-    """The dataset without its functions of batches, what they do together, and whether they want processes."""
+def _without_batch_functions(dataset: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """The dataset without its functions of batches, and what they do together."""
     if isinstance(dataset, Mapped) and dataset.batched and has_plain_samples(dataset, Mapped):
-        rest, inner, processes = _without_batch_functions(dataset.dataset)
+        rest, inner = _without_batch_functions(dataset.dataset)
         batch: Callable[[Any], Any] | None = dataset.function if inner is None else Both(inner, dataset.function)
-        return rest, batch, processes or dataset.processes
+        return rest, batch
     if isinstance(dataset, torch_data.Subset) and has_plain_samples(dataset, torch_data.Subset):
-        rest, batch, processes = _without_batch_functions(dataset.dataset)
+        rest, batch = _without_batch_functions(dataset.dataset)
         if batch is not None:
-            return torch_data.Subset(rest, dataset.indices), batch, processes
+            return torch_data.Subset(rest, dataset.indices), batch
     if isinstance(dataset, torch_data.ConcatDataset) and has_plain_samples(dataset, torch_data.ConcatDataset):
         parts = [_without_batch_functions(part) for part in dataset.datasets]
         batch = parts[0][1]
         if batch is not None and all(part[1] == batch for part in parts):
-            return torch_data.ConcatDataset([part[0] for part in parts]), batch, any(part[2] for part in parts)
-    return dataset, None, False
+            return torch_data.ConcatDataset([part[0] for part in parts]), batch
+    return dataset, None
 
 
 def _plan(dataset: Any) -> _Plan:
@@ -172,8 +168,6 @@ def _of_dataset(dataset: Dataset[Any]) -> _Plan:
 
 
 def _of_mapped(dataset: Mapped) -> _Plan:
-    if dataset.processes:
-        raise _AskedForError(_PROCESSES)
     if dataset.batched:
         raise _NotNativeError(
             "a function of batches stands inside of other datasets, where there are no batches yet; put "

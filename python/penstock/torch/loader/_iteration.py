@@ -234,7 +234,7 @@ class Iteration(BaseDataLoaderIter):
         are_done([first], self._timeout or None)
         drawn = drawn_since(self._states)
         if drawn:
-            warnings.warn(shared_generators(drawn, "map(processes=True)"), stacklevel=6)
+            warnings.warn(shared_generators(drawn, "workers='processes'"), stacklevel=6)
 
     def _call_with_ready(self, threads: Threads) -> None:
         while self._reads.ready:

@@ -17,14 +17,14 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
-from penstock._core import _typed
+from penstock._core import _HeldFunction, _typed
 from penstock._processes import threads_share_a_lock
 from penstock._ranks import compare, resolved
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._road import Road, promise, road_of
+from penstock.torch.datasets._road import Road, asks_for_processes, promise, road_of
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._dealing import REMAINDERS, Dealing, Order, deal, seed_of
@@ -201,10 +201,13 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             dataset = _cast(dataset, dtype, strict)
         budget = _budget(memory_budget)
         self._warned: set[str] = set()
-        self.workers = _workers(workers, num_workers, multiprocessing_context)
+        self.workers = _workers(workers)
         self._processes: Any = None
         self._finisher: Any = None
-        self._take(road_of(dataset, worker_init_fn, self._in_processes(num_workers)), collate_fn, on_error)
+        in_processes = self._in_processes(dataset, num_workers)
+        if in_processes:
+            _require_processes(multiprocessing_context)
+        self._take(road_of(dataset, worker_init_fn, in_processes), collate_fn, on_error)
         self.on_error = on_error
         self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
         self._dealing: Dealing | None = None
@@ -297,7 +300,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if self.device is None else torch.device(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
-            in_processes = self._in_processes(self.num_workers)
+            in_processes = self._in_processes(self.dataset, self.num_workers)
             self._take(road_of(self.dataset, self.worker_init_fn, in_processes), self.collate_fn, self.on_error)
             if self.native is None:
                 self._say_what_is_lost()
@@ -321,8 +324,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             self._iterator = iteration
         return iteration
 
-    def _in_processes(self, num_workers: int) -> bool:
-        return self.workers == "processes" and num_workers > 0 and threads_share_a_lock()
+    def _in_processes(self, dataset: Any, num_workers: int) -> bool:
+        is_asked = self.workers == "processes" or asks_for_processes(dataset)
+        return is_asked and num_workers > 0 and threads_share_a_lock()
 
     def _finishing(self) -> Finishing | None:
         """Who calls Python's functions in processes. These stay from one iteration to the next; the dataset's copies in
@@ -334,10 +338,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             self._processes = count, started_for(count, self._context)
             self._finisher = None
         if self._finisher is None or not self.persistent_workers:
-            self._finisher = Finisher(
+            finisher = Finisher(
                 self.dataset, self.collate_fn, self._functions, not self._auto_collation, self.worker_init_fn
             )
-        return Finishing(self._processes[1], self._finisher)
+            self._finisher = finisher, _HeldFunction(finisher)
+        return Finishing(self._processes[1], *self._finisher)
 
     def _torchs_iterator(self) -> Any:
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
@@ -441,18 +446,21 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._resume.load(settings)
 
 
-def _workers(given: Any, num_workers: int, context: Any) -> str:
+def _workers(given: Any) -> str:
     if given not in ("threads", "processes"):
         raise ValueError(f"found workers={given!r}, expected 'threads' or 'processes'")
-    if given == "processes" and num_workers:
-        method_of(context)
-        left = left_behind()
-        if left:
-            warnings.warn(
-                f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
-                stacklevel=4,
-            )
     return str(given)
+
+
+def _require_processes(context: Any) -> None:
+    """ValueError where processes cannot start in that way; warns of what they will not have."""
+    method_of(context)
+    left = left_behind()
+    if left:
+        warnings.warn(
+            f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
+            stacklevel=3,
+        )
 
 
 def _budget(given: Any) -> int | None:
@@ -482,8 +490,8 @@ def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
         )
     if on_error != "raise":
         raise ValueError(
-            f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn and "
-            f"processes=True; leave it out ({road.reason})"
+            f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn in threads; "
+            f"leave it out ({road.reason})"
         )
 
 

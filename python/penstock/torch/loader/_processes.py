@@ -32,6 +32,7 @@ class Finishing(NamedTuple):
 
     workers: Any
     finish: Finisher
+    held: Any  # the same for C++; workers keep their copies while it lives
 
 
 class State(NamedTuple):

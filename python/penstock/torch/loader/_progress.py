@@ -91,6 +91,6 @@ def _with_functions(stats: dict[str, Any], seconds: float) -> dict[str, Any]:
         figures["bottleneck"] = "functions"
         figures["limit"] = (
             "functions of Python's are the limit, the dataset's and collate_fn: the caller waits for them "
-            f"{seconds / whole:.0%} of the time; map(processes=True) runs those of a dataset on all processors"
+            f"{seconds / whole:.0%} of the time; workers='processes' runs them on all processors"
         )
     return LoaderStats(figures, str(stats).replace(stats["limit"], figures["limit"]))

@@ -203,10 +203,10 @@ class Reads:
         device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
         budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
-        there = ()
+        there: tuple[Any, ...] = ()
         if self.in_processes:
             settings.processes.finish.apart = not self._native
-            there = settings.processes
+            there = settings.processes.workers, settings.processes.held
         feed = _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed, on_error, *there)
         if on_error != "raise":
             feed.know(self._set_aside.listed())

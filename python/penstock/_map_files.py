@@ -1,0 +1,98 @@
+"""`map_files`: each file of a folder as a function makes another of it, read natively and computed in processes."""
+
+from __future__ import annotations
+
+import os
+
+from penstock._core import DataLoader, dataset, save
+from penstock._core import files as files_of
+from penstock._core import zip as zipped
+from penstock.errors import InvalidArgumentError
+
+# Only type checkers need `typing`, which takes a third of the module's import time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+__all__ = ["map_files"]
+
+
+def map_files(
+    function: Callable[[Any], Any],
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    suffix: str = ".npy",
+    num_workers: int | str = "auto",
+    workers: str = "processes",
+) -> list[str]:
+    """Writes what a function makes of each file into a folder, one file for each.
+
+    Threads read the files, and worker processes call the function and write. A file appears whole or
+    not at all, and one that is there already is not made again: after a stop, the same call goes on.
+    Names are those of the files below the folder that all of them share, with another suffix.
+
+    Parameters
+    ----------
+    function
+        Called with what each file holds, as `files(...).map` calls it. It must pickle, as functions in
+        worker processes do.
+    files
+        A file, a folder, a glob or a list of paths, as for `files`.
+    out
+        The folder, which is made where it is missing.
+    suffix
+        ".npy", ".npz", ".pt" or ".safetensors": how `save` writes what the function gives.
+    num_workers
+        How many threads and processes; "auto" is one for each processor. 0 does all of it here.
+    workers
+        Who calls the function: "processes" or "threads".
+
+    Returns
+    -------
+    list of str
+        The paths that were written or were there, in the order of the files.
+
+    Raises
+    ------
+    Error
+        Of the first file that cannot be read, or whose function raises; it names the file. Others may
+        have been written.
+    """
+    found = list(files_of(files).paths)
+    out = os.fspath(out)
+    paths = [os.path.join(out, name + suffix) for name in _names(found)]
+    if len(set(paths)) != len(paths):
+        twice = next(path for path in paths if paths.count(path) > 1)
+        message = f"two of the files would be written as {twice}; map them into folders of their own"
+        raise InvalidArgumentError(message, message)
+    missing = [place for place, path in enumerate(paths) if not os.path.lexists(path)]
+    for folder in {os.path.dirname(paths[place]) for place in missing} or {out}:
+        os.makedirs(folder, exist_ok=True)
+    if missing:
+        content = files_of([found[place] for place in missing])
+        names = dataset([paths[place] for place in missing])
+        pairs = zipped(content, names).map(_Written(function))
+        with DataLoader(pairs, 1, num_workers=num_workers, workers=workers) as loader:
+            for _ in loader:
+                pass
+    return paths
+
+
+def _names(found: list[str]) -> list[str]:
+    """Of each file the path below the folder that all share, without its suffix."""
+    above = os.path.commonpath([os.path.dirname(path) for path in found]) if found else ""
+    return [os.path.splitext(os.path.relpath(path, above) if above else path)[0] for path in found]
+
+
+class _Written:
+    """A function of a file's content and of a path that writes there what another makes of the content."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+
+    def __call__(self, pair: Any) -> int:
+        content, path = pair
+        save(self.function(content), path)
+        return 1

@@ -1,0 +1,59 @@
+"""map_files: a folder of what a function makes of each file of another."""
+
+import os
+
+import numpy as np
+import pytest
+from map_functions import doubled, fails_at_three, named
+
+import penstock
+
+WAYS = [{"num_workers": 2}, {"num_workers": 2, "workers": "threads"}, {"num_workers": 0}]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name, values in (("a/1", 1), ("a/2", 2), ("b/3", 3)):
+        path = tmp_path / "in" / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.full(3, values, dtype="float32"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_each_file_is_written_under_its_name(folder, way):
+    paths = penstock.map_files(doubled, str(folder / "in/*/*.npy"), folder / "out", **way)
+    assert paths == [str(folder / "out" / name) for name in ("a/1.npy", "a/2.npy", "b/3.npy")]
+    assert [np.load(path).tolist() for path in paths] == [[2.0] * 3, [4.0] * 3, [6.0] * 3]
+
+
+def test_other_formats(folder):
+    (path, *_) = penstock.map_files(named, [folder / "in/a/1.npy"], folder / "out", suffix=".pt", num_workers=1)
+    assert penstock.load(path)["x"].tolist() == [1.0] * 3
+    assert path == str(folder / "out/1.pt")
+
+
+def test_the_same_call_goes_on_behind_an_error(folder):
+    with pytest.raises(ValueError, match=r"three.*3\.npy"):
+        penstock.map_files(fails_at_three, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
+    assert os.listdir(folder / "out/b") == []
+    times = {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()}
+    assert len(times) == 2
+    paths = penstock.map_files(doubled, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
+    assert len(paths) == 3
+    assert np.load(paths[2]).tolist() == [6.0] * 3
+    assert {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()} == times
+
+
+def test_names_that_meet_are_refused(folder):
+    np.save(folder / "in/a/1.x.npy", np.zeros(1))
+    (folder / "in/a/1.x.npy").rename(folder / "in/a/1.pt")
+    with pytest.raises(ValueError, match=r"would be written as .*1\.npy"):
+        penstock.map_files(doubled, [folder / "in/a/1.npy", folder / "in/a/1.pt"], folder / "out")
+
+
+def test_an_unknown_suffix_and_no_files_are_errors(folder):
+    with pytest.raises(penstock.Error):
+        penstock.map_files(doubled, folder / "in/a", folder / "out", suffix=".jpg", num_workers=1)
+    with pytest.raises(FileNotFoundError):
+        penstock.map_files(doubled, str(folder / "none/*.npy"), folder / "out")
