@@ -79,6 +79,7 @@ PUBLIC = {
     "sampler.h": "data",
     "collate.h": "data",
     "dataset.h": "data",
+    "documents.h": "data",
     "shards.h": "data",
     "loader.h": "data",
     "labels.h": "data",

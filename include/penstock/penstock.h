@@ -8,6 +8,7 @@
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
 #include "penstock/device.h"
+#include "penstock/documents.h"
 #include "penstock/dtype.h"
 #include "penstock/error.h"
 #include "penstock/flag.h"

@@ -2,7 +2,7 @@
 
 /// Arrays in files that have no header: what `numpy.memmap` and `numpy.fromfile` read and `tofile` writes, such as the
 /// tokens of a `train.bin`. Such a file does not say what it holds, so you say it. Tokens with a header of their own
-/// (Megatron, llm.c) are files of a known format, which `open` reads.
+/// (Megatron, llm.c) are files of a known format, which `open` and `documents` (documents.h) read.
 
 #include <bit>
 #include <concepts>

@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 namespace penstock::python {
 
+void bind_documents(nb::module_& module);
 void bind_lengths(nb::module_& module);
 void bind_mix(nb::module_& module);
 void bind_labels(nb::module_& module);

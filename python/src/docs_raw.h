@@ -40,4 +40,38 @@ Examples
 >>> tokens = penstock.raw("train.bin", "uint16")
 >>> samples = penstock.rows(penstock.raw("train.bin", "uint16", (-1, 1024))))";
 
+inline constexpr const char* kDocuments = R"(The documents in files of tokens, each a tensor.
+
+They are slices of one array that is not read ahead, so `windows` takes them, joined or kept apart.
+Where documents lie is read now: Megatron's index, or all tokens of files that do not say it.
+
+Parameters
+----------
+source
+    A file of Megatron's ("NAME.idx", "NAME.bin" or "NAME"); a file of llm.c's; a glob or a list of
+    these, whose documents follow each other; or an array of tokens that is not loaded, such as
+    `raw` gives, with `begin`.
+sequences
+    Take each sequence of Megatron's for itself. A document is several of them joined.
+begin
+    The token that each document begins with, where the file does not say where documents lie.
+    None: that of the tokenizer which the file of llm.c is for. What comes before the first one is a
+    document too.
+mmap
+    Whether the tokens are mapped or read, as for `rows`.
+
+Returns
+-------
+Dataset
+
+Raises
+------
+CorruptError, TruncatedError
+    Where an index says what cannot be.
+
+Examples
+--------
+>>> documents = penstock.documents("corpus/wiki_text_document")
+>>> shards = penstock.documents("fineweb_train_*.bin"))";
+
 }  // namespace penstock::python::docs

@@ -42,6 +42,7 @@ void bind_all(nb::module_& module) {
   bind_own_code(module);
   bind_collates(module);
   bind_samplers(module);
+  bind_documents(module);
   bind_lengths(module);
   bind_mix(module);
   bind_labels(module);

@@ -28,7 +28,7 @@ struct StoredType {
 };
 
 /// What NumPy makes a type of structures of: a list of fields, or a type of its own.
-bool is_structure(nb::handle dtype) {
+bool has_fields(nb::handle dtype) {
   return PyList_Check(dtype.ptr()) != 0 ||
          (PyType_Check(dtype.ptr()) == 0 && comes_from(dtype, "numpy") && !attribute_or(dtype, "names").is_none());
 }
@@ -50,7 +50,7 @@ StoredType stored_type(nb::handle given) {
                 "found no dtype; a file without a header does not say what its elements are, so say it, such as "
                 "dtype=\"uint16\"");
   }
-  if (is_structure(given)) return structure(given);
+  if (has_fields(given)) return structure(given);
   if (const std::optional<DType> named = try_dtype_from(given)) return {*named};
   const nb::object text = PyUnicode_Check(given.ptr()) != 0 ? nb::borrow(given) : attribute_or(given, "str");
   if (PyUnicode_Check(text.ptr()) == 0) return {dtype_from(given)};

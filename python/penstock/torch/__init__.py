@@ -13,7 +13,18 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
 from penstock.torch.collate import pad, pad_to, ragged, stack
-from penstock.torch.datasets import Dataset, Files, Mapped, NotNativeWarning, Packed, Rows, Shards, Stream, Zip
+from penstock.torch.datasets import (
+    Dataset,
+    Documents,
+    Files,
+    Mapped,
+    NotNativeWarning,
+    Packed,
+    Rows,
+    Shards,
+    Stream,
+    Zip,
+)
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
 from penstock.torch.loading import UnknownGlobalsError, load, load_into
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
@@ -22,6 +33,7 @@ from penstock.torch.saving import save
 __all__ = [
     "DataLoader",
     "Dataset",
+    "Documents",
     "Files",
     "LoaderTimeoutError",
     "Mapped",

@@ -13,12 +13,15 @@
 
 #include "data/support.h"
 #include "data/transform/op.h"
+#include "penstock/documents.h"
 #include "penstock/lengths.h"
 #include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"
+#include "penstock/raw.h"
 #include "penstock/sample_stream.h"
 #include "penstock/windows.h"
+#include "support/token_files.h"
 
 namespace penstock {
 namespace {
@@ -60,10 +63,38 @@ Dataset labelled(const TemporaryFolder& folder) {
 
 Dataset flat_rows(std::int64_t count) { return rows(arange(0, count, 1, DType::float32)); }
 
+std::string sample_bytes() {
+  std::string out;
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    const Tensor sample = sample_tensor(i);
+    out.append(reinterpret_cast<const char*>(sample.data()), sample.nbytes());
+  }
+  return out;
+}
+
+Dataset headerless(const TemporaryFolder& folder) {
+  test::write_file(folder / "x.raw", sample_bytes());
+  return rows(raw(folder / "x.raw", {.dtype = DType::float32, .shape = {-1, 4}}));
+}
+
+Dataset documents_of_megatron(const TemporaryFolder& folder) {
+  test::MegatronIdx idx{.code = 7, .lengths = {}, .offsets = {}, .documents = {0}};
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    idx.lengths.push_back(4);
+    idx.offsets.push_back(i * 16);
+    idx.documents.push_back(i + 1);
+  }
+  test::write_file(folder / "x.idx", idx.bytes());
+  test::write_file(folder / "x.bin", sample_bytes());
+  return documents(folder / "x");
+}
+
 const std::vector<DatasetRow> kDatasets = {
     {"rows", [](const TemporaryFolder&) { return rows(test::numbered_rows(kSamples, 4).to(DType::float32)); }},
     {"files_npy", [](const TemporaryFolder& folder) { return folder_of(folder, ".npy"); }},
     {"files_pt", [](const TemporaryFolder& folder) { return folder_of(folder, ".pt"); }},
+    {"headerless", headerless},
+    {"documents", documents_of_megatron},
     {"values", in_memory},
     {"function", [](const TemporaryFolder&) { return dataset(kSamples, sample_tensor); }},
     {"repeated", [](const TemporaryFolder& folder) { return take(repeat(folder_of(folder, ".npy"), 2), kSamples); }},

@@ -46,3 +46,21 @@ def test_a_memmap_is_not_read(path, mode):
         mapped[5, 0] = 7
     assert whole(rows).tolist() == mapped.tolist()
     assert pickle.loads(pickle.dumps(rows))[5].tolist() == mapped[5].tolist()
+
+
+def test_documents(tmp_path):
+    begin = 50256
+    tokens = np.array([begin, 1, 2, begin, 3, begin, 4, 5, 6], np.uint16)
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, len(tokens)
+    (tmp_path / "train.bin").write_bytes(header.tobytes() + tokens.tobytes())
+    documents = pt.Documents(tmp_path / "train.bin")
+    assert [one.tolist() for one in documents] == [[begin, 1, 2], [begin, 3], [begin, 4, 5, 6]]
+    assert documents[0].dtype == torch.uint16
+    again = pickle.loads(pickle.dumps(documents))
+    assert type(again) is pt.Documents
+    batch = next(iter(pt.DataLoader(again.cast("int64"), batch_size=3, collate_fn=pt.pad(lengths=True))))
+    assert batch["lengths"].tolist() == [3, 2, 4]
+    assert batch["values"][1].tolist() == [begin, 3, 0, 0]
+    array = penstock.raw(tmp_path / "train.bin", "uint16", offset=1024)
+    assert len(pt.Documents(array, begin=2)) == 2

@@ -6,13 +6,14 @@ loaders: `_batch_reads` reads the samples of a whole batch at once, and `_taken_
 """
 
 from penstock.torch.datasets._dataset import Dataset, Files, Mapped, Packed, Rows, Shards
+from penstock.torch.datasets._documents import Documents
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.datasets._zip import Zip
 
-__all__ = ["Dataset", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Shards", "Stream", "Zip"]
+__all__ = ["Dataset", "Documents", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Shards", "Stream", "Zip"]
 
 # Pickles name a class by its module: by this one, which stays, rather than by the file that holds the class today.
-for _class in (Dataset, Files, Mapped, Packed, Rows, Shards, Stream, Zip):
+for _class in (Dataset, Documents, Files, Mapped, Packed, Rows, Shards, Stream, Zip):
     _class.__module__ = __name__
 del _class

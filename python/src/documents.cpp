@@ -1,0 +1,63 @@
+// penstock.documents: the documents in files of tokens.
+
+#include "penstock/documents.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "archive.h"
+#include "arguments.h"
+#include "bindings_of_datasets.h"
+#include "convert.h"
+#include "core/format.h"
+#include "data.h"
+#include "docs_raw.h"
+#include "interrupt.h"
+#include "penstock/error.h"
+
+namespace penstock::python {
+namespace {
+
+Dataset documents_of(nb::handle source, const DocumentsOptions& options) {
+  if (nb::isinstance<PyLazyTensor>(source)) {
+    if (!options.begin || options.sequences) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "found an array of tokens without begin=, expected the token that each document begins with");
+    }
+    return interruptible(true, [tokens = nb::cast<PyLazyTensor>(source).tensor, options](std::stop_token) {
+      return documents(tokens, *options.begin, options.mmap);
+    });
+  }
+  if (is_path(source)) {
+    return interruptible(true,
+                         [path = path_from(source), options](std::stop_token) { return documents(path, options); });
+  }
+  std::vector<std::string> paths;
+  for (const nb::handle path : nb::iter(source)) paths.push_back(path_from(path));
+  return interruptible(true, [paths, options](std::stop_token) { return documents(paths, options); });
+}
+
+nb::object documents_with(nb::handle source, nb::handle sequences, nb::handle begin, nb::handle mmap) {
+  DocumentsOptions options{.sequences = flag_argument(sequences, "sequences")};
+  if (!begin.is_none()) options.begin = integer_argument(begin, "begin");
+  if (!mmap.is_none()) options.mmap = flag_argument(mmap, "mmap");
+  const bool is_one = is_path(source) || nb::isinstance<PyLazyTensor>(source);
+  const nb::object kept = is_one ? nb::borrow(source) : nb::object(nb::list(nb::borrow(source)));
+  return made_by("documents", nb::make_tuple(kept, nb::borrow(sequences), nb::borrow(begin), nb::borrow(mmap)),
+                 nb::cast(documents_of(kept, options)));
+}
+
+}  // namespace
+
+void bind_documents(nb::module_& module) {
+  module.def(
+      "documents", documents_with, nb::arg("source").none(), nb::arg("sequences") = false,
+      nb::arg("begin") = nb::none(), nb::arg("mmap") = nb::none(),
+      nb::sig("def documents(source: str | os.PathLike[str] | LazyTensor | typing.Iterable[str | "
+              "os.PathLike[str]], sequences: bool = False, begin: int | None = None, mmap: bool | None = None) -> "
+              "Dataset"),
+      docs::kDocuments);
+}
+
+}  // namespace penstock::python
