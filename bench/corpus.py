@@ -7,6 +7,7 @@ from pathlib import Path
 
 SMALL_FILES = 10_000
 SMALL_SHAPE = (64, 64)  # 16 KB of float32
+SMALL_BYTES_IN_TAR = 128 + 16_384 + 384  # a .npy of it, padded to whole blocks
 ROWS = 200_000
 ROW_SHAPE = (3, 16, 16)  # 3 KB of float32; 614 MB in all
 IMAGES = 100_000

@@ -9,6 +9,9 @@
 //   bench_floor cold direct THREADS FILE      the same from an empty page cache, past it (O_DIRECT)
 //   bench_floor cold cached THREADS FILE      the same from an empty page cache, through it
 //   bench_floor tree THREADS FOLDER           getdents64 of every folder below; a sample is a file
+//   bench_floor shards LIST THREADS           pread of every file in LIST, front to back
+//   bench_floor samples LIST PLACES THREADS   pread of each line of PLACES: number of the file, offset, bytes
+//   bench_floor headers LIST THREADS          pread of the header of each member of the tar files in LIST
 //   bench_floor device BYTES                  pinned memory to the first device by its driver
 
 #include <chrono>
@@ -29,6 +32,7 @@
 #include "penstock/sampler.h"
 #include "support/bare_convert.h"
 #include "support/bare_read.h"
+#include "support/bare_tar.h"
 #include "support/device_copy.h"
 #include "support/drop.h"
 #include "support/tree.h"
@@ -98,6 +102,34 @@ Floor cold_read(const std::string& path, const std::string& how, std::size_t thr
   return whole_read(path, {.direct = direct, .threads = threads, .piece = (direct ? 1 : 8) * kMega});
 }
 
+Floor shards(const std::string& list, std::size_t threads) {
+  const bench::OpenShards open(lines_of(list));
+  return timed(penstock::core::format("pread of whole shards, {} threads", threads), open.count(), open.bytes(),
+               [&] { bench::read_shards(open, threads); });
+}
+
+Floor samples(const std::string& list, const std::string& places, std::size_t threads) {
+  const bench::OpenShards open(lines_of(list));
+  std::vector<bench::SamplePlace> order;
+  std::size_t bytes = 0;
+  std::ifstream numbers(places);
+  for (bench::SamplePlace place{}; numbers >> place.shard >> place.offset >> place.bytes;) {
+    order.push_back(place);
+    bytes += place.bytes;
+  }
+  return timed(penstock::core::format("pread of samples, {} threads", threads), order.size(), bytes,
+               [&] { bench::read_samples(open, order, threads); });
+}
+
+/// A sample is one of two members.
+Floor headers(const std::string& list, std::size_t threads) {
+  const bench::OpenShards open(lines_of(list));
+  const auto started = std::chrono::steady_clock::now();
+  const std::size_t found = bench::read_headers(open, threads);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return {penstock::core::format("pread of headers, {} threads", threads), static_cast<double>(found) / 2 / seconds, 0};
+}
+
 Floor device(std::size_t bytes) {
   const double seconds = bench::device_copy({penstock::DeviceType::kCuda, 0}, bytes);
   return {"copies of pinned memory to the device", 1 / seconds, static_cast<double>(bytes) / seconds};
@@ -120,11 +152,15 @@ Floor measure(const std::vector<std::string>& args) {
     return whole_read(args[2], {.kept = true, .threads = std::stoul(args[1])});
   if (args.size() == 4 && args[0] == "cold") return cold_read(args[3], args[1], std::stoul(args[2]));
   if (args.size() == 2 && args[0] == "device") return device(std::stoul(args[1]));
+  if (args.size() == 3 && args[0] == "shards") return shards(args[1], std::stoul(args[2]));
+  if (args.size() == 4 && args[0] == "samples") return samples(args[1], args[2], std::stoul(args[3]));
+  if (args.size() == 3 && args[0] == "headers") return headers(args[1], std::stoul(args[2]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
       "usage: bench_floor files LIST THREADS | rows THREADS FILE... | normalized THREADS FILE | narrowed LIST THREADS "
       "| "
-      "read|read-again THREADS FILE | cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER");
+      "read|read-again THREADS FILE | cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER | "
+      "shards|headers LIST THREADS | samples LIST PLACES THREADS");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ MODULES = (
     "listing",
     "describe",
     "single",
+    "shards",
     "million",
     "values",
     "transformed",
@@ -65,8 +66,10 @@ def devices() -> dict:
 
 
 def peer_versions() -> dict[str, str]:
-    rows = Path("script/requirements-peers.txt").read_text().splitlines()
-    return dict(row.split("==") for row in rows if row and not row.startswith("#"))
+    """Of each package; one that lies in a folder of its own (`--target`) has that folder's name."""
+    rows = [row.split() for row in Path("script/requirements-peers.txt").read_text().splitlines()]
+    named = [(words[0].split("=="), words[-1]) for words in rows if words and words[0] != "#"]
+    return {Path(last).name if "/" in last else name: version for (name, version), last in named}
 
 
 def record(out: Path, facts: dict, lines: list[dict], absent: dict[str, str], *, whole: bool) -> None:
@@ -90,9 +93,12 @@ def main() -> None:
     parser.add_argument("--modules", default=",".join(MODULES), help="whose lines, separated by commas")
     parser.add_argument("--only", default="", help="lines whose name contains this")
     parser.add_argument("--million", action="store_true", help="make the folder of 1,000,000 files where it is missing")
+    parser.add_argument("--shards", type=int, help="so many tar shards in place of 100 (1.7 GB)")
     parser.add_argument("--out", type=Path, help="JSON to write")
     options = parser.parse_args()
     options.data.mkdir(parents=True, exist_ok=True)
+    if options.shards:
+        os.environ["PENSTOCK_BENCH_SHARDS"] = str(options.shards)
     how = measure.Options(options.data.resolve(), options.floor, options.repeats, options.peer_repeats)
     if options.million and not (how.data / "million").exists():
         importlib.import_module("million").make(how.data)
