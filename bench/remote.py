@@ -1,12 +1,15 @@
 """Figures from object stores on this machine, beside other clients of the same store.
 
-    script/bench remote [--server seaweed|rclone] [--gigabytes 2] [--objects 10000] [--repeats 3] [--out FILE]
+    script/bench remote [--server seaweed|rclone] [--gigabytes 2] [--objects 10000] [--shards 10] [--repeats 3]
+                        [--only shards] [--out FILE]
 
-Four works, each in turns by everybody:
+Five works, each in turns by everybody:
 
 - one large `.safetensors` to host memory; the floor is curl with as many ranges in parallel, into nothing;
 - many small objects as shuffled batches of 32, where every request takes 5 ms longer (a proxy between); the floor is
   requests in flight / 5 ms, or what the proxy itself gives;
+- samples of tar shards (1,000 of 16 KB each) in order and shuffled, where every request takes 5 ms longer; and
+  the index of these shards;
 - 128 rows of the large tensor: bytes sent for each byte asked for;
 - tensors in memory to one `.safetensors` object: `penstock.save` beside clients that send a file which has been
   written before; the floor is curl, which sends as many parts of that file in parallel, each as an object.
@@ -36,6 +39,7 @@ sys.path += [str(path) for path in (ROOT / "build" / "remote").glob("lib/python*
 import numpy as np  # noqa: E402
 import obstore  # noqa: E402
 import obstore.store  # noqa: E402
+import remote_shards  # noqa: E402
 from fault_proxy import FaultProxy, Upstream, in_thread  # noqa: E402
 from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, SERVERS, behind_proxy  # noqa: E402
 
@@ -236,6 +240,20 @@ def small(url: str, objects: int, repeats: int) -> dict:
     return {"work": f"{objects} objects of 16 KB, 5 ms each, batches of 32", "unit": "objects/s", "figures": found}
 
 
+def shards(url: str, count: int, shuffle: bool, repeats: int) -> dict:
+    samples = count * remote_shards.SAMPLES
+    seconds = in_turns(remote_shards.works(client, url, count, shuffle), repeats)
+    order = "shuffled" if shuffle else "in order"
+    found = {name: samples / taken for name, taken in seconds.items()}
+    return {"work": f"{count} tar shards, {order}, 5 ms a request", "unit": "samples/s", "figures": found}
+
+
+def shard_index(count: int, repeats: int) -> dict:
+    seconds = in_turns({"Penstock": lambda: len(remote_shards.dataset(count))}, repeats)
+    found = {name: count / taken for name, taken in seconds.items()}
+    return {"work": f"index of {count} tar shards, 5 ms a request", "unit": "shards/s", "figures": found}
+
+
 def rows(proxy: FaultProxy) -> dict:
     proxy.forget()
     tensor = penstock.open(f"s3://{BUCKET}/{LARGE}")["w3"]
@@ -248,21 +266,29 @@ def main() -> None:
     parser.add_argument("--server", choices=["seaweed", "rclone"], default="seaweed")
     parser.add_argument("--gigabytes", type=float, default=2)
     parser.add_argument("--objects", type=int, default=10000)
+    parser.add_argument("--shards", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=["shards"], help="this work alone")
     parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
     given = parser.parse_args()
     results = []
     with tempfile.TemporaryDirectory() as folder, SERVERS[given.server](Path(folder)) as server:
         os.environ.update(server.environment)
-        fill(server.url, int(given.gigabytes * 1e9), given.objects)
-        results.append(large(server.url, given.repeats))
-        results.append(upload(server.url, int(given.gigabytes * 1e9 / 2), given.repeats))
-        with in_thread(FaultProxy(Upstream(server.url))) as proxy:
-            os.environ["AWS_ENDPOINT_URL"] = proxy.url
-            results.append(rows(proxy))
+        if given.only is None:
+            fill(server.url, int(given.gigabytes * 1e9), given.objects)
+            results.append(large(server.url, given.repeats))
+            results.append(upload(server.url, int(given.gigabytes * 1e9 / 2), given.repeats))
+            with in_thread(FaultProxy(Upstream(server.url))) as proxy:
+                os.environ["AWS_ENDPOINT_URL"] = proxy.url
+                results.append(rows(proxy))
+        remote_shards.fill(client(server.url), given.shards, Path(folder))
         with behind_proxy(server.url, "--delay", str(DELAY)) as between:
             os.environ["AWS_ENDPOINT_URL"] = between
-            results.append(small(between, given.objects, given.repeats))
+            if given.only is None:
+                results.append(small(between, given.objects, given.repeats))
+            results.append(shard_index(given.shards, given.repeats))
+            for shuffle in (False, True):
+                results.append(shards(between, given.shards, shuffle, given.repeats))
     for result in results:
         print(
             f"{result['work']} ({given.server}, {os.cpu_count()} processors for client and server), {result['unit']}:"
