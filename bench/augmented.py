@@ -79,11 +79,9 @@ def _spdl(folder: Path, augment: Callable) -> Call:
     return small.spdl_epochs(sorted(folder.iterdir()), BATCH, make)
 
 
-def _torch_peers(make: Callable) -> dict[str, Program]:
-    return {
-        f"torch DataLoader, {workers} workers": Program(partial(_torch, make, workers), ("torch",))
-        for workers in (0, 1, WORKERS)
-    }
+def _torch_peers(make: Callable, workers: tuple[int, ...] = (0, 1, WORKERS)) -> dict[str, Program]:
+    programs = {count: Program(partial(_torch, make, count), ("torch",)) for count in workers}
+    return {f"torch DataLoader, {count} workers": program for count, program in programs.items()}
 
 
 def augmented_line(root: Path, microseconds: int, goal: float) -> Line:
@@ -124,7 +122,7 @@ def identity_line() -> Line:
         unit="samples/s",
         work=SAMPLES,
         ours=Program(_our_rows, ("torch", "penstock.torch")),
-        peers=_torch_peers(lambda: Rows(_values())),
+        peers=_torch_peers(lambda: Rows(_values()), (1, WORKERS)),
         goal_peer=5,
         goal=100_000,
     )

@@ -128,8 +128,8 @@ STANDARD = set(
 # C and POSIX headers, for sources only.
 SYSTEM = re.compile(r"^(sys|linux|asm|bits|netinet|arpa)/|^[a-z0-9_]*intrin\.h$")
 SYSTEM_FILES = set(
-    "aio arm_acle arm_neon cxxabi dirent dlfcn errno fcntl glob poll pthread sched setjmp signal termios time ucontext"
-    " unistd".split()
+    "aio arm_acle arm_neon cxxabi dirent dlfcn errno fcntl glob malloc poll pthread sched setjmp signal termios time "
+    "ucontext unistd".split()
 )
 
 # A setuid program must not take libraries from its user's environment: core/environment.h asks whether it may.

@@ -296,6 +296,18 @@ def test_a_function_that_hangs_is_waited_for_as_long_as_timeout_says():
     assert time.monotonic() - begin < 10
 
 
+def test_the_server_is_started_anew_where_it_was_killed():
+    data = rows().map(functions.twice)
+    expected = batches(penstock.DataLoader(data, 3, num_workers=0))
+    assert batches(penstock.DataLoader(data, 3, **PROCESSES)) == expected
+    from penstock._processes import _launcher
+
+    for server in _launcher._servers.values():
+        server._popen.kill()
+        server._popen.wait()
+    assert batches(penstock.DataLoader(data, 3, **PROCESSES)) == expected
+
+
 def test_a_stopped_worker_ends_with_the_loader():
     loader = penstock.DataLoader(rows(1000).map(functions.slow), 1, **PROCESSES)
     iterator = iter(loader)
