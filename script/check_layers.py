@@ -82,6 +82,7 @@ PUBLIC = {
     "documents.h": "data",
     "shards.h": "data",
     "loader.h": "data",
+    "join.h": "data",
     "labels.h": "data",
     "lengths.h": "data",
     "windows.h": "data",

@@ -24,8 +24,8 @@ HEADERS = ROOT / "include" / "penstock"
 GROUPS = {
     "Files": "load load_into load_async open raw save save_async Writer Task Archive LazyTensor WritableArchive Opaque "
     "doctor",
-    "Datasets": "rows files packed documents shards dataset zip subset mix with_labels lengths pack_sequences Dataset "
-    "pack map_files stream SampleStream",
+    "Datasets": "rows files packed documents shards dataset zip join subset mix choice with_labels lengths "
+    "pack_sequences Dataset pack map_files stream SampleStream",
     "Batches": "DataLoader stack pad pad_to ragged samples Collate",
     "Orders": "Sampler SequentialSampler RandomSampler SubsetSampler WeightedSampler NodeLocalSampler "
     "DistributedSampler BatchSampler length_buckets ranks Ranks",

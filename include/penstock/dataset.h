@@ -83,8 +83,8 @@ class DatasetInterface {
   /// Samples, 0 or more. Asked once, when a Dataset is made of the object.
   virtual std::int64_t size() const = 0;
   /// Sample `index`, which is at least 0 and less than size(): tensors in host memory, numbers and texts, and dicts,
-  /// lists and tuples of them. The batch is a copy. Functions of `map` that follow, and callers of Dataset::get, may write
-  /// to what they are given: tensors whose memory is kept elsewhere too are copied for them.
+  /// lists and tuples of them. The batch is a copy. Functions of `map` that follow, and callers of Dataset::get, may
+  /// write to what they are given: tensors whose memory is kept elsewhere too are copied for them.
   virtual Value get(std::int64_t index) const = 0;
   /// A name of sample `index` for messages: the path of its file, or by default "<dataset>[7]".
   virtual std::string describe(std::int64_t index) const;
@@ -96,6 +96,9 @@ struct MapOptions {
   /// dataset, and so do `zip`, `concat`, native transforms and functions of samples that would follow.
   bool batched = false;
 };
+
+/// Parts of a sample by name, and how many elements of each stand for one of a part of scale 1.
+using Scales = std::vector<std::pair<std::string, std::int64_t>>;
 
 struct FilterOptions {
   /// Threads, as LoaderOptions::num_workers.
@@ -170,8 +173,14 @@ class Dataset {
   /// A crop at a place that is drawn for each sample from the loader's seed, the epoch and the sample's index: the same
   /// for any number of workers and in a resumed run. Datasets that are zipped draw alike where their random steps are
   /// alike, so that an image and its mask are cropped and flipped together. `get` draws as epoch 0 of seed 0.
+  ///
+  /// With `scales`, the parts that it names are cropped at one place, whatever their sizes and rates: `{{"audio", 160},
+  /// {"mel", 1}}` for 160 elements of audio to one of mel. `size` counts at scale 1, so that each part keeps its scale
+  /// times as much, from its scale times the place that was drawn. The place is one that all of these parts have room
+  /// at. A name is the key of a part, as in `keys`, or its number where samples are tuples ("0"). Excludes `keys`;
+  /// parts without a scale stay as they are. kInvalidArgument for a scale below 1, and a name that comes twice.
   Dataset random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                      const std::vector<std::string>& keys = {}) const;
+                      const std::vector<std::string>& keys = {}, const Scales& scales = {}) const;
   /// In the opposite order along these dimensions; without any, along the last.
   Dataset flip(std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const;
   /// A flip of all these dimensions with this probability, drawn as for random_crop.
@@ -322,14 +331,23 @@ Dataset files(const std::same_as<std::vector<std::filesystem::path>> auto& paths
   return files(std::vector<std::string>(paths.begin(), paths.end()), options);
 }
 
-/// Sample i is the tuple of sample i of each; kShapeMismatch names the sizes when they differ.
-Dataset zip(const std::vector<Dataset>& datasets);
+struct ZipOptions {
+  /// Compare the names of files that are zipped with each other, which takes one pass over them.
+  Flag compare_names = true;
+  /// Is told once, in a sentence, that files are zipped whose names do not pair so: "2.npy" with "3.npy", where another
+  /// "2.npy" is there. Empty: the sentence is printed to stderr. What it throws is thrown by `zip`.
+  std::function<void(const std::string& message)> warn = {};
+};
+
+/// Sample i is the tuple of sample i of each; kShapeMismatch names the sizes when they differ. Files are paired by
+/// their places; `join` (join.h) pairs them by name.
+Dataset zip(const std::vector<Dataset>& datasets, const ZipOptions& options = {});
 template <class... More>
 Dataset zip(const Dataset& first, const More&... more) {
   return zip(std::vector<Dataset>{first, more...});
 }
 /// Sample i is the dict of sample i of each, under these names. kInvalidArgument for a name that occurs twice.
-Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets);
+Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets, const ZipOptions& options = {});
 /// All samples of the first, then of the second, ...
 Dataset concat(const std::vector<Dataset>& datasets);
 /// The samples at `indices`, in that order; an index may occur more than once. kIndexOutOfRange.

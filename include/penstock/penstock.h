@@ -14,6 +14,7 @@
 #include "penstock/flag.h"
 #include "penstock/fwd.h"
 #include "penstock/half.h"
+#include "penstock/join.h"
 #include "penstock/labels.h"
 #include "penstock/lengths.h"
 #include "penstock/load.h"

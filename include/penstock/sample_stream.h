@@ -143,8 +143,8 @@ class SampleStream {
     return with(samples_.center_crop(std::move(size), std::move(dims), keys));
   }
   SampleStream random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                           const std::vector<std::string>& keys = {}) const {
-    return with(samples_.random_crop(std::move(size), std::move(dims), keys));
+                           const std::vector<std::string>& keys = {}, const Scales& scales = {}) const {
+    return with(samples_.random_crop(std::move(size), std::move(dims), keys, scales));
   }
   SampleStream flip(std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const {
     return with(samples_.flip(std::move(dims), keys));

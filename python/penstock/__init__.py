@@ -41,6 +41,7 @@ from penstock._core import (
     arange,
     asarray,
     cat,
+    choice,
     dataset,
     doctor,
     documents,
@@ -48,6 +49,7 @@ from penstock._core import (
     files,
     from_dlpack,
     full,
+    join,
     length_buckets,
     lengths,
     load,
@@ -96,7 +98,7 @@ from penstock.errors import CorruptError as CorruptError
 from penstock.errors import DeviceFailedError as DeviceFailedError
 from penstock.errors import DeviceMismatchError as DeviceMismatchError
 from penstock.errors import DTypeMismatchError as DTypeMismatchError
-from penstock.errors import Error, TransferWarning
+from penstock.errors import Error, PairWarning, TransferWarning
 from penstock.errors import IndexOutOfRangeError as IndexOutOfRangeError
 from penstock.errors import InputOutputError as InputOutputError
 from penstock.errors import InvalidArgumentError as InvalidArgumentError
@@ -132,6 +134,7 @@ __all__ = [
     "LazyTensor",
     "NodeLocalSampler",
     "Opaque",
+    "PairWarning",
     "RandomSampler",
     "Ranks",
     "SampleStream",
@@ -147,6 +150,7 @@ __all__ = [
     "arange",
     "asarray",
     "cat",
+    "choice",
     "dataset",
     "doctor",
     "documents",
@@ -154,6 +158,7 @@ __all__ = [
     "files",
     "from_dlpack",
     "full",
+    "join",
     "length_buckets",
     "lengths",
     "load",

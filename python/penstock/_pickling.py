@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 import penstock
-from penstock._core import Archive, DataLoader, LazyTensor, _typed
+from penstock._core import Archive, DataLoader, LazyTensor, _join, _typed, _zip
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -17,9 +17,9 @@ __all__ = [
     "archive",
     "dataset",
     "entry",
+    "joined",
     "loader",
     "mapped",
-    "named_zip",
     "raw",
     "reduced_dataset",
     "reduced_loader",
@@ -29,6 +29,8 @@ __all__ = [
     "transformed",
     "typed",
     "viewed",
+    "with_fields",
+    "zipped",
 ]
 
 # Types of torch that its own pickles cannot be read back with, and those that their bits pickle as.
@@ -64,9 +66,19 @@ def mapped(given: Any, function: Any, batched: bool, seeded: bool) -> Any:
     return given.map(function, batched=batched, seeded=seeded)
 
 
-def named_zip(parts: dict[str, Any]) -> Any:
-    """`penstock.zip` of datasets with names."""
-    return penstock.zip(**parts)
+def zipped(parts: list[Any], named: dict[str, Any]) -> Any:
+    """`penstock.zip`, which warned where it was made."""
+    return _zip(parts, named, 0)
+
+
+def joined(parts: list[Any], named: dict[str, Any], by: Any, missing: str) -> Any:
+    """`penstock.join` of datasets, or of a dict of them."""
+    return _join(parts, named, by, missing)
+
+
+def with_fields(below: Any, templates: dict[str, str], missing: str, check: bool, raw: Any) -> Any:
+    """`below.fields(...)`."""
+    return below.fields(templates, missing=missing, check=check, raw=raw)
 
 
 def archive(path: Any, verify: bool) -> Any:

@@ -51,8 +51,8 @@ class Transforms:
     def center_crop(self, size: Any, dims: Any = None, keys: Keys = None) -> Self:
         return self._transformed("center_crop", size, dims, keys)
 
-    def random_crop(self, size: Any, dims: Any = None, keys: Keys = None) -> Self:
-        return self._transformed("random_crop", size, dims, keys)
+    def random_crop(self, size: Any, dims: Any = None, keys: Keys = None, scales: Any = None) -> Self:
+        return self._transformed("random_crop", size, dims, keys, scales)
 
     def flip(self, dims: Any = None, keys: Keys = None) -> Self:
         return self._transformed("flip", dims, keys)

@@ -31,6 +31,7 @@ __all__ = [
     "NotDirectoryError",
     "NotFoundError",
     "OutOfMemoryError",
+    "PairWarning",
     "PermissionDeniedError",
     "ShapeMismatchError",
     "TimedOutError",
@@ -41,6 +42,10 @@ __all__ = [
     "UnsupportedError",
     "UserCodeError",
 ]
+
+
+class PairWarning(UserWarning):
+    """`zip` pairs files by place, and their names do not pair so; once for each zip, at the line that calls it."""
 
 
 class TransferWarning(UserWarning):

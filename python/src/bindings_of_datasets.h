@@ -11,6 +11,7 @@ namespace penstock::python {
 void bind_documents(nb::module_& module);
 void bind_lengths(nb::module_& module);
 void bind_mix(nb::module_& module);
+void bind_pairs(nb::module_& module);
 void bind_labels(nb::module_& module);
 void bind_shards(nb::module_& module);
 void bind_streams(nb::module_& module);

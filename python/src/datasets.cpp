@@ -215,27 +215,6 @@ nb::object concat_with(nb::handle self, const nb::args& others) {
   return with_recipe("transformed", nb::make_tuple(self, "concat", parts), nb::cast(concat(all)));
 }
 
-/// Of datasets a dataset of tuples, of named ones a dataset of dicts.
-nb::object zipped(const nb::args& datasets, const nb::kwargs& named) {
-  if (named.size() == 0) {
-    const nb::tuple parts = held_datasets(datasets);
-    return made("zip", parts, zip(datasets_from(parts)));
-  }
-  if (datasets.size() > 0) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "found datasets with names and without in one zip; give all of them names, for dicts, or none, for "
-                "tuples");
-  }
-  nb::dict kept;
-  std::vector<std::pair<std::string, Dataset>> parts;
-  for (const auto& [name, object] : named) {
-    const nb::object part = held_dataset(object);
-    kept[name] = part;
-    parts.emplace_back(name_from(name), nb::cast<Dataset>(part));
-  }
-  return with_recipe("named_zip", nb::make_tuple(kept), nb::cast(zip(parts)));
-}
-
 nb::list paths_of(const Dataset& dataset) {
   if (!dataset.impl().samples_are_files()) {
     throw nb::attribute_error("the samples of this dataset are not files of their own; describe(i) says what they are");
@@ -561,7 +540,6 @@ void bind_datasets(nb::module_& module) {
               "format: str = 'safetensors', verify: bool = True, "
               "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),
       docs::kPack);
-  module.def("zip", zipped, nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);
   module.def(
       "subset",
       [](nb::handle given, nb::handle indices) {

@@ -146,21 +146,6 @@ Returns
 dict
     How many "samples", "shards" and "bytes" were written.)";
 
-inline constexpr const char* kZip = R"(Sample i is the tuple of sample i of each, or the dict of them by name.
-
-The sizes must agree. zip(), concat(), subset() and pack() also take datasets of penstock.torch.
-
-Parameters
-----------
-datasets
-    One dataset or more, for tuples.
-named
-    Datasets by name, for dicts: `zip(image=a, label=b)`.
-
-Returns
--------
-Dataset)";
-
 inline constexpr const char* kConcat = R"(All samples of this one, then of the others in turn.
 
 Parameters

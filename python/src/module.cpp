@@ -45,6 +45,7 @@ void bind_all(nb::module_& module) {
   bind_documents(module);
   bind_lengths(module);
   bind_mix(module);
+  bind_pairs(module);
   bind_labels(module);
   bind_shards(module);
   bind_streams(module);

@@ -16,6 +16,7 @@
 #include "data/transform/transformed.h"
 #include "docs_transforms.h"
 #include "penstock/dataset.h"
+#include "penstock/error.h"
 
 namespace penstock::python {
 namespace {
@@ -111,13 +112,43 @@ nb::object cropped(nb::handle self, nb::handle begin, nb::handle size, nb::handl
             nb::cast<const Dataset&>(self).crop(first, sizes, along, names));
 }
 
-template <Dataset (Dataset::*kCrop)(Integers, Integers, const std::vector<std::string>&) const>
-nb::object cropped_to(const char* name, nb::handle self, nb::handle size, nb::handle dims, nb::handle keys) {
+nb::object cropped_to_center(nb::handle self, nb::handle size, nb::handle dims, nb::handle keys) {
   const auto names = keys_from(keys);
   const Integers sizes = sizes_from(size, "size");
   const Integers along = sizes_from(dims, "dims");
-  return of(self, name, nb::make_tuple(as_list(sizes), as_list(along), as_list(names)),
-            (nb::cast<const Dataset&>(self).*kCrop)(sizes, along, names));
+  return of(self, "center_crop", nb::make_tuple(as_list(sizes), as_list(along), as_list(names)),
+            nb::cast<const Dataset&>(self).center_crop(sizes, along, names));
+}
+
+/// A dict by key, or a list by the places in a tuple.
+Scales scales_from(nb::handle scales) {
+  Scales out;
+  if (scales.is_none()) return out;
+  if (PyDict_Check(scales.ptr()) == 0) {
+    const Integers numbers = integers_argument(scales, "scales");
+    for (std::size_t i = 0; i < numbers.size(); ++i) out.emplace_back(std::to_string(i), numbers[i]);
+  } else {
+    for (const auto& [key, scale] : nb::borrow<nb::dict>(scales)) {
+      out.emplace_back(keys_from(key).at(0), integer_argument(scale, "scales"));
+    }
+  }
+  if (out.empty()) throw Error(ErrorCode::kInvalidArgument, "found no scales, expected one for each part or None");
+  return out;
+}
+
+nb::object cropped_at_random(nb::handle self, nb::handle size, nb::handle dims, nb::handle keys, nb::handle scales) {
+  const auto names = keys_from(keys);
+  const Integers sizes = sizes_from(size, "size");
+  const Integers along = sizes_from(dims, "dims");
+  const Scales factors = scales_from(scales);
+  nb::object kept = nb::none();
+  if (!factors.empty()) {
+    nb::dict by_name;
+    for (const auto& [name, scale] : factors) by_name[text_from(name)] = scale;
+    kept = by_name;
+  }
+  return of(self, "random_crop", nb::make_tuple(as_list(sizes), as_list(along), as_list(names), kept),
+            nb::cast<const Dataset&>(self).random_crop(sizes, along, names, factors));
 }
 
 nb::object flipped(nb::handle self, nb::handle dims, nb::handle keys) {
@@ -163,9 +194,10 @@ void bind_transforms(nb::class_<Dataset>& dataset) {
            nb::sig("def cast(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
                    "None) -> Dataset"),
            docs::kCast)
-      .def("_typed", typed_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
-           nb::sig("def _typed(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
-                   "None) -> Dataset"))
+      .def(
+          "_typed", typed_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
+          nb::sig("def _typed(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
+                  "None) -> Dataset"))
       .def("scale", scaled, nb::arg("factor").none(), keys,
            nb::sig("def scale(self, factor: float, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
            docs::kScale)
@@ -185,24 +217,15 @@ void bind_transforms(nb::class_<Dataset>& dataset) {
            nb::sig("def crop(self, begin: int | typing.Iterable[int], size: int | typing.Iterable[int], dims: int | "
                    "typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
            docs::kCrop)
-      .def(
-          "center_crop",
-          [](nb::handle self, nb::handle size, nb::handle along, nb::handle names) {
-            return cropped_to<&Dataset::center_crop>("center_crop", self, size, along, names);
-          },
-          nb::arg("size").none(), dims, keys,
-          nb::sig("def center_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
-                  "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-          docs::kCenterCrop)
-      .def(
-          "random_crop",
-          [](nb::handle self, nb::handle size, nb::handle along, nb::handle names) {
-            return cropped_to<&Dataset::random_crop>("random_crop", self, size, along, names);
-          },
-          nb::arg("size").none(), dims, keys,
-          nb::sig("def random_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
-                  "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-          docs::kRandomCrop)
+      .def("center_crop", cropped_to_center, nb::arg("size").none(), dims, keys,
+           nb::sig("def center_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
+                   "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
+           docs::kCenterCrop)
+      .def("random_crop", cropped_at_random, nb::arg("size").none(), dims, keys, nb::arg("scales") = nb::none(),
+           nb::sig("def random_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
+                   "None, keys: str | typing.Iterable[str] | None = None, scales: dict[str, int] | "
+                   "typing.Iterable[int] | None = None) -> Dataset"),
+           docs::kRandomCrop)
       .def("flip", flipped, dims, keys,
            nb::sig("def flip(self, dims: int | typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | "
                    "None = None) -> Dataset"),

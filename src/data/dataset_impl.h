@@ -2,6 +2,7 @@
 
 // What all datasets are: the rooms dataset, files, stream and transform implement it, batch asks it for samples.
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -39,6 +40,11 @@ class DatasetImpl {
   virtual bool samples_are_files() const noexcept { return false; }
   /// Where that file is. `describe` shows the same, without the secret that a URL may have in it.
   virtual std::string path(std::int64_t index) const { return describe(index); }
+  /// How much of that path is the folder below which files were listed, with its '/': of a pattern the part in front of
+  /// what stands for several names, of a list the folder that all lie below.
+  virtual std::size_t root_size(std::int64_t) const { return 0; }
+  /// How the files of samples are opened, where a sample is what its file holds and nothing follows; else null.
+  virtual const FilesOptions* file_options() const noexcept { return nullptr; }
   /// How many random numbers the transforms of a sample have drawn (CallContext::key_of). A further transform draws
   /// those after them, so that two crops in one chain differ, and an image is cropped as its mask is.
   virtual std::uint32_t draws() const noexcept { return 0; }

@@ -31,6 +31,7 @@ DEFAULTS = [
     (penstock.length_buckets, {"dim": 0, "too_long": "raise"}),
     (penstock.pack_sequences, {"too_long": "raise", "value": 0}),
     (penstock.mix, {"end": "first", "size": None}),
+    (penstock.Dataset.fields, {"missing": "error", "check": True, "raw": None}),
     (penstock.stream, {"name": "<stream>", "seekable": False}),
     (penstock.SampleStream.shuffle, {"seed": 0, "memory": None}),
 ]

@@ -14,6 +14,7 @@ from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
 from penstock.torch.collate import pad, pad_to, ragged, stack
 from penstock.torch.datasets import (
+    Choice,
     Dataset,
     Documents,
     Files,
@@ -31,6 +32,7 @@ from penstock.torch.safetensors import SafetensorError, load_file, load_model, s
 from penstock.torch.saving import save
 
 __all__ = [
+    "Choice",
     "DataLoader",
     "Dataset",
     "Documents",

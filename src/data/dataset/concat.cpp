@@ -32,6 +32,19 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().path(index - begin(part));
   }
+  std::size_t root_size(std::int64_t index) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().root_size(index - begin(part));
+  }
+  const FilesOptions* file_options() const noexcept override {
+    const FilesOptions* const first = parts_.empty() ? nullptr : parts_[0].impl().file_options();
+    const auto same = [&](const Dataset& part) {
+      const FilesOptions* const other = part.impl().file_options();
+      return other == first || (first != nullptr && other != nullptr && other->raw == first->raw &&
+                                other->keys == first->keys && !other->source && !first->source);
+    };
+    return std::all_of(parts_.begin(), parts_.end(), same) ? first : nullptr;
+  }
   bool samples_are_files() const noexcept override {
     return std::all_of(parts_.begin(), parts_.end(),
                        [](const Dataset& part) { return part.impl().samples_are_files(); });

@@ -38,6 +38,7 @@ class Mapped : public detail::DatasetImpl {
   std::int64_t size() const override { return dataset_.size(); }
   std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return dataset_.impl().path(index); }
+  std::size_t root_size(std::int64_t index) const override { return dataset_.impl().root_size(index); }
   bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
   std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override { return dataset_.impl().read_bytes(index); }

@@ -22,6 +22,8 @@ class Reindexed final : public detail::DatasetImpl {
   std::int64_t size() const override { return size_; }
   std::string describe(std::int64_t index) const override { return below().describe(map_(index)); }
   std::string path(std::int64_t index) const override { return below().path(map_(index)); }
+  std::size_t root_size(std::int64_t index) const override { return below().root_size(map_(index)); }
+  const FilesOptions* file_options() const noexcept override { return below().file_options(); }
   bool samples_are_files() const noexcept override { return below().samples_are_files(); }
   std::uint32_t draws() const noexcept override { return below().draws(); }
   std::uint32_t random_stages() const noexcept override { return below().random_stages(); }

@@ -3,6 +3,7 @@
 // parts must share one layout for the batch to be planned fast.
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "data/dataset/map.h"
+#include "data/dataset/pair_names.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 
@@ -158,14 +160,23 @@ void require_equal_sizes(const std::vector<Dataset>& datasets) {
   }
 }
 
+void warn_of_unlike_names(const std::vector<Dataset>& datasets, const ZipOptions& options) {
+  if (!options.compare_names) return;
+  const std::string told = data::unlike_pairs(datasets);
+  if (told.empty()) return;
+  if (options.warn) return options.warn(told);
+  std::fprintf(stderr, "penstock: warning: %s\n", told.c_str());
+}
+
 }  // namespace
 
-Dataset zip(const std::vector<Dataset>& datasets) {
+Dataset zip(const std::vector<Dataset>& datasets, const ZipOptions& options) {
   require_equal_sizes(datasets);
+  warn_of_unlike_names(datasets, options);
   return Dataset(std::make_shared<Zip>(std::vector<std::string>{}, datasets));
 }
 
-Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets) {
+Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets, const ZipOptions& options) {
   std::vector<std::string> names;
   std::vector<Dataset> parts;
   for (const auto& [name, part] : datasets) {
@@ -177,6 +188,7 @@ Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets) {
     parts.push_back(part);
   }
   require_equal_sizes(parts);
+  warn_of_unlike_names(parts, options);
   return Dataset(std::make_shared<Zip>(std::move(names), std::move(parts)));
 }
 

@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
+#include "data/files/path_name.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -29,6 +30,11 @@ std::string class_of(const std::string& path, const std::string& root) {
               {.path = path});
 }
 
+/// What `path` and the folder `root` share.
+void keep_shared(std::string& root, const std::string& path) {
+  while (!path.starts_with(root)) root.resize(root.size() < 2 ? 0 : root.rfind('/', root.size() - 2) + 1);
+}
+
 /// Zipped with their labels, which may be the numbers of classes; each is still a file.
 class Classified final : public detail::DatasetImpl {
  public:
@@ -38,6 +44,7 @@ class Classified final : public detail::DatasetImpl {
   std::int64_t size() const override { return files_.size(); }
   std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return files_.impl().path(index); }
+  std::size_t root_size(std::int64_t index) const override { return files_.impl().root_size(index); }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override { return files_.impl().read_bytes(index); }
   std::span<const std::string> classes() const noexcept override { return classes_; }
@@ -95,9 +102,18 @@ std::string class_root(std::string_view pattern) {
 
 std::string class_root(const std::vector<std::string>& paths) {
   if (paths.empty()) return "";
-  std::string root = paths[0].substr(0, paths[0].rfind('/') + 1);
-  for (const std::string& path : paths) {
-    while (!path.starts_with(root)) root.resize(root.size() < 2 ? 0 : root.rfind('/', root.size() - 2) + 1);
+  std::string root{PathName{paths[0]}.folder};
+  for (const std::string& path : paths) keep_shared(root, path);
+  return root;
+}
+
+std::string shared_folder(const PathTable& paths) {
+  if (paths.size() == 0) return "";
+  std::string path = paths.path(0);
+  std::string root{PathName{path}.folder};
+  for (std::int64_t i = 1; i < paths.size(); ++i) {
+    paths.path(i, path);
+    keep_shared(root, path);
   }
   return root;
 }

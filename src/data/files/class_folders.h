@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/scan/path_table.h"
 #include "penstock/dataset.h"
 
 namespace penstock::data {
@@ -16,6 +17,13 @@ Dataset with_class_folders(Dataset files, const std::string& root);
 std::string class_root(std::string_view pattern);
 /// The folder that all paths lie below.
 std::string class_root(const std::vector<std::string>& paths);
+
+/// The folder that all paths of a table lie below.
+std::string shared_folder(const PathTable& paths);
+/// How much of `path` is the folder `root`; 0 where it does not lie there.
+inline std::size_t root_size(const std::string& path, const std::string& root) noexcept {
+  return path.starts_with(root) ? root.size() : 0;
+}
 
 /// Tuples of each sample, which is a file, and its label; `classes` are the names of the classes that labels are
 /// numbers of, or empty. Of equal sizes.

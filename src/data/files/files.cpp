@@ -30,8 +30,10 @@
 #include "data/files/raw_files.h"
 #include "data/sample/blame.h"
 #include "data/scan/glob.h"
+#include "data/scan/name_match.h"
 #include "data/scan/path_table.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/url.h"
 #include "io/source/source.h"
 
 namespace penstock {
@@ -64,29 +66,31 @@ struct ThreadState final : data::FileLayouts {
 
 class Files final : public detail::DatasetImpl {
  public:
-  Files(data::PathTable paths, const FilesOptions& options)
-      : paths_(std::move(paths)), keys_(options.keys), own_source_(options.source) {}
+  Files(data::PathTable paths, std::string root, FilesOptions options)
+      : paths_(std::move(paths)), root_(std::move(root)), options_(std::move(options)) {}
 
   std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
+  std::size_t root_size(std::int64_t index) const override { return data::root_size(paths_.path(index), root_); }
+  const FilesOptions* file_options() const noexcept override { return &options_; }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
-    return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
+    return options_.source ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
     auto& state = work.scratch.state<ThreadState>(this);
     state.limit.reset();
     std::vector<io::remote::Opened> opened;
-    if (!own_source_) opened = data::open_urls(paths_, indices, kSmallFile);
+    if (!options_.source) opened = data::open_urls(paths_, indices, kSmallFile);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
         const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
-        if (own_source_) {
-          out[i] = fetch_from(data::opened_by(own_source_, paths_.path(indices[i])), indices[i], state, work);
+        if (options_.source) {
+          out[i] = fetch_from(data::opened_by(options_.source, paths_.path(indices[i])), indices[i], state, work);
         } else {
           out[i] = is_url ? fetch_from(io::remote::source_of(opened[url++]), indices[i], state, work)
                           : fetch_local(indices[i], i, state, work);
@@ -139,7 +143,7 @@ class Files final : public detail::DatasetImpl {
     if (whole.empty()) return open_large(source, index, state, work);
     work.figures.stats.read_bytes += whole.size();
     work.scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
-    return *sample_in({whole, state.path, keys_}, kNoMore, index, state, work);
+    return *sample_in({whole, state.path, options_.keys}, kNoMore, index, state, work);
   }
 
   /// All bytes of a small source that is in memory, or that the program opened itself; nothing for other sources.
@@ -150,7 +154,7 @@ class Files final : public detail::DatasetImpl {
       return {whole.data(), whole.size()};
     }
     const bool fits = source.size() <= kSmallFile && arena.used() < call.whole_file_bytes;
-    if (!own_source_ || !fits || source.size() == 0) return {};
+    if (!options_.source || !fits || source.size() == 0) return {};
     const auto bytes = static_cast<std::size_t>(source.size());
     const std::span<std::byte> memory(arena.allocate(bytes), bytes);
     data::read_from(source, memory);
@@ -167,7 +171,7 @@ class Files final : public detail::DatasetImpl {
   /// cannot be read; open_large then says why.
   std::optional<Sample> read_small(int fd, std::int64_t index, std::size_t position, ThreadState& state,
                                    const Work& work) const {
-    data::FileLayouts::File file{{}, state.path, keys_};
+    data::FileLayouts::File file{{}, state.path, options_.keys};
     if (is_awaited(state, work.guesses.expected)) {
       std::byte* const slot = work.guesses.expected.slot(position);
       work.figures.stats.read_bytes += state.reader.read(fd, state.split(), slot);
@@ -231,7 +235,7 @@ class Files final : public detail::DatasetImpl {
 
   /// Finds out what a large file holds, and leaves its payload to who has the batch's block.
   Sample open_large(const penstock::Source& source, std::int64_t index, ThreadState& state, const Work& work) const {
-    data::LargeLayouts::Found found = state.large.find(source, keys_, work);
+    data::LargeLayouts::Found found = state.large.find(source, options_.keys, work);
     work.figures.clock.lap(data::Stage::kDecode, index);
     if (is_large(*source, found)) state.to_ask = kAskedAfterLarge;
     if (!state.limit) state.limit.emplace();
@@ -257,7 +261,7 @@ class Files final : public detail::DatasetImpl {
     if (read_some(fd, bytes) != size) return std::nullopt;
     work.figures.stats.read_bytes += size;
     try {
-      return sample_in({bytes, state.path, keys_}, kNoMore, index, state, work);
+      return sample_in({bytes, state.path, options_.keys}, kNoMore, index, state, work);
     } catch (const Error& error) {
       // Damage of the payload is found by who wants the payload.
       if (error.code() == ErrorCode::kChecksum) return std::nullopt;
@@ -269,7 +273,7 @@ class Files final : public detail::DatasetImpl {
   Sample header_of(const penstock::Source& source, const Work& work) const {
     const Archive archive = open(source, {.verify = work.call.verify});
     const data::FileSample sample =
-        data::file_sample(archive.structure(), archive.entries(), keys_, work.scratch.structures);
+        data::file_sample(archive.structure(), archive.entries(), options_.keys, work.scratch.structures);
     const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(sample.entries.size());
     std::fill(payloads.begin(), payloads.end(), data::Payload{});
     work.scratch.objects.push_back(sample.layout);
@@ -283,15 +287,22 @@ class Files final : public detail::DatasetImpl {
   }
 
   data::PathTable paths_;
-  std::vector<std::string> keys_;
-  data::OwnSource own_source_;
+  std::string root_;
+  FilesOptions options_;
 };
 
-Dataset files_in(data::PathTable paths, const FilesOptions& options) {
-  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), options));
-  if (options.keys.empty()) return data::raw_files(std::move(paths), options.source);
+Dataset files_in(data::PathTable paths, std::string root, const FilesOptions& options) {
+  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), std::move(root), options));
+  if (options.keys.empty()) return data::raw_files(std::move(paths), std::move(root), options);
   throw Error(ErrorCode::kInvalidArgument,
               "found keys for raw files, whose samples are their bytes; leave one of them out");
+}
+
+/// The folder below which the files of a pattern are.
+std::string root_of(std::string_view pattern, const data::PathTable& paths) {
+  const bool in_bucket = pattern.starts_with("s3://") || pattern.starts_with("gs://");
+  const bool is_listed = !io::is_url(pattern) || (in_bucket && data::is_magic(pattern));
+  return is_listed ? data::class_root(pattern) : data::shared_folder(paths);
 }
 
 }  // namespace
@@ -303,7 +314,9 @@ Dataset files(std::string_view pattern, const FilesOptions& options) {
                 "the paths that the source opens",
                 {.path = std::string(pattern)});
   }
-  Dataset found = files_in(data::expand(pattern, options), options);
+  data::PathTable paths = data::expand(pattern, options);
+  std::string root = root_of(pattern, paths);
+  Dataset found = files_in(std::move(paths), std::move(root), options);
   return options.class_folders ? data::with_class_folders(std::move(found), data::class_root(pattern)) : found;
 }
 
@@ -321,8 +334,9 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   data::PathTable table;
   for (const std::string& path : paths) table.add(path);
   table.seal(options.source ? data::PathTable::Folders::kNone : data::PathTable::Folders::kOpened);
-  Dataset given = files_in(std::move(table), options);
-  return options.class_folders ? data::with_class_folders(std::move(given), data::class_root(paths)) : given;
+  const std::string root = data::class_root(paths);
+  Dataset given = files_in(std::move(table), root, options);
+  return options.class_folders ? data::with_class_folders(std::move(given), root) : given;
 }
 
 }  // namespace penstock

@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/files/class_folders.h"
+#include "data/files/path_name.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -140,17 +141,10 @@ ByName by_name(const Table& table) {
   return out;
 }
 
-std::string_view without_extension(std::string_view path) {
-  const std::size_t dot = path.rfind('.');
-  const std::size_t slash = path.rfind('/');
-  const bool has_one = dot != std::string_view::npos && (slash == std::string_view::npos || dot > slash + 1) && dot > 0;
-  return has_one ? path.substr(0, dot) : path;
-}
-
 /// The label of the longest end of the path that has one.
 std::optional<std::string_view> label_of(std::string_view path, const ByName& labels) {
   while (true) {
-    for (const std::string_view name : {path, without_extension(path)}) {
+    for (const std::string_view name : {path, data::without_extension(path)}) {
       if (const auto found = labels.find(name); found != labels.end()) return found->second;
     }
     const std::size_t slash = path.find('/');

@@ -9,7 +9,9 @@
 
 #include "core/shown_url.h"
 #include "data/dataset_impl.h"
+#include "data/files/class_folders.h"
 #include "data/files/open_urls.h"
+#include "data/files/own_source.h"
 #include "data/sample/blame.h"
 #include "data/sample/sample_file.h"
 #include "penstock/error.h"
@@ -36,21 +38,24 @@ struct LastLayout final : Scratch::State {
 
 class RawFiles final : public detail::DatasetImpl {
  public:
-  RawFiles(PathTable paths, OwnSource own_source) : paths_(std::move(paths)), own_source_(std::move(own_source)) {}
+  RawFiles(PathTable paths, std::string root, FilesOptions options)
+      : paths_(std::move(paths)), root_(std::move(root)), options_(std::move(options)) {}
 
   std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
+  std::size_t root_size(std::int64_t index) const override { return data::root_size(paths_.path(index), root_); }
+  const FilesOptions* file_options() const noexcept override { return &options_; }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
-    return own_source_ ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
+    return options_.source ? std::numeric_limits<std::uint64_t>::max() : paths_.bytes_on_disk(index);
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
     const std::span<Payload> payloads = work.scratch.arena.array<Payload>(indices.size());
     auto& last = work.scratch.state<LastLayout>(this);
     std::vector<io::remote::Opened> opened;
-    if (!own_source_) opened = open_urls(paths_, indices, kSmallObject);
+    if (!options_.source) opened = open_urls(paths_, indices, kSmallObject);
     std::size_t url = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
@@ -72,17 +77,18 @@ class RawFiles final : public detail::DatasetImpl {
 
  private:
   penstock::Source open_one(const std::string& path) const {
-    return own_source_ ? opened_by(own_source_, path) : open_source(path);
+    return options_.source ? opened_by(options_.source, path) : open_source(path);
   }
 
   PathTable paths_;
-  OwnSource own_source_;
+  std::string root_;
+  FilesOptions options_;
 };
 
 }  // namespace
 
-Dataset raw_files(PathTable paths, OwnSource own_source) {
-  return Dataset(std::make_shared<RawFiles>(std::move(paths), std::move(own_source)));
+Dataset raw_files(PathTable paths, std::string root, const FilesOptions& options) {
+  return Dataset(std::make_shared<RawFiles>(std::move(paths), std::move(root), options));
 }
 
 }  // namespace penstock::data

@@ -1,12 +1,14 @@
 #pragma once
 
-#include "data/files/own_source.h"
+#include <string>
+
 #include "data/scan/path_table.h"
 #include "penstock/dataset.h"
 
 namespace penstock::data {
 
-/// Samples are the bytes of these files, each a tensor of uint8, whatever they are.
-Dataset raw_files(PathTable paths, OwnSource own_source);
+/// Samples are the bytes of these files, each a tensor of uint8, whatever they are. `root`: the folder that they were
+/// listed below.
+Dataset raw_files(PathTable paths, std::string root, const FilesOptions& options);
 
 }  // namespace penstock::data

@@ -102,7 +102,9 @@ void Geometry::crop(const CropOp& op, Draws* draws) {
     // torchvision rounds room / 2 to the nearest even number, so for a room of 3, 7, 11, ... the larger half is in
     // front.
     if (op.place == CropOp::Place::kCenter) begin = room / 2 + ((room % 4 == 3) ? 1 : 0);
-    if (op.place == CropOp::Place::kRandom && draws != nullptr) begin = draws->below(room + 1);
+    if (op.place == CropOp::Place::kRandom && draws != nullptr) {
+      begin = op.room.empty() ? draws->below(room + 1) : draws->below(op.room[i] + 1) * op.scale;
+    }
     for (View& view : views) view.begin_at(dims[i], begin);
     size = op.size[i];
   }

@@ -47,6 +47,10 @@ struct CropOp {
   std::vector<std::int64_t> size;
   Dims dims;
   std::uint32_t first_draw = 0;  ///< how many random numbers of a sample the steps before it take
+  /// Of a random place that several parts of a sample share: along each dimension it is one of room + 1, so many
+  /// elements apart. Empty: the tensor has a place of its own, anywhere.
+  std::vector<std::int64_t> room = {};
+  std::int64_t scale = 1;
   friend bool operator==(const CropOp&, const CropOp&) = default;
 };
 struct FlipOp {

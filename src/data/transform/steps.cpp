@@ -1,7 +1,9 @@
 // The members of Dataset that name a transform. A mistake that the call alone shows is refused here. What does not suit
 // a sample is refused when that sample is read, because only then its type and shape are known.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
+#include "core/text.h"
 #include "data/transform/transformed.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -37,6 +40,22 @@ void require_dims(std::size_t sizes, const std::vector<std::int64_t>& dims, std:
   if (!dims.empty() && dims.size() != sizes) {
     refuse(core::format("{} has {} for {}; give one for each", what, core::counted(sizes, "size"),
                         core::counted(dims.size(), "dimension")));
+  }
+}
+
+void require_scales(const Scales& scales, const Keys& keys) {
+  if (!keys.empty())
+    refuse("random_crop has keys beside scales, which name the parts that are cropped; leave the keys out");
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const std::string& name = scales[i].first;
+    const std::int64_t scale = scales[i].second;
+    if (scale < 1) {
+      refuse(core::format("random_crop has a scale of {} for {}; it must be 1 or more", scale, core::quoted(name)));
+    }
+    const auto same = [&](const auto& other) { return other.first == name; };
+    if (std::any_of(scales.begin(), scales.begin() + static_cast<std::ptrdiff_t>(i), same)) {
+      refuse(core::format("random_crop has two scales for {}; give one", core::quoted(name)));
+    }
   }
 }
 
@@ -96,11 +115,14 @@ Dataset Dataset::center_crop(std::vector<std::int64_t> size, std::vector<std::in
                            keys);
 }
 
-Dataset Dataset::random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
+Dataset Dataset::random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys,
+                             const Scales& scales) const {
   require_dims(size.size(), dims, "random_crop");
   require_sizes(size, "random_crop to the size");
-  return data::transformed(*this, data::CropOp{data::CropOp::Place::kRandom, {}, std::move(size), std::move(dims)},
-                           keys);
+  data::CropOp op{data::CropOp::Place::kRandom, {}, std::move(size), std::move(dims)};
+  if (scales.empty()) return data::transformed(*this, std::move(op), keys);
+  require_scales(scales, keys);
+  return data::cropped_together(*this, std::move(op), scales);
 }
 
 Dataset Dataset::flip(std::vector<std::int64_t> dims, const Keys& keys) const {

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <variant>
 
+#include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/module_dtype.h"
@@ -18,6 +20,7 @@
 #include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "data/transform/conversion.h"
+#include "data/transform/geometry.h"
 
 namespace penstock {
 
@@ -71,21 +74,24 @@ struct Seen final : data::Scratch::State {
 
 /// Which tensors of a sample are meant.
 enum class Meant : std::uint8_t {
-  kNamed,  ///< those that the keys name, all of which are there; without keys all, of which there is one
-  kTyped,  ///< those that an option `dtype=` means, and those that the keys name
+  kNamed,   ///< those that the keys name, all of which are there; without keys all, of which there is one
+  kTyped,   ///< those that an option `dtype=` means, and those that the keys name
+  kScaled,  ///< those that the keys name, or number in a tuple: each with the scale of its key
 };
 
 class Transformed final : public detail::DatasetImpl {
  public:
-  Transformed(Dataset below, Op op, std::vector<std::string> keys, Meant meant)
+  Transformed(Dataset below, Op op, std::vector<std::string> keys, Meant meant, std::vector<std::int64_t> scales = {})
       : below_(std::move(below)),
         op_(data::behind(std::move(op), below_.impl().draws())),
         keys_(std::move(keys)),
-        meant_(meant) {}
+        meant_(meant),
+        scales_(std::move(scales)) {}
 
   std::int64_t size() const override { return below_.size(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return below_.impl().path(index); }
+  std::size_t root_size(std::int64_t index) const override { return below_.impl().root_size(index); }
   bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }
   std::span<const std::string> classes() const noexcept override { return below_.impl().classes(); }
   std::uint32_t random_stages() const noexcept override { return below_.impl().random_stages(); }
@@ -136,12 +142,14 @@ class Transformed final : public detail::DatasetImpl {
     Converted out{.from = layout.shared_from_this(), .kinds = {}, .to = {}, .conversions = {}};
     out.conversions.resize(layout.tensors.size());
     auto to = std::make_shared<Layout>(layout);
-    if (meant_ == Meant::kNamed) require_keys(layout);
+    if (meant_ != Meant::kTyped) require_keys(layout);
+    const std::vector<std::int64_t> room = meant_ == Meant::kScaled ? common_room(layout) : std::vector<std::int64_t>{};
     for (const data::Leaf& leaf : layout.structure->leaves) {
       if (!is_meant(leaf, layout)) continue;
       require_tensor(leaf);
       const Kind kind(sample.payloads[leaf.number]);
-      out.conversions[leaf.number] = conversion_of(layout.tensors[leaf.number], kind, leaf);
+      const Op op = meant_ == Meant::kScaled ? scaled(scale_of(leaf), room) : op_;
+      out.conversions[leaf.number] = conversion_of(op, layout.tensors[leaf.number], kind, leaf);
       to->tensors[leaf.number] = out.conversions[leaf.number]->output();
     }
     for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.payloads[t]);
@@ -149,10 +157,54 @@ class Transformed final : public detail::DatasetImpl {
     return out;
   }
 
-  bool is_named(const data::Leaf& leaf) const { return std::find(keys_.begin(), keys_.end(), leaf.key) != keys_.end(); }
+  bool is_named(const data::Leaf& leaf) const { return name_of(leaf) != keys_.end(); }
+
+  std::vector<std::string>::const_iterator name_of(const data::Leaf& leaf) const {
+    return std::find_if(keys_.begin(), keys_.end(), [&](const std::string& key) { return names(key, leaf); });
+  }
+
+  bool names(const std::string& key, const data::Leaf& leaf) const {
+    return leaf.key == key || (meant_ == Meant::kScaled && leaf.path.starts_with("[" + key + "]"));
+  }
+
+  std::int64_t scale_of(const data::Leaf& leaf) const {
+    return scales_[static_cast<std::size_t>(name_of(leaf) - keys_.begin())];
+  }
+
+  /// The crop of a part whose scale is this.
+  data::CropOp scaled(std::int64_t scale, const std::vector<std::int64_t>& room) const {
+    data::CropOp out = std::get<data::CropOp>(op_);
+    for (std::int64_t& size : out.size) size = core::checked_mul(size, scale, "the size of a random_crop");
+    out.room = room;
+    out.scale = scale;
+    return out;
+  }
+
+  /// Along each dimension, how many places behind the first one all parts have room at, at scale 1.
+  std::vector<std::int64_t> common_room(const Layout& layout) const {
+    const auto& crop = std::get<data::CropOp>(op_);
+    std::vector<std::int64_t> out(crop.size.size(), std::numeric_limits<std::int64_t>::max());
+    for (const data::Leaf& leaf : layout.structure->leaves) {
+      if (leaf.kind != data::LeafKind::kTensor || !is_named(leaf)) continue;
+      const Shape& shape = layout.tensors[leaf.number].shape;
+      const std::vector<std::int64_t> sizes(shape.begin(), shape.end());
+      std::vector<std::size_t> dims;
+      try {
+        dims = data::checked_dims(crop.dims, crop.size.size(), sizes, "random_crop");
+      } catch (const Error& error) {
+        throw of_leaf(error, leaf);
+      }
+      for (std::size_t i = 0; i < dims.size(); ++i) {
+        // A part that is too small is told by its own conversion.
+        out[i] = std::min(out[i], std::max<std::int64_t>(sizes[dims[i]] / scale_of(leaf) - crop.size[i], 0));
+      }
+    }
+    return out;
+  }
 
   bool is_meant(const data::Leaf& leaf, const Layout& layout) const {
     const bool is_tensor = leaf.kind == data::LeafKind::kTensor;
+    if (meant_ == Meant::kScaled) return is_named(leaf);
     if (meant_ == Meant::kNamed) return keys_.empty() ? is_tensor : is_named(leaf);
     if (!is_tensor) return false;
     const DType& stored = layout.tensors[leaf.number].dtype;
@@ -166,16 +218,21 @@ class Transformed final : public detail::DatasetImpl {
                 core::format("{} is {}, and transforms are for tensors", leaf.path, data::kind_text(leaf.kind)));
   }
 
-  ConversionPtr conversion_of(const data::TensorLayout& tensor, const Kind& kind, const data::Leaf& leaf) const {
+  static Error of_leaf(const Error& error, const data::Leaf& leaf) {
+    return leaf.path.empty() ? error : error.prefixed(leaf.path + ": ");
+  }
+
+  static ConversionPtr conversion_of(const Op& op, const data::TensorLayout& tensor, const Kind& kind,
+                                     const data::Leaf& leaf) {
     std::vector<Op> ops = kind.before == nullptr ? std::vector<Op>{} : kind.before->ops();
-    ops.push_back(op_);
+    ops.push_back(op);
     try {
       if (kind.before != nullptr) return std::make_shared<const Conversion>(std::move(ops), kind.before->input());
       const Strides strides = kind.in_file ? tensor.shape.contiguous_strides() : tensor.strides;
       return std::make_shared<const Conversion>(std::move(ops),
                                                 data::TensorLayout(tensor.dtype, tensor.shape, strides));
     } catch (const Error& error) {
-      throw leaf.path.empty() ? error : error.prefixed(leaf.path + ": ");
+      throw of_leaf(error, leaf);
     }
   }
 
@@ -188,7 +245,7 @@ class Transformed final : public detail::DatasetImpl {
       throw Error(ErrorCode::kInvalidArgument, "the sample has no tensor that could be transformed");
     }
     for (const std::string& key : keys_) {
-      if (std::none_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return leaf.key == key; })) {
+      if (std::none_of(leaves.begin(), leaves.end(), [&](const data::Leaf& leaf) { return names(key, leaf); })) {
         throw_absent(key, leaves);
       }
     }
@@ -211,6 +268,7 @@ class Transformed final : public detail::DatasetImpl {
   Op op_;
   std::vector<std::string> keys_;
   Meant meant_;
+  std::vector<std::int64_t> scales_;  ///< of the keys, where kScaled
 };
 
 }  // namespace
@@ -218,6 +276,18 @@ class Transformed final : public detail::DatasetImpl {
 Dataset data::transformed(const Dataset& below, Op op, const std::vector<std::string>& keys) {
   require_samples(below, "a transform");
   return Dataset(std::make_shared<Transformed>(below, std::move(op), keys, Meant::kNamed));
+}
+
+Dataset data::cropped_together(const Dataset& below, CropOp op, const Scales& scales) {
+  require_samples(below, "a transform");
+  std::vector<std::string> names;
+  std::vector<std::int64_t> factors;
+  for (const auto& [name, scale] : scales) {
+    names.push_back(name);
+    factors.push_back(scale);
+  }
+  return Dataset(
+      std::make_shared<Transformed>(below, std::move(op), std::move(names), Meant::kScaled, std::move(factors)));
 }
 
 Dataset data::typed(const Dataset& below, const DType& dtype, bool strict, const std::vector<std::string>& named) {

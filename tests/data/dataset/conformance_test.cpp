@@ -14,6 +14,7 @@
 #include "data/support.h"
 #include "data/transform/op.h"
 #include "penstock/documents.h"
+#include "penstock/join.h"
 #include "penstock/lengths.h"
 #include "penstock/mix.h"
 #include "penstock/ops.h"
@@ -132,6 +133,21 @@ const std::vector<DatasetRow> kDatasets = {
        return windows(slices(flat_rows(44), {3, 20, 1, 9, 0, 11}), 4, {.join = JoinSlices::kShuffled});
      }},
     {"random_windows", [](const TemporaryFolder&) { return random_windows(flat_rows(44), 4, kSamples); }},
+    {"choice",
+     [](const TemporaryFolder& folder) {
+       return choice({folder_of(folder, ".npy"), in_memory(folder)});
+     }},
+    {"join",
+     [](const TemporaryFolder& folder) {
+       const Dataset all = folder_of(folder, ".npy");
+       return join(subset(all, {3, 1, 4, 0, 5, 9, 2, 6, 10, 7, 8}), all);
+     },
+     false},
+    {"fields",
+     [](const TemporaryFolder& folder) {
+       return fields(folder_of(folder, ".npy"), {{"x", "{name}"}, {"y", "{stem}.npy"}});
+     },
+     false},
 };
 
 struct TransformRow {

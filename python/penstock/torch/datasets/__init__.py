@@ -9,11 +9,11 @@ from penstock.torch.datasets._dataset import Dataset, Files, Mapped, Packed, Row
 from penstock.torch.datasets._documents import Documents
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
-from penstock.torch.datasets._zip import Zip
+from penstock.torch.datasets._zip import Choice, Zip
 
-__all__ = ["Dataset", "Documents", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Shards", "Stream", "Zip"]
+__all__ = ["Choice", "Dataset", "Documents", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Shards", "Stream", "Zip"]
 
 # Pickles name a class by its module: by this one, which stays, rather than by the file that holds the class today.
-for _class in (Dataset, Documents, Files, Mapped, Packed, Rows, Shards, Stream, Zip):
+for _class in (Choice, Dataset, Documents, Files, Mapped, Packed, Rows, Shards, Stream, Zip):
     _class.__module__ = __name__
 del _class

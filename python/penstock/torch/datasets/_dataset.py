@@ -119,6 +119,36 @@ class Dataset(Transforms, torch_data.Dataset[_Sample]):
             )
         return self.native
 
+    def fields(
+        self,
+        templates: dict[str, str],
+        *,
+        missing: str = "error",
+        check: bool = True,
+        raw: bool | str | Iterable[str] | None = None,
+    ) -> Dataset[dict[str, Any]]:
+        """Sample i is a dict of several files, whose paths follow from that of file i by templates such as
+        "../masks/{stem}_mask.npy"; `penstock.Dataset.fields` says what is in them.
+
+        Parameters
+        ----------
+        templates
+            A template for each field.
+        missing
+            "error" raises a FileNotFoundError that names files which are not there; "drop" leaves their samples out.
+        check
+            Look for the files, which lists each folder once.
+        raw
+            Fields that are the bytes of their files: one name, or several; True or False for all.
+
+        Returns
+        -------
+        Dataset
+            A dataset of dicts.
+        """
+        native = self.__penstock_dataset__()
+        return Dataset(native.fields(templates, missing=missing, check=check, raw=raw))
+
     def _transformed(self, name: str, *args: Any) -> Self:
         return self._with(getattr(self.__penstock_dataset__(), name)(*args))
 
