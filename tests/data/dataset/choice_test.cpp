@@ -15,16 +15,16 @@ namespace penstock {
 namespace {
 
 using ::testing::HasSubstr;
-using Numbers = std::vector<std::int64_t>;
+using Integers = std::vector<std::int64_t>;
 
 /// Samples begin, begin + 1, ..., as tensors.
-Dataset counting(std::int64_t size, std::int64_t begin) {
+Dataset tensors_from(std::int64_t size, std::int64_t begin) {
   Tensor out = Tensor::empty(Shape{size}, DType::int64);
   for (std::int64_t i = 0; i < size; ++i) out.values<std::int64_t>()[static_cast<std::size_t>(i)] = begin + i;
   return rows(out);
 }
 
-Numbers epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch, std::size_t workers = 1) {
+Integers epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch, std::size_t workers = 1) {
   DataLoader loader(dataset, {.batch_size = dataset.size(), .num_workers = workers, .seed = seed});
   loader.set_epoch(epoch);
   return test::values_of<std::int64_t>(loader.next()->tensor());
@@ -32,8 +32,8 @@ Numbers epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch
 
 TEST(Choice, GivesSampleIOfOneOfThemByWeight) {
   constexpr std::int64_t kSize = 6000;
-  const Dataset chosen = choice({counting(kSize, 0), counting(kSize, 10000), counting(kSize, 20000)}, {1, 3, 0});
-  const Numbers values = epoch_of(chosen, 1, 0);
+  const Dataset chosen = choice({tensors_from(kSize, 0), tensors_from(kSize, 10000), tensors_from(kSize, 20000)}, {1, 3, 0});
+  const Integers values = epoch_of(chosen, 1, 0);
   std::int64_t second = 0;
   for (std::int64_t i = 0; i < kSize; ++i) {
     const std::int64_t value = values[static_cast<std::size_t>(i)];
@@ -46,19 +46,19 @@ TEST(Choice, GivesSampleIOfOneOfThemByWeight) {
 }
 
 TEST(Choice, DependsOnSeedEpochAndIndexAlone) {
-  const Dataset chosen = choice({counting(200, 0), counting(200, 1000)});
-  const Numbers first = epoch_of(chosen, 7, 2);
+  const Dataset chosen = choice({tensors_from(200, 0), tensors_from(200, 1000)});
+  const Integers first = epoch_of(chosen, 7, 2);
   EXPECT_EQ(epoch_of(chosen, 7, 2, 0), first);
   EXPECT_EQ(epoch_of(chosen, 7, 2, 4), first);
   EXPECT_NE(epoch_of(chosen, 7, 3), first);
   EXPECT_NE(epoch_of(chosen, 8, 2), first);
-  Numbers alone;
+  Integers alone;
   for (std::int64_t i = 0; i < 200; ++i) alone.push_back(chosen.get(i).as_tensor().item<std::int64_t>());
   EXPECT_EQ(alone, epoch_of(chosen, 0, 0));
   DataLoader shuffled(chosen, {.batch_size = 9, .shuffle = true, .num_workers = 3, .seed = 7});
   shuffled.set_epoch(2);
   for (const Batch& batch : shuffled) {
-    const Numbers values = test::values_of<std::int64_t>(batch.tensor());
+    const Integers values = test::values_of<std::int64_t>(batch.tensor());
     for (std::size_t i = 0; i < values.size(); ++i) {
       EXPECT_EQ(values[i], first[static_cast<std::size_t>(batch.indices[i])]);
     }
@@ -66,7 +66,7 @@ TEST(Choice, DependsOnSeedEpochAndIndexAlone) {
 }
 
 TEST(Choice, ZippedOnesDrawAlikeAndNestedOnesApart) {
-  const auto pair = [](std::int64_t base) { return choice({counting(400, base), counting(400, base + 1000)}); };
+  const auto pair = [](std::int64_t base) { return choice({tensors_from(400, base), tensors_from(400, base + 1000)}); };
   const Dataset both = zip(pair(0), pair(50000));
   for (std::int64_t i = 0; i < 400; i += 7) {
     const Value sample = both.get(i);
@@ -88,15 +88,15 @@ TEST(Choice, RandomStepsBehindItDrawApartFromIt) {
 }
 
 TEST(Choice, RefusesUnequalSizesAndOddWeights) {
-  const Dataset five = counting(5, 0);
-  EXPECT_EQ(test::code_of([&] { choice({five, counting(4, 0)}); }), ErrorCode::kShapeMismatch);
+  const Dataset five = tensors_from(5, 0);
+  EXPECT_EQ(test::code_of([&] { choice({five, tensors_from(4, 0)}); }), ErrorCode::kShapeMismatch);
   EXPECT_EQ(test::code_of([] { choice({}); }), ErrorCode::kInvalidArgument);
   for (const std::vector<double>& weights :
        {std::vector<double>{1}, {0, 0}, {-1, 2}, {std::nan(""), 1}, {std::numeric_limits<double>::infinity(), 1}}) {
     EXPECT_EQ(test::code_of([&] { choice({five, five}, weights); }), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(epoch_of(choice({five, counting(5, 10)}, {0, 1e-300}), 0, 0), (Numbers{10, 11, 12, 13, 14}));
-  EXPECT_EQ(epoch_of(choice({five}), 0, 0), (Numbers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(epoch_of(choice({five, tensors_from(5, 10)}, {0, 1e-300}), 0, 0), (Integers{10, 11, 12, 13, 14}));
+  EXPECT_EQ(epoch_of(choice({five}), 0, 0), (Integers{0, 1, 2, 3, 4}));
 }
 
 TEST(Choice, HasNoLengthsOfItsOwn) {
