@@ -26,13 +26,16 @@ namespace {
 class Choice final : public detail::DatasetImpl {
  public:
   Choice(std::vector<Dataset> parts, const std::vector<double>& shares)
-      : parts_(std::move(parts)), all_(concat(parts_)), draw_(data::most_of(parts_, &DatasetImpl::draws)) {
+      : parts_(std::move(parts)),
+        all_(concat(parts_)),
+        size_(parts_[0].size()),
+        draw_(data::most_of(parts_, &DatasetImpl::draws)) {
     std::partial_sum(shares.begin(), shares.end(), std::back_inserter(ends_));
     last_ =
         static_cast<std::size_t>(std::find_if(shares.rbegin(), shares.rend(), is_above_0).base() - shares.begin()) - 1;
   }
 
-  std::int64_t size() const noexcept override { return parts_[0].size(); }
+  std::int64_t size() const override { return size_; }
   std::string describe(std::int64_t index) const override {
     std::string out;
     for (const Dataset& part : parts_) out += (out.empty() ? "" : " or ") + part.impl().describe(index);
@@ -70,11 +73,12 @@ class Choice final : public detail::DatasetImpl {
     const auto end = std::upper_bound(ends_.begin(), ends_.end(), draws.uniform());
     // Shares are rounded, so their sum may be a little less than 1.
     const std::size_t part = std::min(static_cast<std::size_t>(end - ends_.begin()), last_);
-    return static_cast<std::int64_t>(part) * size() + index;
+    return static_cast<std::int64_t>(part) * size_ + index;
   }
 
   std::vector<Dataset> parts_;
   Dataset all_;
+  std::int64_t size_;
   std::vector<double> ends_;  ///< of each part's share of [0, 1)
   std::size_t last_ = 0;      ///< part that has a share
   std::uint32_t draw_;        ///< the number of the sample's random number that decides

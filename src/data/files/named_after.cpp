@@ -12,7 +12,7 @@ class NamedAfter final : public detail::DatasetImpl {
  public:
   NamedAfter(Dataset files, Dataset samples) : files_(std::move(files)), samples_(std::move(samples)) {}
 
-  std::int64_t size() const noexcept override { return samples_.size(); }
+  std::int64_t size() const override { return samples_.size(); }
   std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return files_.impl().path(index); }
   std::size_t root_size(std::int64_t index) const override { return files_.impl().root_size(index); }

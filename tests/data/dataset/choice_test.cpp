@@ -24,7 +24,7 @@ Dataset tensors_from(std::int64_t size, std::int64_t begin) {
   return rows(out);
 }
 
-Integers epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch, std::size_t workers = 1) {
+Integers drawn_in(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoch, std::size_t workers = 1) {
   DataLoader loader(dataset, {.batch_size = dataset.size(), .num_workers = workers, .seed = seed});
   loader.set_epoch(epoch);
   return test::values_of<std::int64_t>(loader.next()->tensor());
@@ -32,8 +32,9 @@ Integers epoch_of(const Dataset& dataset, std::uint64_t seed, std::uint64_t epoc
 
 TEST(Choice, GivesSampleIOfOneOfThemByWeight) {
   constexpr std::int64_t kSize = 6000;
-  const Dataset chosen = choice({tensors_from(kSize, 0), tensors_from(kSize, 10000), tensors_from(kSize, 20000)}, {1, 3, 0});
-  const Integers values = epoch_of(chosen, 1, 0);
+  const Dataset chosen =
+      choice({tensors_from(kSize, 0), tensors_from(kSize, 10000), tensors_from(kSize, 20000)}, {1, 3, 0});
+  const Integers values = drawn_in(chosen, 1, 0);
   std::int64_t second = 0;
   for (std::int64_t i = 0; i < kSize; ++i) {
     const std::int64_t value = values[static_cast<std::size_t>(i)];
@@ -47,14 +48,14 @@ TEST(Choice, GivesSampleIOfOneOfThemByWeight) {
 
 TEST(Choice, DependsOnSeedEpochAndIndexAlone) {
   const Dataset chosen = choice({tensors_from(200, 0), tensors_from(200, 1000)});
-  const Integers first = epoch_of(chosen, 7, 2);
-  EXPECT_EQ(epoch_of(chosen, 7, 2, 0), first);
-  EXPECT_EQ(epoch_of(chosen, 7, 2, 4), first);
-  EXPECT_NE(epoch_of(chosen, 7, 3), first);
-  EXPECT_NE(epoch_of(chosen, 8, 2), first);
+  const Integers first = drawn_in(chosen, 7, 2);
+  EXPECT_EQ(drawn_in(chosen, 7, 2, 0), first);
+  EXPECT_EQ(drawn_in(chosen, 7, 2, 4), first);
+  EXPECT_NE(drawn_in(chosen, 7, 3), first);
+  EXPECT_NE(drawn_in(chosen, 8, 2), first);
   Integers alone;
   for (std::int64_t i = 0; i < 200; ++i) alone.push_back(chosen.get(i).as_tensor().item<std::int64_t>());
-  EXPECT_EQ(alone, epoch_of(chosen, 0, 0));
+  EXPECT_EQ(alone, drawn_in(chosen, 0, 0));
   DataLoader shuffled(chosen, {.batch_size = 9, .shuffle = true, .num_workers = 3, .seed = 7});
   shuffled.set_epoch(2);
   for (const Batch& batch : shuffled) {
@@ -73,7 +74,7 @@ TEST(Choice, ZippedOnesDrawAlikeAndNestedOnesApart) {
     EXPECT_EQ(sample[0].as_tensor().item<std::int64_t>() + 50000, sample[1].as_tensor().item<std::int64_t>());
   }
   std::set<std::int64_t> seen;
-  for (const std::int64_t value : epoch_of(choice({pair(0), pair(10000)}), 3, 0)) seen.insert(value / 1000);
+  for (const std::int64_t value : drawn_in(choice({pair(0), pair(10000)}), 3, 0)) seen.insert(value / 1000);
   EXPECT_EQ(seen, (std::set<std::int64_t>{0, 1, 10, 11})) << "the inner draw is not the outer one";
 }
 
@@ -95,8 +96,8 @@ TEST(Choice, RefusesUnequalSizesAndOddWeights) {
        {std::vector<double>{1}, {0, 0}, {-1, 2}, {std::nan(""), 1}, {std::numeric_limits<double>::infinity(), 1}}) {
     EXPECT_EQ(test::code_of([&] { choice({five, five}, weights); }), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(epoch_of(choice({five, tensors_from(5, 10)}, {0, 1e-300}), 0, 0), (Integers{10, 11, 12, 13, 14}));
-  EXPECT_EQ(epoch_of(choice({five}), 0, 0), (Integers{0, 1, 2, 3, 4}));
+  EXPECT_EQ(drawn_in(choice({five, tensors_from(5, 10)}, {0, 1e-300}), 0, 0), (Integers{10, 11, 12, 13, 14}));
+  EXPECT_EQ(drawn_in(choice({five}), 0, 0), (Integers{0, 1, 2, 3, 4}));
 }
 
 TEST(Choice, HasNoLengthsOfItsOwn) {
