@@ -11,7 +11,19 @@ from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.datasets._zip import Choice, Zip
 
-__all__ = ["Choice", "Dataset", "Documents", "Files", "Mapped", "NotNativeWarning", "Packed", "Rows", "Shards", "Stream", "Zip"]
+__all__ = [
+    "Choice",
+    "Dataset",
+    "Documents",
+    "Files",
+    "Mapped",
+    "NotNativeWarning",
+    "Packed",
+    "Rows",
+    "Shards",
+    "Stream",
+    "Zip",
+]
 
 # Pickles name a class by its module: by this one, which stays, rather than by the file that holds the class today.
 for _class in (Choice, Dataset, Documents, Files, Mapped, Packed, Rows, Shards, Stream, Zip):
