@@ -45,33 +45,37 @@ def batches(loader):
     return [listed(batch) for batch in loader]
 
 
+def stat_of(pid):
+    """The fields of its state behind the name: what it does, and its parent."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["Z", "0"]
+
+
+def below(root):
+    """The processes below another one."""
+    parents = {int(name): int(stat_of(name)[1]) for name in os.listdir("/proc") if name.isdigit()}
+    found = {root}
+    while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
+        found |= more
+    return found - {root}
+
+
 def children():
-    """Processes below this one, without the server and those that have ended."""
-    out = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            out.append((int(entry.name), int(fields[1]), fields[0]))
-    mine, found = {os.getpid()}, []
-    for _ in out:
-        more = [pid for pid, parent, _ in out if parent in mine and pid not in mine]
-        mine.update(more)
-        found.extend(more)
-    return [pid for pid in found if "_processes._server" not in _command(pid) or _parent(pid, out) != os.getpid()]
+    """The processes below this one, without the servers that start workers."""
+    return {pid for pid in below(os.getpid()) if "_processes._server" not in command_of(pid) or not is_server(pid)}
 
 
-def _command(pid):
+def is_server(pid):
+    return int(stat_of(pid)[1]) == os.getpid()
+
+
+def command_of(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
     except OSError:
         return ""
-
-
-def _parent(pid, processes):
-    return next((parent for each, parent, _ in processes if each == pid), 0)
 
 
 def wait_until(condition, seconds=20):
@@ -81,13 +85,19 @@ def wait_until(condition, seconds=20):
         time.sleep(0.01)
 
 
+def shared_files():
+    """What torch and multiprocessing make there."""
+    return [name for name in os.listdir("/dev/shm") if name.startswith(("torch_", "psm_"))]
+
+
 @pytest.fixture(autouse=True)
 def leaves_nothing_behind():
-    before = set(os.listdir("/dev/shm"))
+    # Tests before this one may have left servers of multiprocessing's, and others use /dev/shm at the same time.
+    files, processes = set(shared_files()), children()
     yield
     gc.collect()
-    wait_until(lambda: not children())
-    assert set(os.listdir("/dev/shm")) <= before
+    wait_until(lambda: children() <= processes)
+    wait_until(lambda: set(shared_files()) <= files)
     assert not [name for name in os.listdir("/proc/self/fd") if "memfd:penstock" in _target(name)]
 
 
@@ -310,14 +320,15 @@ def test_the_server_is_started_anew_where_it_was_killed():
 
 def test_a_stopped_worker_ends_with_the_loader():
     loader = penstock.DataLoader(rows(1000).map(functions.slow), 1, **PROCESSES)
+    before = children()
     iterator = iter(loader)
     next(iterator)
-    workers = children()
+    workers = children() - before
     assert workers
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)
     loader.close()
-    assert not children()
+    assert not workers & children()
 
 
 def test_workers_have_the_environment_and_few_descriptors(monkeypatch):
@@ -420,19 +431,12 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent)}
     program = subprocess.Popen([sys.executable, path, "slow"], stdout=subprocess.PIPE, text=True, env=env)
     program.stdout.readline()
-    below = [pid for pid in children() if pid != program.pid]
-    assert below
+    workers = below(program.pid)
+    assert workers
     program.kill()
     program.wait()
-    wait_until(lambda: not [pid for pid in below if pathlib.Path(f"/proc/{pid}").exists() and not _is_zombie(pid)])
+    wait_until(lambda: all(stat_of(pid)[0] == "Z" for pid in workers))
     program.stdout.close()
-
-
-def _is_zombie(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def test_few_descriptors_are_enough(tmp_path):
