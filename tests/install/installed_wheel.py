@@ -5,7 +5,7 @@ script/wheel runs it, and tests/python/test_wheel.py."""
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import penstock
@@ -14,6 +14,8 @@ assert version(penstock.__distribution__) == penstock.__version__
 assert not {"numpy", "torch"} & set(sys.modules)
 assert Path(penstock.__file__).is_relative_to(sys.prefix), penstock.__file__
 assert Path(penstock.__file__).with_name("py.typed").is_file()
+plugins = {point.name: point.value for point in entry_points(group="vllm.general_plugins")}
+assert plugins == {"penstock": "penstock.vllm:register"}, plugins
 
 with tempfile.TemporaryDirectory() as folder:
     for suffix in ("npy", "npz", "pt", "safetensors"):

@@ -12,6 +12,7 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
+from penstock.torch._transformers import transformers_loading
 from penstock.torch.collate import pad, pad_to, ragged, stack
 from penstock.torch.datasets import (
     Choice,
@@ -27,7 +28,7 @@ from penstock.torch.datasets import (
     Zip,
 )
 from penstock.torch.loader import DataLoader, LoaderTimeoutError
-from penstock.torch.loading import UnknownGlobalsError, load, load_into
+from penstock.torch.loading import UnknownGlobalsError, load, load_into, weights
 from penstock.torch.safetensors import SafetensorError, load_file, load_model, safe_open, save_file, save_model
 from penstock.torch.saving import save
 
@@ -59,4 +60,6 @@ __all__ = [
     "save_file",
     "save_model",
     "stack",
+    "transformers_loading",
+    "weights",
 ]

@@ -42,6 +42,8 @@ def installed(package):
         ("accelerate", "accelerate", "one"),
         pytest.param("accelerate", "accelerate", "two", marks=pytest.mark.nightly),
         ("transformers", "transformers", "train"),
+        ("transformers", "from_pretrained", "inside"),
+        ("transformers", "from_pretrained", "given"),
         ("datasets", "datasets", "load"),
     ],
 )

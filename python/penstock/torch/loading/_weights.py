@@ -1,0 +1,233 @@
+"""A model's weights one after another, in file order, while the next ones are read: what engines for inference ask for.
+
+What is read at once is a unit: a tensor of a `.safetensors` or of a folder of DCP, all of a `.pt`. A few threads read
+units ahead; the units that are read and not handed out yet, or are being read, are the ring, and its bytes are bounded.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import penstock
+from penstock._core import _entry_parts, _storage_parts
+from penstock._weight_files import KINDS, weight_files
+from penstock.torch._arrays import Arrays
+from penstock.torch._devices import reachable
+from penstock.torch.loading._checkpoint import load
+
+__all__ = ["weights"]
+
+Pairs = list[tuple[str, torch.Tensor]]
+_BY_TENSOR = {"safetensors", "shard-index", "dcp"}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is read at once, and how many bytes it takes at most."""
+
+    nbytes: int
+    read: Callable[[], Pairs]
+
+
+def weights(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    device: str | int | torch.device = "cpu",
+    ring_bytes: int = 1 << 30,
+    threads: int = 4,
+    include: Sequence[str] | Callable[[str], bool] = ("*",),
+    exclude: Sequence[str] | Callable[[str], bool] = (),
+    key: str | None = None,
+    files: Sequence[str] = tuple(KINDS.values()),
+    ignore: Sequence[str] = (),
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """Names and tensors of a model, in the order of its files, while the next ones are read.
+
+    Files are found and their headers read when this is called, so that what is missing is an error before the first
+    tensor. Each tensor has memory of its own and may be kept. To stop early, drop the iterator or `close()` it.
+
+    Parameters
+    ----------
+    path
+        A folder of a model, a file, the index of a sharded model, a folder of `torch.distributed.checkpoint`, or a list
+        of those; also `s3://`, `gs://`, `hf://` and `https://`. In a folder, what its index does not name, files named
+        "consolidated*" beside others, and files of trainers are left out.
+    device
+        Where tensors go: "cpu", "cuda", "cuda:1", a number.
+    ring_bytes
+        How many bytes of tensors may be on their way: being read, or read and not handed out. A tensor that is larger,
+        or a larger `.pt`, is on its way alone.
+    threads
+        How many are read at the same time.
+    include, exclude
+        Patterns of names ("model.layers.*"), or a function of a name. A tensor that is left out is not read, except in
+        a `.pt`, which is read whole.
+    key
+        The part of the content that holds the weights, which loses that name: "model" for a checkpoint that has them
+        beside an optimizer's state.
+    files
+        Patterns of file names in a folder; the first that finds a file decides.
+    ignore
+        Patterns of files in a folder that are left out.
+
+    Returns
+    -------
+    iterator
+
+    Raises
+    ------
+    Error
+        Where files are missing or damaged, a name is in two files, or a value is no tensor.
+    """
+    _require_counts(ring_bytes, threads)
+    place = _device(device)
+    wanted = _filter(include, exclude)
+    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
+    units = [unit for each in found for unit in _units(each, key, wanted, place)]
+    _require_each_once(units)
+    return _in_order([unit for _, unit in units], ring_bytes, threads)
+
+
+def _require_counts(ring_bytes: int, threads: int) -> None:
+    for name, value in (("ring_bytes", ring_bytes), ("threads", threads)):
+        if type(value) is not int or value < 1:
+            raise penstock.InvalidArgumentError(f"{name}={value!r}: it is a whole number of at least 1")
+
+
+def _device(device: str | int | torch.device) -> torch.device:
+    """With its number, because the current device is each thread's own."""
+    place = torch.device(device)
+    if place.type == "cuda" and place.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
+    return place
+
+
+def _filter(
+    include: Sequence[str] | Callable[[str], bool], exclude: Sequence[str] | Callable[[str], bool]
+) -> Callable[[str], bool]:
+    def test(rule: Sequence[str] | Callable[[str], bool]) -> Callable[[str], bool]:
+        if callable(rule):
+            return rule
+        patterns = [rule] if isinstance(rule, str) else list(rule)
+        return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+    inside, outside = test(include), test(exclude)
+    return lambda name: inside(name) and not outside(name)
+
+
+def _units(
+    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device
+) -> Iterator[tuple[Any, Unit]]:
+    """Units of a file with the names that they will have; a `.pt` says them when it is read."""
+    archive = penstock.open(path)
+    if archive.format in _BY_TENSOR:
+        yield from _tensor_units(archive, key, wanted, device)
+        return
+    size = sum(archive[name].nbytes for name in archive)
+    yield None, Unit(size, lambda: _whole(path, key, wanted, device))
+
+
+def _tensor_units(
+    archive: penstock.Archive, key: str | None, wanted: Callable[[str], bool], device: torch.device
+) -> Iterator[tuple[Any, Unit]]:
+    begin = "" if key is None else f"{key}."
+    placed = []
+    for number, name in enumerate(archive.keys()):
+        if name.startswith(begin) and wanted(name[len(begin) :]):
+            _, _, source, offset = _storage_parts(archive, _entry_parts(archive, number)[0])
+            placed.append((source, offset or 0, number, name))
+    if key is not None and not any(name.startswith(begin) for name in archive):
+        message = f"no tensor is below key={key!r}; its first names are {list(archive)[:3]}"
+        raise penstock.NotFoundError(f"{archive.path}: {message}", message, archive.path)
+    arrays = Arrays(device)
+    for _, _, _, name in sorted(placed):
+        short = name[len(begin) :]
+        yield (short, archive.path), Unit(archive[name].nbytes, _reader(archive, arrays, name, short, device))
+
+
+def _reader(
+    archive: penstock.Archive, arrays: Arrays, name: str, short: str, device: torch.device
+) -> Callable[[], Pairs]:
+    def read() -> Pairs:
+        entry = archive[name]
+        if archive.format == "dcp":  # its pieces lie in several places
+            direct = reachable(device)
+            return [(short, arrays.whole(entry.load(device="cpu" if direct is None else str(direct)), name))]
+        return [(short, arrays.one(archive, entry))]
+
+    return read
+
+
+def _whole(path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device) -> Pairs:
+    content = load(path, device, key=key)
+    if not isinstance(content, dict):
+        raise _no_weights(path, f"it holds a {type(content).__name__}, not a dict of tensors")
+    pairs = []
+    for name, value in content.items():
+        if not isinstance(name, str) or not wanted(name):
+            continue
+        if isinstance(value, torch.Tensor):
+            pairs.append((name, value.detach()))
+        elif not name.endswith("_extra_state"):  # of a module's own, which engines have no place for
+            raise _no_weights(path, f"{name!r} is a {type(value).__name__}, not a tensor")
+    return pairs
+
+
+def _no_weights(path: str, message: str) -> penstock.Error:
+    message += '; say which part has the weights by key= (such as "model" or "state_dict"), or leave it out by exclude='
+    return penstock.InvalidArgumentError(f"{path}: {message}", message, path)
+
+
+def _require_each_once(units: Iterable[tuple[Any, Unit]]) -> None:
+    seen: dict[str, str] = {}
+    for named, _ in units:
+        if named is None:
+            continue
+        name, path = named
+        if name in seen:
+            message = f"tensor {name!r} is in {seen[name]} too; say which files by files= or ignore="
+            raise penstock.InvalidArgumentError(f"{path}: {message}", message, path, tensor=name)
+        seen[name] = path
+
+
+def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Iterator[tuple[str, torch.Tensor]]:
+    """What the units read, in their order. Whoever takes a tensor has the next units begun, so that nothing is read
+    when nobody takes any."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-weights")
+    left = deque(units)
+    coming: deque[tuple[int, Future[Pairs]]] = deque()
+    held = 0  # bytes of units that are begun and not handed out
+
+    def begin() -> None:
+        nonlocal held
+        while left and (held == 0 or held + left[0].nbytes <= ring_bytes):
+            unit = left.popleft()
+            coming.append((unit.nbytes, pool.submit(unit.read)))
+            held += unit.nbytes
+
+    try:
+        begin()
+        while coming:
+            nbytes, pairs = coming[0][0], coming[0][1].result()
+            coming.popleft()
+            alone = len(pairs) <= 1
+            if alone:  # a tensor that is handed out is its taker's
+                held -= nbytes
+                begin()
+            pairs.reverse()
+            while pairs:
+                yield pairs.pop()
+            if not alone:
+                held -= nbytes
+                begin()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,217 @@
+"""A model's weights one after another: `penstock.torch.weights`."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+import torch
+import torch.distributed.checkpoint as dcp
+
+import penstock
+import penstock.torch as pt
+from penstock.torch.loading._weights import Unit, _in_order
+
+
+def state(*names, rows=4):
+    random = torch.Generator().manual_seed(len(names))
+    return {name: torch.randn(rows, 3, generator=random) for name in names}
+
+
+def write_sharded(folder):
+    """Two shards and their index, beside files that are no part of the model."""
+    one, two = state("b", "a", rows=2), state("z", "c")
+    pt.save_file(one, folder / "model-00001-of-00002.safetensors")
+    pt.save_file(two, folder / "model-00002-of-00002.safetensors")
+    shards = {name: f"model-0000{n}-of-00002.safetensors" for n, part in ((2, two), (1, one)) for name in part}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": shards}))
+    pt.save_file(state("other"), folder / "consolidated.safetensors")
+    pt.save_file(state("stale"), folder / "adapter.safetensors")
+    torch.save(state("bin"), folder / "pytorch_model.bin")
+    return {**one, **two}
+
+
+def same(found, expected):
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def test_a_folder_gives_what_its_index_names_in_the_order_of_files_and_bytes(tmp_path):
+    expected = write_sharded(tmp_path)
+    found = list(pt.weights(tmp_path))
+    in_files = [pt.safe_open(path, "pt").offset_keys() for path in sorted(tmp_path.glob("model-*.safetensors"))]
+    assert [name for name, _ in found] == [name for names in in_files for name in names]
+    same(dict(found), expected)
+    same(dict(pt.weights(tmp_path / "model.safetensors.index.json")), expected)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "model.pt"])
+def test_one_file_and_its_folder(name, tmp_path):
+    expected = state("x.weight", "y.weight")
+    (pt.save_file if name.endswith(".safetensors") else torch.save)(expected, tmp_path / name)
+    torch.save({"lr": 1}, tmp_path / "training_args.bin")
+    same(dict(pt.weights(tmp_path / name)), expected)
+    same(dict(pt.weights(str(tmp_path))), expected)
+
+
+def test_without_an_index_consolidated_files_are_left_out(tmp_path):
+    pt.save_file(state("a"), tmp_path / "consolidated.safetensors")
+    assert [name for name, _ in pt.weights(tmp_path)] == ["a"]
+    pt.save_file(state("b"), tmp_path / "model.safetensors")
+    assert [name for name, _ in pt.weights(tmp_path)] == ["b"]
+
+
+def test_files_of_a_bin_index(tmp_path):
+    one, two = state("a"), state("b", "c")
+    torch.save(one, tmp_path / "pytorch_model-00001-of-00002.bin")
+    torch.save(two, tmp_path / "pytorch_model-00002-of-00002.bin")
+    torch.save(two, tmp_path / "copy.bin")
+    shards = {"a": "pytorch_model-00001-of-00002.bin", **dict.fromkeys(two, "pytorch_model-00002-of-00002.bin")}
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": shards}))
+    found = list(pt.weights(tmp_path))
+    assert [name for name, _ in found] == ["a", "b", "c"]
+    same(dict(found), {**one, **two})
+    (tmp_path / "pytorch_model-00002-of-00002.bin").unlink()
+    with pytest.raises(penstock.NotFoundError, match="pytorch_model-00002-of-00002"):
+        pt.weights(tmp_path)
+    index.write_text("[]")
+    with pytest.raises(penstock.CorruptError, match="no index"):
+        pt.weights(tmp_path)
+
+
+def test_a_folder_of_dcp(tmp_path):
+    expected = state("w.x", "b")
+    dcp.save({"model": expected, "step": 3}, checkpoint_id=str(tmp_path / "all"), no_dist=True)
+    same(dict(pt.weights(tmp_path / "all", key="model")), expected)
+    with pytest.raises(penstock.NotFoundError, match="key='ema'"):
+        pt.weights(tmp_path / "all", key="ema")
+
+
+def test_a_part_of_a_pt(tmp_path):
+    expected = state("w.x")
+    torch.save({"model": expected, "step": 3}, tmp_path / "model.pt")
+    same(dict(pt.weights(tmp_path, key="model")), expected)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"'model' is a dict.*key="):
+        list(pt.weights(tmp_path))
+
+
+def test_nothing_of_a_bin_is_run(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return print, ("run",)
+
+    torch.save({"w": torch.ones(2), "evil": Evil()}, tmp_path / "pytorch_model.bin")
+    with pytest.raises(penstock.UnsafeError):
+        list(pt.weights(tmp_path))
+
+
+def test_names_are_chosen_by_patterns_and_functions(tmp_path):
+    write_sharded(tmp_path)
+    assert {name for name, _ in pt.weights(tmp_path, include=["a", "z"])} == {"a", "z"}
+    assert {name for name, _ in pt.weights(tmp_path, exclude=["[a-c]"])} == {"z"}
+    assert {name for name, _ in pt.weights(tmp_path, include=lambda name: name > "b")} == {"c", "z"}
+    assert [name for name, _ in pt.weights(tmp_path, ignore=["*.safetensors*"], files=["*.bin"])] == ["bin"]
+    assert list(pt.weights(tmp_path, include=())) == []
+
+
+def test_tensors_are_kept_and_own_their_memory(tmp_path):
+    expected = write_sharded(tmp_path)
+    kept = dict(pt.weights(tmp_path))
+    assert all(tensor.untyped_storage().nbytes() == tensor.nbytes for tensor in kept.values())
+    kept["a"].fill_(7)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    same({**kept, "a": expected["a"]}, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (lambda folder: (folder / "model-00002-of-00002.safetensors").unlink(), penstock.NotFoundError, "00002-of"),
+        (lambda folder: [path.unlink() for path in folder.iterdir()], penstock.NotFoundError, "no weights are there"),
+        (
+            lambda folder: (folder / "model-00001-of-00002.safetensors").write_bytes(b"x" * 9),
+            penstock.Error,
+            "00001-of",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_before_the_first_tensor(change, error, text, tmp_path):
+    write_sharded(tmp_path)
+    change(tmp_path)
+    with pytest.raises(error, match=text):
+        pt.weights(tmp_path)
+
+
+def test_a_name_in_two_files_is_an_error(tmp_path):
+    pt.save_file(state("a"), tmp_path / "one.safetensors")
+    pt.save_file(state("a", "b"), tmp_path / "two.safetensors")
+    with pytest.raises(penstock.InvalidArgumentError, match=r"two.safetensors: tensor 'a' is in .*one.safetensors too"):
+        pt.weights(tmp_path)
+    assert len(list(pt.weights(tmp_path, ignore=["two*"]))) == 1
+
+
+@pytest.mark.parametrize("options", [{"ring_bytes": 0}, {"ring_bytes": 1.5}, {"threads": 0}, {"threads": True}])
+def test_counts_are_whole_numbers(options, tmp_path):
+    with pytest.raises(penstock.InvalidArgumentError, match=next(iter(options))):
+        pt.weights(tmp_path, **options)
+
+
+class Watched:
+    """Units that count the bytes that are on their way, and how many of them began."""
+
+    def __init__(self, sizes):
+        self.lock = threading.Lock()
+        self.begun = []
+        self.units = [Unit(size, lambda n=n: self.read(n)) for n, size in enumerate(sizes)]
+
+    def read(self, number):
+        with self.lock:
+            self.begun.append(number)
+        return [(str(number), torch.tensor(number))]
+
+
+@pytest.mark.parametrize(("ring_bytes", "ahead"), [(1, 1), (10, 1), (20, 2), (35, 3), (1000, 7)])
+def test_no_more_than_the_ring_is_on_its_way(ring_bytes, ahead):
+    watched = Watched([10] * 8)
+    taken = _in_order(watched.units, ring_bytes, 8)
+    assert next(taken)[0] == "0"
+    rest = [next(taken)[0] for _ in range(2)]
+    assert rest == ["1", "2"]
+    taken.close()
+    assert set(watched.begun) <= set(range(3 + ahead))
+
+
+def test_units_are_handed_out_in_order_whichever_is_ready_first():
+    late = threading.Event()
+
+    def first():
+        assert late.wait(60)
+        return [("first", torch.ones(1))]
+
+    def second():
+        late.set()
+        return [("second", torch.ones(1))]
+
+    found = _in_order([Unit(1, first), Unit(1, second)], 2, 2)  # the second is read while the first is waited for
+    assert [name for name, _ in found] == ["first", "second"]
+
+
+def test_a_tensor_larger_than_the_ring_is_read_alone():
+    watched = Watched([5, 50, 5])
+    assert [name for name, _ in _in_order(watched.units, 10, 2)] == ["0", "1", "2"]
+
+
+def test_an_error_of_reading_ends_the_iterator_and_its_threads():
+    def fail():
+        raise penstock.NotFoundError("gone")
+
+    before = threading.active_count()
+    found = _in_order([Watched([1]).units[0], Unit(1, fail), Watched([1]).units[0]], 10, 2)
+    assert next(found)[0] == "0"
+    with pytest.raises(penstock.NotFoundError, match="gone"):
+        next(found)
+    assert threading.active_count() == before
+    assert list(found) == []
