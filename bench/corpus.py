@@ -14,6 +14,8 @@ IMAGES = 100_000
 IMAGE_SHAPE = (3, 32, 32)  # 3 KB of uint8; 307 MB in all
 PICTURES = 2_000
 PICTURE_SHAPE = (256, 256, 3)  # 197 KB of uint8; 393 MB in all
+TOKENS = 1_000_000_000  # of uint16; 2 GB
+DOCUMENTS = 1_000_000
 STATE_TENSORS = 132
 STATE_SHAPE = (2048, 2048)  # 16.8 MB of float32; 2.2 GB in all
 
@@ -106,6 +108,36 @@ def rows(root: Path) -> tuple[Path, Path]:
         np.save(images, rng.standard_normal((ROWS, *ROW_SHAPE), dtype=np.float32))
         np.save(labels, rng.integers(0, 10, ROWS))
     return images, labels
+
+
+def tokens(root: Path) -> Path:
+    """An .npy of random tokens."""
+    path = root / "tokens.npy"
+    if not path.exists():
+        import numpy as np
+
+        root.mkdir(parents=True, exist_ok=True)
+        part, piece, rng = path.with_suffix(".part.npy"), 10_000_000, np.random.default_rng(1)
+        array = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint16, shape=(TOKENS,))
+        for first in range(0, TOKENS, piece):
+            array[first : first + piece] = rng.integers(0, 50_257, piece, dtype=np.uint16)
+        array.flush()
+        part.rename(path)
+    return path
+
+
+def documents(root: Path) -> Path:
+    """An .npy of the lengths of documents that the tokens are: log-normal, most of them short."""
+    path = root / "documents.npy"
+    if not path.exists():
+        import numpy as np
+
+        root.mkdir(parents=True, exist_ok=True)
+        lengths = np.random.default_rng(2).lognormal(6.3, 1.1, DOCUMENTS).astype(np.int64) + 1
+        lengths = (lengths * (TOKENS / lengths.sum())).astype(np.int64).clip(1)
+        lengths[-1] += TOKENS - lengths.sum()
+        np.save(path, lengths)
+    return path
 
 
 def state(root: Path) -> tuple[Path, Path]:

@@ -3,6 +3,7 @@
 //   bench_floor files LIST THREADS            open+fstat+read+close of every path in LIST, one a line
 //   bench_floor rows THREADS FILE...          memcpy of shuffled rows of the arrays, mapped
 //   bench_floor normalized THREADS FILE       shuffled rows of images (3, H, W) of bytes, to normalized floats
+//   bench_floor windows THREADS FILE L COUNT  shuffled windows of L uint16 tokens, and shifted by one, to int64
 //   bench_floor narrowed LIST THREADS         as files, and the doubles behind a header of 128 bytes become floats
 //   bench_floor read THREADS FILE             pread of the whole file into fresh huge pages
 //   bench_floor read-again THREADS FILE       the same into pages that have been written before
@@ -80,6 +81,20 @@ Floor normalized(const std::string& path, std::size_t threads) {
   return timed(penstock::core::format("a bare loop that normalizes, {} threads", threads), count, images.nbytes(), run);
 }
 
+Floor windows(const std::string& path, std::size_t threads, std::size_t length, std::size_t count) {
+  const penstock::Tensor tokens = penstock::load_tensor(path, {.mmap = true});
+  const std::int64_t all = (tokens.numel() - 1) / static_cast<std::int64_t>(length);
+  const penstock::Order order = penstock::sampler::random(all).order(1, 0);
+  std::vector<std::int64_t> chosen(count);
+  order.copy(0, chosen);
+  std::vector<bench::Floats> buffers;
+  for (std::size_t t = 0; t < threads; ++t) buffers.push_back(bench::batch_memory(4 * 64 * length));
+  const auto* const values = reinterpret_cast<const std::uint16_t*>(tokens.data());
+  const auto run = [&] { bench::widen_windows(values, length, chosen, buffers); };
+  run();  // maps the file and the buffers
+  return timed(penstock::core::format("a bare loop that widens, {} threads", threads), count, count * length * 4, run);
+}
+
 Floor narrowed(const std::string& list, std::size_t threads) {
   constexpr std::size_t kHeader = 128;
   const std::vector<std::string> paths = lines_of(list);
@@ -146,6 +161,9 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "files") return files(args[1], std::stoul(args[2]));
   if (args.size() >= 3 && args[0] == "rows") return rows({args.begin() + 2, args.end()}, std::stoul(args[1]));
   if (args.size() == 3 && args[0] == "normalized") return normalized(args[2], std::stoul(args[1]));
+  if (args.size() == 5 && args[0] == "windows") {
+    return windows(args[2], std::stoul(args[1]), std::stoul(args[3]), std::stoul(args[4]));
+  }
   if (args.size() == 3 && args[0] == "narrowed") return narrowed(args[1], std::stoul(args[2]));
   if (args.size() == 3 && args[0] == "read") return whole_read(args[2], {.threads = std::stoul(args[1])});
   if (args.size() == 3 && args[0] == "read-again")
@@ -157,8 +175,8 @@ Floor measure(const std::vector<std::string>& args) {
   if (args.size() == 3 && args[0] == "headers") return headers(args[1], std::stoul(args[2]));
   if (args.size() == 3 && args[0] == "tree") return tree(args[2], std::stoul(args[1]));
   throw std::runtime_error(
-      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | normalized THREADS FILE | narrowed LIST THREADS "
-      "| "
+      "usage: bench_floor files LIST THREADS | rows THREADS FILE... | normalized THREADS FILE | windows THREADS FILE "
+      "L COUNT | narrowed LIST THREADS | "
       "read|read-again THREADS FILE | cold direct|cached THREADS FILE | device BYTES | tree THREADS FOLDER | "
       "shards|headers LIST THREADS | samples LIST PLACES THREADS");
 }

@@ -22,6 +22,7 @@ import show
 MODULES = (
     "small",
     "rows",
+    "tokens",
     "crowded",
     "state",
     "cold",

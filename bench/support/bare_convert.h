@@ -55,6 +55,15 @@ PENSTOCK_TARGET_AVX2 inline void narrow_avx2(const double* from, float* to, std:
 }
 inline void narrow_plain(const double* from, float* to, std::size_t count) { narrow(from, to, count); }
 
+[[gnu::always_inline]] inline void widen(const std::uint16_t* __restrict from, std::int64_t* __restrict to,
+                                         std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+PENSTOCK_TARGET_AVX2 inline void widen_avx2(const std::uint16_t* from, std::int64_t* to, std::size_t count) {
+  widen(from, to, count);
+}
+inline void widen_plain(const std::uint16_t* from, std::int64_t* to, std::size_t count) { widen(from, to, count); }
+
 struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
@@ -92,6 +101,22 @@ inline void normalize_rows(const std::uint8_t* images, std::size_t pixels, const
   in_blocks(order.size(), 256, buffers.size(), [&](std::size_t first, std::size_t last, std::size_t t) {
     for (std::size_t i = first; i < last; ++i) {
       normalize(images + static_cast<std::size_t>(order[i]) * row, buffers[t].get() + (i - first) * row, pixels);
+    }
+  });
+}
+
+/// Windows of `length` tokens, which begin at `order` times the length, and the same one token further on, both
+/// widened: 64 at a time, into memory of each thread of 4 * 64 * `length` floats.
+inline void widen_windows(const std::uint16_t* tokens, std::size_t length, const std::vector<std::int64_t>& order,
+                          const std::vector<Floats>& buffers) {
+  const auto convert = core::has_avx2() ? widen_avx2 : widen_plain;
+  in_blocks(order.size(), 64, buffers.size(), [&](std::size_t first, std::size_t last, std::size_t t) {
+    auto* const x = reinterpret_cast<std::int64_t*>(buffers[t].get());
+    std::int64_t* const y = x + 64 * length;
+    for (std::size_t i = first; i < last; ++i) {
+      const std::uint16_t* const from = tokens + static_cast<std::size_t>(order[i]) * length;
+      convert(from, x + (i - first) * length, length);
+      convert(from + 1, y + (i - first) * length, length);
     }
   });
 }

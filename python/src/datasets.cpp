@@ -37,6 +37,7 @@
 #include "torch_memory.h"
 #include "transforms.h"
 #include "value.h"
+#include "windows.h"
 
 namespace penstock::python {
 namespace {
@@ -465,10 +466,13 @@ void bind_datasets(nb::module_& module) {
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
       .def("__repr__", [](const Dataset& d) {
-        return core::format("penstock.Dataset({})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"));
+        const std::string remark = d.impl().remark();
+        return core::format("penstock.Dataset({}{}{})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"),
+                            remark.empty() ? "" : "; ", remark);
       });
   of_samples.def("concat", concat_with, nb::sig("def concat(self, *others: Dataset) -> Dataset"), docs::kConcat);
   bind_transforms(of_samples);
+  bind_windows(of_samples);
   module.def(
       "_typed",
       [](nb::object dataset, nb::handle dtype, nb::handle strict) { return typed(std::move(dataset), dtype, strict); },

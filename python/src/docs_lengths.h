@@ -83,6 +83,11 @@ value
     What fills rows behind their last sequence.
 key
     The part of a dict that is the sequence.
+cu_seqlens
+    Add "cu_seqlens" (int32: where in the row each sequence begins, and the last one ends) and
+    "max_seqlen" (an int: the elements of the longest), as attention over sequences of different
+    length takes them. What fills a row counts as one more sequence there. All rows have as many
+    numbers; behind the last sequence each is the length of the row.
 
 Returns
 -------

@@ -49,7 +49,10 @@ dataset
 replacement
     Draw each index independently of the others.
 num_samples
-    How many indices an epoch has. By default the size of the dataset.)";
+    How many indices an epoch has. By default the size of the dataset.
+compact
+    Compute each index when it is asked for, and keep none. The order of an epoch then takes no
+    memory, which is else 4 bytes a sample, and begins at once. It is another one than PyTorch's.)";
 
 inline constexpr const char* kNodeLocalSampler = R"(An order in which every node reads the same samples in each epoch.
 

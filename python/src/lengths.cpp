@@ -115,17 +115,20 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
                       too_long));
 }
 
-nb::object pack(nb::handle given, nb::handle length, nb::handle too_long, nb::handle value, nb::handle key) {
+nb::object pack(nb::handle given, nb::handle length, nb::handle too_long, nb::handle value, nb::handle key,
+                nb::handle cu_seqlens) {
   const nb::object dataset = held_dataset(given);
   const std::int64_t row = integer_argument(length, "length");
   PackSequencesOptions options{.too_long = choice_of(too_long, "too_long", kLongSequence),
                                .value = exact_number_argument(value, "value"),
+                               .cu_seqlens = flag_argument(cu_seqlens, "cu_seqlens"),
                                .key = key.is_none() ? "" : name_from(key)};
   Dataset rows = interruptible(true, [of = nb::cast<Dataset>(dataset), row, options](std::stop_token stop) mutable {
     options.stop = std::move(stop);
     return pack_sequences(of, row, options);
   });
-  return made_by("pack_sequences", nb::make_tuple(dataset, row, too_long, value, key), nb::cast(std::move(rows)));
+  return made_by("pack_sequences", nb::make_tuple(dataset, row, too_long, value, key, options.cu_seqlens),
+                 nb::cast(std::move(rows)));
 }
 
 }  // namespace
@@ -155,9 +158,9 @@ void bind_lengths(nb::module_& module) {
               "str = 'raise') -> BatchSampler"),
       docs::kLengthBuckets);
   module.def("pack_sequences", pack, nb::arg("dataset").none(), nb::arg("length").none(), nb::arg("too_long") = "raise",
-             nb::arg("value") = 0, nb::arg("key") = nb::none(),
+             nb::arg("value") = 0, nb::arg("key") = nb::none(), nb::arg("cu_seqlens") = false,
              nb::sig("def pack_sequences(dataset: Dataset, length: int, too_long: str = 'raise', value: float = 0, "
-                     "key: str | None = None) -> Dataset"),
+                     "key: str | None = None, cu_seqlens: bool = False) -> Dataset"),
              docs::kPackSequences);
 }
 

@@ -26,8 +26,8 @@
 namespace penstock::python {
 namespace {
 
-Sampler make_random(std::int64_t size, bool replacement, std::optional<std::int64_t> num_samples) {
-  return sampler::random(size, {.replacement = replacement, .num_samples = num_samples});
+Sampler make_random(std::int64_t size, bool replacement, std::optional<std::int64_t> num_samples, bool compact) {
+  return sampler::random(size, {.replacement = replacement, .num_samples = num_samples, .compact = compact});
 }
 
 DistributedOptions distributed_options(std::int64_t num_replicas, std::int64_t rank, bool shuffle, bool drop_last) {
@@ -159,14 +159,16 @@ void bind_samplers_over_sizes(nb::module_& module) {
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyRandom> self, nb::handle dataset, bool replacement,
-             std::optional<std::int64_t> num_samples) {
+             std::optional<std::int64_t> num_samples, bool compact) {
             const std::int64_t size = size_from(dataset);
-            make(self, make_random(size, replacement, num_samples), nb::make_tuple(size, replacement, num_samples));
+            make(self, make_random(size, replacement, num_samples, compact),
+                 nb::make_tuple(size, replacement, num_samples, compact));
           },
           nb::arg("dataset").none(), nb::arg("replacement") = false, nb::arg("num_samples") = nb::none(),
+          nb::arg("compact") = false,
           nb::sig("def __init__(self, dataset: typing.Sized | int, "
                   "replacement: bool = False, num_samples: int | None = "
-                  "None) -> None"));
+                  "None, compact: bool = False) -> None"));
   nb::class_<PyDistributed, PySampler>(module, "DistributedSampler", docs::kDistributedSampler)
       .def(
           "__init__",

@@ -61,6 +61,38 @@ def test_rows_give_the_batches_of_the_array(place):
         assert batch.equal(other)
 
 
+@pytest.mark.parametrize("kind", ["slices", "windows", "apart", "ordered", "shuffled", "random"])
+def test_parts_of_rows_are_those_of_the_array(place, kind):
+    array = numbers(3000, 64)
+    cuts = [0, 70, 71, 71, 400, 1000, 2990, 3000]
+    starts, lengths = cuts[:-1], np.diff(cuts).tolist()
+    make = {
+        "slices": lambda rows: rows.slices(starts, lengths),
+        "windows": lambda rows: rows.windows(40, 25, 1),
+        "apart": lambda rows: rows.slices(starts, lengths).windows(40, shift=3),
+        "ordered": lambda rows: rows.slices(starts[::-1], lengths[::-1]).windows(40, join="ordered"),
+        "shuffled": lambda rows: rows.slices(starts, lengths).windows(40, shift=1, join="shuffled"),
+        "random": lambda rows: rows.random_windows(40, 50),
+    }[kind]
+    options = {"batch_size": 8, "shuffle": True, "seed": 5, "collate": penstock.samples()}
+    for behind in (lambda data: data, lambda data: data.cast("float64")):
+        loader = penstock.DataLoader(behind(make(penstock.rows(place.url("large.npy")))), num_workers=2, **options)
+        expected = penstock.DataLoader(behind(make(penstock.rows(array))), **options)
+        for batch, other in zip(loader, expected, strict=True):
+            same(batch, other)
+
+
+def test_what_windows_share_is_read_once(place):
+    """x and y, and windows that overlap, are other parts of the same bytes."""
+    array = numbers(3000, 64)
+    for stride, most in ((40, 41 / 40), (10, 1.1)):
+        data = penstock.rows(place.url("large.npy")).windows(40, stride, 1)
+        loader = penstock.DataLoader(data, batch_size=len(data), num_workers=0)
+        ((x, y),) = loader
+        assert np.array_equal(np.asarray(y)[:, :-1], np.asarray(x)[:, 1:])
+        assert array.nbytes * 0.9 < loader.stats()["read_bytes"] < array.nbytes * most
+
+
 def test_packed_samples(place, tmp_path):
     clips = [{"x": numbers(5, seed=number), "n": number} for number in range(40)]
     for number, clip in enumerate(clips):

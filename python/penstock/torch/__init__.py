@@ -13,7 +13,7 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
 from penstock.torch._transformers import transformers_loading
-from penstock.torch.collate import pad, pad_to, ragged, stack
+from penstock.torch.collate import nested, pad, pad_to, ragged, stack
 from penstock.torch.datasets import (
     Choice,
     Dataset,
@@ -52,6 +52,7 @@ __all__ = [
     "load_file",
     "load_into",
     "load_model",
+    "nested",
     "pad",
     "pad_to",
     "ragged",

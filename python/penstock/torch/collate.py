@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
 from penstock.torch._shared_parts import require_few_ways
 
-__all__ = ["Pad", "Ragged", "Rule", "Stack", "pad", "pad_to", "ragged", "stack"]
+__all__ = ["Nested", "Pad", "Ragged", "Rule", "Stack", "nested", "pad", "pad_to", "ragged", "stack"]
 
 _Leaf = Callable[[list[torch.Tensor], str | None], Any]
 
@@ -35,10 +36,31 @@ class Rule:
         """The batch of what lies in one place of all samples; `key` is that of the dict around it."""
         raise NotImplementedError
 
+    def of_native(self, batch: Any) -> Any:
+        """The batch that `native` made, as this rule gives it."""
+        return batch
+
 
 def _collated(samples: Sequence[Any], tensors: _Leaf) -> Any:
     require_few_ways(samples[0])  # whose nesting that of the batch is
     return _collated_parts(samples, tensors, None)
+
+
+def _collated_and_met(samples: Sequence[Any], tensors: _Leaf) -> tuple[Any, set[str | None]]:
+    """The batch, and the keys of the dicts right around tensors."""
+    met: set[str | None] = set()
+
+    def noted(parts: list[torch.Tensor], key: str | None) -> Any:
+        met.add(key)
+        return tensors(parts, key)
+
+    return _collated(samples, noted), met
+
+
+def _require_keys(keys: Iterable[str], met: set[str | None], what: str) -> None:
+    for key in keys:
+        if key not in met:
+            raise penstock.KeyNotFoundError(f"the samples have no key {key!r} to {what}")
 
 
 def _collated_parts(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
@@ -93,13 +115,68 @@ class Stack(Rule):
 class Ragged(Rule):
     """What `ragged` gives."""
 
-    native: penstock.Collate = field(default_factory=penstock.ragged, init=False, repr=False, compare=False)
+    cu_seqlens: bool = False
+    keys: tuple[str, ...] = ()
+    native: penstock.Collate = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "native", penstock.ragged(self.cu_seqlens, self.keys or None))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ragged, ())
+        return (type(self), (self.cu_seqlens, self.keys))
+
+    def __call__(self, samples: list[Any]) -> Any:
+        batch, met = _collated_and_met(samples, self._tensors)
+        _require_keys(self.keys, met, "join")
+        return batch
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
-        return tensors
+        if not self.cu_seqlens:
+            return tensors
+        if (self.keys and key not in self.keys) or (not self.keys and tensors[0].dim() == 0):
+            return default_collate(tensors)
+        _require_alike(tensors, [0], "joining")
+        rows = [len(tensor) for tensor in tensors]
+        if sum(rows) > _MOST_ROWS:
+            raise penstock.InvalidArgumentError(
+                f"the samples of the batch have {sum(rows)} rows, more than the {_MOST_ROWS} that cu_seqlens, which is "
+                "int32, can count; use a smaller batch_size"
+            )
+        ends = torch.tensor([0, *accumulate(rows)], dtype=torch.int32)
+        return {"values": torch.cat(tensors), "cu_seqlens": ends, "max_seqlen": max(rows)}
+
+
+@dataclass(frozen=True)
+class Nested(Ragged):
+    """What `nested` gives."""
+
+    cu_seqlens: bool = True
+
+    def __call__(self, samples: list[Any]) -> Any:
+        return self.of_native(super().__call__(samples))
+
+    def of_native(self, batch: Any) -> Any:
+        if isinstance(batch, Mapping):
+            if _is_joined(batch):
+                return _nested(batch["values"], batch["cu_seqlens"], batch["max_seqlen"])
+            return as_mapping_of(batch, {key: self.of_native(item) for key, item in batch.items()})
+        if isinstance(batch, (list, tuple)):
+            items = [self.of_native(item) for item in batch]
+            return type(batch)(*items) if hasattr(batch, "_fields") else type(batch)(items)
+        return batch
+
+
+# What an int32 can count.
+_MOST_ROWS = (1 << 31) - 1
+
+
+def _is_joined(batch: Mapping[Any, Any]) -> bool:
+    """Whether this is what joining made of a tensor. Integers of samples are tensors in a batch; its own is none."""
+    return batch.keys() == {"values", "cu_seqlens", "max_seqlen"} and type(batch["max_seqlen"]) is int
+
+
+def _nested(values: torch.Tensor, ends: torch.Tensor, longest: int) -> torch.Tensor:
+    return torch.nested.nested_tensor_from_jagged(values, ends.to(torch.int64), max_seqlen=longest)
 
 
 @dataclass(frozen=True)
@@ -125,16 +202,8 @@ class Pad(Rule):
         return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys, self.dims))
 
     def __call__(self, samples: list[Any]) -> Any:
-        met: set[str | None] = set()
-
-        def tensors(parts: list[torch.Tensor], key: str | None) -> Any:
-            met.add(key)
-            return self._tensors(parts, key)
-
-        batch = _collated(samples, tensors)
-        for key in self.keys:
-            if key not in met:
-                raise penstock.KeyNotFoundError(f"the samples have no key {key!r} to pad")
+        batch, met = _collated_and_met(samples, self._tensors)
+        _require_keys(self.keys, met, "pad")
         return batch
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
@@ -149,7 +218,7 @@ class Pad(Rule):
             )
         if len(set(dims)) < len(dims):
             raise penstock.InvalidArgumentError(f"dims {self.dims} name a dimension twice; name each once")
-        _require_alike(tensors, dims)
+        _require_alike(tensors, dims, "padding")
         own = torch.tensor([[tensor.shape[dim] for dim in dims] for tensor in tensors])
         slot = self._slot(tensors, dims, own)
         values = torch.stack([self._padded_all(tensor, dims, slot) for tensor in tensors])
@@ -228,7 +297,7 @@ def _inside(own: torch.Tensor, slot: list[int]) -> torch.Tensor:
     return mask
 
 
-def _require_alike(tensors: list[torch.Tensor], dims: list[int]) -> None:
+def _require_alike(tensors: list[torch.Tensor], dims: list[int], what: str) -> None:
     first = tensors[0]
     rest = [size for d, size in enumerate(first.shape) if d not in dims]
     for i, tensor in enumerate(tensors):
@@ -240,7 +309,7 @@ def _require_alike(tensors: list[torch.Tensor], dims: list[int]) -> None:
         if tensor.dim() != first.dim() or [size for d, size in enumerate(tensor.shape) if d not in dims] != rest:
             alone = ("dimension " if len(dims) == 1 else "dimensions ") + " and ".join(map(str, dims))
             raise penstock.ShapeMismatchError(
-                f"padding changes {alone} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} and the "
+                f"{what} changes {alone} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} and the "
                 f"first has {tuple(first.shape)}; make the other dimensions equal, or keep the "
                 "tensors apart with ragged"
             )
@@ -329,15 +398,44 @@ def pad_to(
     return Pad(size, dim, mode, value, lengths, mask, _names(keys), None if dims is None else tuple(dims))
 
 
-def ragged() -> Ragged:
-    """Tensors stay apart: each becomes a list of tensors.
+def ragged(cu_seqlens: bool = False, keys: str | Iterable[str] | None = None) -> Ragged:
+    """Tensors stay apart: each becomes a list of tensors. With `cu_seqlens` they are joined.
+
+    Parameters
+    ----------
+    cu_seqlens
+        Each tensor becomes a dict of `values`, all one behind the other along dimension 0;
+        `cu_seqlens`, int32 of batch + 1 numbers: sample i has the rows from `cu_seqlens[i]` to
+        `cu_seqlens[i + 1]`; and `max_seqlen`, an int, the rows of the longest. This is what attention
+        over sequences of different length takes. Tensors without dimensions are stacked.
+    keys
+        Join only these keys of a dict, and stack the others.
 
     Returns
     -------
     Ragged
         A `collate_fn` for any loader.
     """
-    return Ragged()
+    return Ragged(cu_seqlens, _names(keys))
+
+
+def nested(keys: str | Iterable[str] | None = None) -> Nested:
+    """Tensors that differ in dimension 0 become one nested tensor (`torch.nested`, layout `torch.jagged`).
+
+    Of Penstock's datasets the tensors are read into its values, and nothing is padded or copied.
+    Tensors without dimensions are stacked.
+
+    Parameters
+    ----------
+    keys
+        Only these keys of a dict become nested tensors, and the others are stacked.
+
+    Returns
+    -------
+    Nested
+        A `collate_fn` for any loader.
+    """
+    return Nested(True, _names(keys))
 
 
 def stack() -> Stack:

@@ -123,8 +123,8 @@ class SliceWindows final : public PlacedWindows {
   std::int64_t size() const noexcept override { return ends_.back(); }
   std::string remark() const override {
     if (without_ == 0) return {};
-    return core::format("{} of {} shorter than {} and left out", without_,
-                        core::counted(static_cast<std::uint64_t>(table_.size()), "slice is", "slices are"),
+    return core::format("{} of {} {} shorter than {} and left out", without_,
+                        core::counted(static_cast<std::uint64_t>(table_.size()), "slice"), without_ == 1 ? "is" : "are",
                         sizes().text());
   }
 

@@ -25,6 +25,7 @@ from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._seeded import Seeded
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
+from penstock.torch.datasets._windows import Windows
 from penstock.torch.loading import load
 from penstock.torch.loading._checkpoint import load_given
 
@@ -34,7 +35,7 @@ __all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Shards", "counted", 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 
-class Dataset(Transforms, torch_data.Dataset[_Sample]):
+class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
     """A `penstock.Dataset` for torch: `dataset[i]` reads sample i and gives torch tensors.
 
     `penstock.torch.DataLoader` reads its batches natively; any other loader may use it as the

@@ -16,6 +16,7 @@ import torch
 
 from penstock.torch._convert import batch_to_torch, sample_to_torch
 from penstock.torch._shared_parts import bounded
+from penstock.torch.collate import Rule
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
@@ -47,6 +48,7 @@ class Finish:
     ) -> None:
         self._seed = seed
         self._collate_fn = bounded(collate_fn)
+        self._rule = collate_fn if isinstance(collate_fn, Rule) else None
         self._make = None if functions is None else functions.make
         self._function = None if functions is None else functions.batch
         self._describe = describe
@@ -69,7 +71,8 @@ class Finish:
 
     def _collated(self, read: Read, alone: bool) -> Any:
         if not read.apart:
-            return batch_to_torch(read.value)
+            batch = batch_to_torch(read.value)
+            return batch if self._rule is None else self._rule.of_native(batch)
         samples = sample_to_torch(read.value)
         if self._make is not None:
             pairs = zip(read.indices, samples, strict=True)
