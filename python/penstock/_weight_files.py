@@ -58,7 +58,14 @@ def weight_files(path: str, kinds: Sequence[str] = tuple(KINDS.values()), ignore
 def _in_store(url: str, kinds: Sequence[str], ignore: Iterable[str]) -> list[str]:
     if _is_file(url):
         return [url]
-    return _chosen(url, sorted(_names_in(url)), kinds, ignore)
+    try:
+        names = sorted(_names_in(url))
+    except (
+        penstock.NotFoundError,
+        penstock.PermissionDeniedError,
+    ):  # keys that may read need not be those that may list
+        return _tried(url)
+    return _chosen(url, names, kinds, ignore)
 
 
 def _is_file(url: str) -> bool:
@@ -72,8 +79,10 @@ def _tried(url: str) -> list[str]:
     for name in _USUAL:
         whole = f"{url.rstrip('/')}/{name}"
         try:
-            penstock.open(url.rstrip("/") if name == ".metadata" else whole)
-        except (penstock.NotFoundError, penstock.UnknownFormatError, penstock.UnsupportedError):
+            penstock.open(whole)
+        except penstock.NotFoundError as error:
+            if error.path != whole:  # a file that this one names
+                raise
             continue
         return [url.rstrip("/") if name == ".metadata" else whole]
     raise _missing(url, f"none of {', '.join(_USUAL)} is there, and such URLs cannot be listed; name the files")
