@@ -20,8 +20,9 @@ def transformers_loading() -> Iterator[None]:
         with penstock.torch.transformers_loading():
             model = AutoModel.from_pretrained("folder")
 
-    The names `safe_open` and `load` that transformers took from safetensors are Penstock's in the block, for all
-    threads of the process, and what they were after it. `.bin` files are torch's to read; `state_dict=` takes those.
+    The names `safe_open` and `load` that transformers took from safetensors are Penstock's in the
+    block, for all threads of the process, and what they were after it. `.bin` files are torch's to
+    read; `state_dict=` takes those.
 
     Raises
     ------

@@ -41,7 +41,7 @@ def weights(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     device: str | int | torch.device = "cpu",
-    ring_bytes: int = 1 << 30,
+    ring_bytes: int = 128 << 20,
     threads: int = 4,
     include: Sequence[str] | Callable[[str], bool] = ("*",),
     exclude: Sequence[str] | Callable[[str], bool] = (),
@@ -51,28 +51,32 @@ def weights(
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Names and tensors of a model, in the order of its files, while the next ones are read.
 
-    Files are found and their headers read when this is called, so that what is missing is an error before the first
-    tensor. Each tensor has memory of its own and may be kept. To stop early, drop the iterator or `close()` it.
+    Files are found and their headers read when this is called, so that what is missing is an error
+    before the first tensor. Each tensor has memory of its own and may be kept. To stop early, drop the
+    iterator or `close()` it.
 
     Parameters
     ----------
     path
-        A folder of a model, a file, the index of a sharded model, a folder of `torch.distributed.checkpoint`, or a list
-        of those; also `s3://`, `gs://`, `hf://` and `https://`. In a folder, what its index does not name, files named
-        "consolidated*" beside others, and files of trainers are left out.
+        A folder of a model, a file, the index of a sharded model, a folder of
+        `torch.distributed.checkpoint`, or a list of those; also `s3://`, `gs://`, `hf://` and
+        `https://`. In a folder, what its index does not name, files named "consolidated*" beside
+        others, and files of trainers are left out.
     device
         Where tensors go: "cpu", "cuda", "cuda:1", a number.
     ring_bytes
-        How many bytes of tensors may be on their way: being read, or read and not handed out. A tensor that is larger,
-        or a larger `.pt`, is on its way alone.
+        How many bytes of tensors may be on their way: being read, or read and not handed out. A tensor
+        that is larger, or a larger `.pt`, is on its way alone.
     threads
         How many are read at the same time.
-    include, exclude
-        Patterns of names ("model.layers.*"), or a function of a name. A tensor that is left out is not read, except in
-        a `.pt`, which is read whole.
+    include
+        Patterns of names ("model.layers.*"), or a function of a name.
+    exclude
+        The same, for names to leave out. A tensor that is left out is not
+        read, except in a `.pt`, which is read whole.
     key
-        The part of the content that holds the weights, which loses that name: "model" for a checkpoint that has them
-        beside an optimizer's state.
+        The part of the content that holds the weights, which loses that name: "model" for a checkpoint
+        that has them beside an optimizer's state.
     files
         Patterns of file names in a folder; the first that finds a file decides.
     ignore
