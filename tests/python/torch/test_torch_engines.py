@@ -248,3 +248,23 @@ def test_without_the_engines_it_is_said():
         penstock.sglang.loader()
     with pytest.warns(RuntimeWarning, match="vLLM of an unknown version"):
         penstock.vllm.register()
+
+
+def test_a_model_of_the_hub_is_brought_by_the_hubs_client(engine, model_folder, tmp_path, monkeypatch):
+    _, state = model_folder
+    asked = []
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+
+    def snapshot_download(name, *, revision, cache_dir, allow_patterns, ignore_patterns):
+        asked.append((name, revision, cache_dir, allow_patterns[0], ignore_patterns))
+        if allow_patterns[0] == "*.bin":
+            torch.save(state, folder / "pytorch_model.bin")
+        return str(folder)
+
+    monkeypatch.setitem(sys.modules, "huggingface_hub", SimpleNamespace(snapshot_download=snapshot_download))
+    config = load_config(download_dir="cache", ignore_patterns="original/*")
+    same(loaded_by_vllm(engine("vllm"), "owner/name", config), state)
+    assert asked[:2] == [
+        ("owner/name", None, "cache", pattern, ["original/*"]) for pattern in ("*.safetensors", "*.bin")
+    ]
