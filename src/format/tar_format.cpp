@@ -4,6 +4,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,7 @@ class Samples {
     if (!name) return;
     if (name->key != key_ || fields_.empty()) end_sample();
     key_ = std::move(name->key);
-    const bool is_twice = std::any_of(fields_.begin(), fields_.end(),
-                                      [&](const auto& field) { return field.first == name->field; });
-    if (is_twice) {
+    if (!names_.insert(name->field).second) {
       throw Error(ErrorCode::kCorrupt,
                   core::format("the sample {} has the field {} twice; write the archive anew", core::quoted(key_),
                                core::quoted(name->field)),
@@ -74,6 +73,7 @@ class Samples {
     fields_.insert(fields_.begin(), {"__key__", Value::string(key_)});
     samples_.push_back(Value::dict(std::move(fields_)));
     fields_.clear();
+    names_.clear();
   }
 
   Value value_of(const TarMember& member, std::string_view field) {
@@ -150,6 +150,7 @@ class Samples {
   Index index_;
   std::string key_;
   std::vector<std::pair<std::string, Value>> fields_;
+  std::unordered_set<std::string> names_;  ///< of the fields
   std::vector<Value> samples_;
 };
 

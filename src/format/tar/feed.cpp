@@ -13,12 +13,14 @@ constexpr std::size_t kMostKept = std::size_t{4} << 30;
 
 bool TarFeed::read_more() {
   if (end_ != std::numeric_limits<std::uint64_t>::max()) return false;
+  forget(wanted_);
   if (first_ >= held_.size() / 2) {
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(first_));
     first_ = 0;
   }
   if (held_.size() - first_ > kMostKept) {
-    throw Error(ErrorCode::kLimit, "a sample of more than 4 GiB; unpack the archive, whose samples can be read in part then",
+    throw Error(ErrorCode::kLimit,
+                "a sample of more than 4 GiB; unpack the archive, whose samples can be read in part then",
                 {.path = path_, .offset = begin_});
   }
   const std::size_t before = held_.size();
@@ -40,6 +42,7 @@ std::span<const std::byte> TarFeed::view(std::uint64_t offset, std::size_t count
 }
 
 void TarFeed::forget(std::uint64_t offset) {
+  wanted_ = std::max(wanted_, offset);
   offset = std::min(offset, held_end());
   if (offset <= begin_) return;
   first_ += static_cast<std::size_t>(offset - begin_);

@@ -38,8 +38,9 @@ class TarFeed final : public TarBytes {
   std::string path_;
   std::size_t chunk_;
   std::vector<std::byte> held_;
-  std::size_t first_ = 0;    ///< in `held_`: of the byte at `begin_`
-  std::uint64_t begin_ = 0;  ///< of what is kept
+  std::size_t first_ = 0;     ///< in `held_`: of the byte at `begin_`
+  std::uint64_t begin_ = 0;   ///< of what is kept
+  std::uint64_t wanted_ = 0;  ///< nobody asks for bytes before it, which may still have to come
   std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -47,8 +48,8 @@ class TarFeed final : public TarBytes {
 enum class Packing : std::uint8_t { kNone, kGzip, kZstd, kOther };
 Packing packing_of(std::span<const std::byte> head) noexcept;
 
-/// The bytes that `read` gives, unpacked: gzip (several streams one behind the other too), and zstd where the system has
-/// its library. kUnsupported for others; kCorrupt and kTruncated for what is damaged. `path` is for errors.
+/// The bytes that `read` gives, unpacked: gzip (several streams one behind the other too), and zstd where the system
+/// has its library. kUnsupported for others; kCorrupt and kTruncated for what is damaged. `path` is for errors.
 ReadOn unpacked(ReadOn read, Packing packing, const std::string& path);
 
 }  // namespace penstock::format

@@ -1,6 +1,6 @@
-// A header is text in fields of fixed width: numbers in octal, with blanks or NULs around them, or (GNU) in base 256 where
-// the first byte has its high bit. The checksum is all that tells a header from other bytes, so a block without it is
-// none, whatever it says.
+// A header is text in fields of fixed width: numbers in octal, with blanks or NULs around them, or (GNU) in base 256
+// where the first byte has its high bit. The checksum is all that tells a header from other bytes, so a block without
+// it is none, whatever it says.
 #include "format/tar/header.h"
 
 #include <algorithm>
@@ -119,7 +119,8 @@ TarHeader read_tar_header(std::span<const std::byte> block, std::uint64_t offset
   out.name = name_of(block);
   const std::optional<std::uint64_t> size = number(block, kSize);
   if (!size) {
-    throw Error(ErrorCode::kCorrupt, "the size of a member is no number of bytes that a file can have; make the archive anew",
+    throw Error(ErrorCode::kCorrupt,
+                "the size of a member is no number of bytes that a file can have; make the archive anew",
                 {.path = path, .offset = offset + kSize.begin, .tensor = core::escaped(out.name)});
   }
   out.size = *size;

@@ -15,9 +15,9 @@ inline constexpr std::size_t kTarBlock = 512;
 
 /// What a block says of the member that follows it.
 struct TarHeader {
-  std::string name;        ///< prefix and name, the bytes as they are
-  std::uint64_t size = 0;  ///< of the content
-  char type = '0';         ///< '0' file, '5' folder, ...; V7's NUL is '0', or '5' for a name that ends in '/'
+  std::string name;          ///< prefix and name, the bytes as they are
+  std::uint64_t size = 0;    ///< of the content
+  char type = '0';           ///< '0' file, '5' folder, ...; V7's NUL is '0', or '5' for a name that ends in '/'
   bool is_extended = false;  ///< old GNU sparse: blocks with more of the map follow
 };
 

@@ -1,5 +1,5 @@
-// Header after header: each says how long its content is, and so where the next one lies. Headers of types that only say
-// more of the member behind them (a long name, a size beyond 8 GiB) are read and not given.
+// Header after header: each says how long its content is, and so where the next one lies. Headers of types that only
+// say more of the member behind them (a long name, a size beyond 8 GiB) are read and not given.
 #include "format/tar/members.h"
 
 #include <charconv>
@@ -46,7 +46,10 @@ bool has_content(TarMember::Kind kind) noexcept {
   return kind == TarMember::Kind::kFile || kind == TarMember::Kind::kSparse || kind == TarMember::Kind::kOther;
 }
 
-bool is_extension(char type) noexcept { return type == 'x' || type == 'g' || type == 'L' || type == 'K'; }
+/// A pax header for one member: POSIX's, and that of old Solaris, which is alike.
+bool is_pax(char type) noexcept { return type == 'x' || type == 'X'; }
+
+bool is_extension(char type) noexcept { return is_pax(type) || type == 'g' || type == 'L' || type == 'K'; }
 
 std::optional<std::uint64_t> decimal(std::string_view text) noexcept {
   std::uint64_t out = 0;
@@ -98,7 +101,8 @@ std::optional<TarMember> TarWalk::next() {
     const TarHeader header = read_tar_header(block, at_, path_);
     if (is_extension(header.type)) {
       if (++extensions > kMostExtensions) {
-        throw Error(ErrorCode::kLimit, "more than 64 headers follow one another without a member; make the archive anew",
+        throw Error(ErrorCode::kLimit,
+                    "more than 64 headers follow one another without a member; make the archive anew",
                     {.path = path_, .offset = at_});
       }
       read_extension(header.type, header.size, before);
@@ -106,6 +110,7 @@ std::optional<TarMember> TarWalk::next() {
       continue;
     }
     out.kind = before.is_sparse ? TarMember::Kind::kSparse : kind_of(header.type);
+    if (before.sparse_name) before.name = std::move(before.sparse_name);
     out.name = before.name ? std::move(*before.name) : header.name;
     out.data = at_ + kTarBlock;
     pass_sparse_map(header.is_extended, out);
@@ -141,7 +146,7 @@ void TarWalk::read_extension(char type, std::uint64_t size, Before& before) {
   }
   const std::string_view text = core::text_of(bytes);
   if (type == 'L') before.name = std::string(text.substr(0, text.find('\0')));
-  if (type == 'x' || type == 'g') read_pax(text, data, type == 'g', before);
+  if (is_pax(type) || type == 'g') read_pax(text, data, type == 'g', before);
   at_ = behind(data, size, {});
 }
 
@@ -175,7 +180,9 @@ void TarWalk::take(std::string_view key, std::string_view value, std::uint64_t o
                 {.path = path_, .offset = offset});
   }
   before.is_sparse = before.is_sparse || is_sparse;
-  if (key == "path") before.name = std::string(value.substr(0, value.find('\0')));
+  const std::string_view text = value.substr(0, value.find('\0'));
+  if (key == "path") before.name = std::string(text);
+  if (key == "GNU.sparse.name") before.sparse_name = std::string(text);
   if (key != "size") return;
   before.size = decimal(value);
   if (before.size) return;
@@ -183,7 +190,8 @@ void TarWalk::take(std::string_view key, std::string_view value, std::uint64_t o
               {.path = path_, .offset = offset});
 }
 
-/// Old GNU archives have more of a sparse file's map in blocks between header and content; each says whether one follows.
+/// Old GNU archives have more of a sparse file's map in blocks between header and content; each says whether one
+/// follows.
 void TarWalk::pass_sparse_map(bool is_extended, TarMember& member) {
   constexpr std::size_t kIsExtended = 504;
   while (is_extended) {

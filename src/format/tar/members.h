@@ -29,8 +29,8 @@ struct TarMember {
 std::string_view kind_text(TarMember::Kind kind) noexcept;
 
 /// Walks over an archive from front to back. Long names (GNU's and pax's) and sizes (pax's) are taken into account;
-/// contents are passed by. Two zero blocks end an archive, but another one may have been appended to it: the walk goes on
-/// to the end of the bytes. Not thread-safe.
+/// contents are passed by. Two zero blocks end an archive, but another one may have been appended to it: the walk goes
+/// on to the end of the bytes. Not thread-safe.
 class TarWalk {
  public:
   /// `begin`: where the first header is. `path` is the archive's, for errors.
@@ -49,6 +49,7 @@ class TarWalk {
   /// What headers before a member's own say of it.
   struct Before {
     std::optional<std::string> name;
+    std::optional<std::string> sparse_name;  ///< of a file with holes, whose other name is made up
     std::optional<std::uint64_t> size;
     bool is_sparse = false;
   };

@@ -38,7 +38,7 @@ std::string as_utf8(std::string_view bytes) {
 
 Value number_of(std::string_view text, const ErrorContext& where) {
   text = core::trimmed(text);
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   std::int64_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error == std::errc() && end == text.data() + text.size()) return Value::integer(out);

@@ -21,7 +21,8 @@ constexpr std::size_t kInput = std::size_t{256} << 10;
 
 [[noreturn]] void throw_damaged(const std::string& path, std::string_view reason) {
   throw Error(ErrorCode::kCorrupt,
-              core::format("the compressed archive is damaged ({}); copy it again", core::escaped(reason)), {.path = path});
+              core::format("the compressed archive is damaged ({}); copy it again", core::escaped(reason)),
+              {.path = path});
 }
 [[noreturn]] void throw_cut(const std::string& path) {
   throw Error(ErrorCode::kTruncated, "the compressed archive ends too soon; copy it again", {.path = path});
@@ -119,10 +120,10 @@ std::optional<Zstd> load_zstd() {
   void* const library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
   Zstd out{};
-  const bool has_all = find(library, "ZSTD_createDStream", out.create) && find(library, "ZSTD_freeDStream", out.destroy) &&
-                       find(library, "ZSTD_decompressStream", out.decompress) &&
-                       find(library, "ZSTD_isError", out.is_error) &&
-                       find(library, "ZSTD_getErrorName", out.error_name);
+  const bool has_all =
+      find(library, "ZSTD_createDStream", out.create) && find(library, "ZSTD_freeDStream", out.destroy) &&
+      find(library, "ZSTD_decompressStream", out.decompress) && find(library, "ZSTD_isError", out.is_error) &&
+      find(library, "ZSTD_getErrorName", out.error_name);
   return has_all ? std::optional(out) : std::nullopt;
 }
 
@@ -168,14 +169,22 @@ bool begins(std::span<const std::byte> head, std::string_view magic) noexcept {
 Packing packing_of(std::span<const std::byte> head) noexcept {
   if (begins(head, "\x1F\x8B")) return Packing::kGzip;
   if (begins(head, "\x28\xB5\x2F\xFD")) return Packing::kZstd;
-  if (begins(head, "BZh") || begins(head, "\xFD" "7zXZ") || begins(head, "\x04\x22\x4D\x18")) return Packing::kOther;
+  // The name of a member may begin like bzip2's magic.
+  const bool is_bzip2 = begins(head, "BZh") && head.size() >= 8 && core::text_of(head).substr(4, 4) == "1AY&";
+  if (is_bzip2 ||
+      begins(head,
+             "\xFD"
+             "7zXZ") ||
+      begins(head, "\x04\x22\x4D\x18"))
+    return Packing::kOther;
   return Packing::kNone;
 }
 
 ReadOn unpacked(ReadOn read, Packing packing, const std::string& path) {
   if (packing == Packing::kNone) return read;
   if (packing == Packing::kGzip) {
-    return [gzip = std::make_shared<Gunzip>(std::move(read), path)](std::span<std::byte> out) { return gzip->read(out); };
+    return
+        [gzip = std::make_shared<Gunzip>(std::move(read), path)](std::span<std::byte> out) { return gzip->read(out); };
   }
   if (packing == Packing::kZstd) {
     static const std::optional<Zstd> library = load_zstd();

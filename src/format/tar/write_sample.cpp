@@ -1,6 +1,7 @@
 // Each field of a sample is a member whose extension says what it holds. The file formats write their own members.
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,8 +46,9 @@ std::string_view extension_for(const Value& value) {
 }
 
 /// Names of images, sounds and films, whose bytes may be given as a tensor.
-constexpr std::array<std::string_view, 20> kMedia{"bin", "jpg",  "jpeg", "png", "gif",  "bmp", "webp", "tif",  "tiff", "ppm",
-                                                  "pgm", "wav",  "flac", "mp3", "ogg",  "opus", "mp4", "webm", "mkv",  "avi"};
+constexpr std::array<std::string_view, 20> kMedia{"bin", "jpg",  "jpeg", "png",  "gif", "bmp",  "webp",
+                                                  "tif", "tiff", "ppm",  "pgm",  "wav", "flac", "mp3",
+                                                  "ogg", "opus", "mp4",  "webm", "mkv", "avi"};
 
 bool is_media(std::string_view field, const Value& value) {
   if (!value.is(Value::Kind::kTensor)) return false;
@@ -62,9 +64,8 @@ bool has_extension(std::string_view field, const Value& value) {
 }
 
 [[noreturn]] void throw_other(std::string_view field, const Value& value, std::string_view expected) {
-  throw Error(ErrorCode::kUnsupported,
-              core::format("found {} for the field {}, expected {}; name the field otherwise", value.to_string(),
-                           core::quoted(field), expected));
+  throw Error(ErrorCode::kUnsupported, core::format("found {} for the field {}, expected {}; name the field otherwise",
+                                                    value.to_string(), core::quoted(field), expected));
 }
 
 /// The bytes of a member, which `image` keeps where they are made here.
@@ -94,10 +95,29 @@ std::string content_of(std::string_view field, const Value& value) {
   }
 }
 
+/// Readers find a member by its name alone, which must lead to this sample, and to a field that no other has.
+void require_found(const std::string& member, const std::string& key, std::set<std::string>& fields) {
+  const auto found = sample_name({.name = member});
+  if (!found || found->key != key) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found the key {} with the member {}, which readers would not take for a part of this "
+                             "sample; fields have no '/' in their names, and keys are not of the form __x__",
+                             core::quoted(key), core::quoted(member)));
+  }
+  if (!fields.insert(found->field).second) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("two fields of the sample {} become the field {}, because readers take their names in lower "
+                     "case; name one of them otherwise",
+                     core::quoted(key), core::quoted(found->field)));
+  }
+}
+
 }  // namespace
 
 void write_sample(TarWriter& writer, const Value& sample, const std::string& key) {
-  if (!sample.is(Value::Kind::kDict)) return write_sample(writer, Value{{std::string(extension_for(sample)), sample}}, key);
+  if (!sample.is(Value::Kind::kDict))
+    return write_sample(writer, Value{{std::string(extension_for(sample)), sample}}, key);
   std::string name = key;
   if (const auto own = sample.find(kKey)) name = own->as_string();
   const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
@@ -107,11 +127,12 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
                              "again; name the sample otherwise",
                              core::quoted(name)));
   }
+  std::set<std::string> fields;
   std::vector<std::pair<std::string, std::string>> members;  // a wrong field leaves the archive as it was
   for (const auto& [field_name, value] : sample.items()) {
     if (!field_name.is(Value::Kind::kString)) {
-      throw Error(ErrorCode::kUnsupported, core::format("the key {} of a sample is no text; a field has a name",
-                                                        field_name.to_string()));
+      throw Error(ErrorCode::kUnsupported,
+                  core::format("the key {} of a sample is no text; a field has a name", field_name.to_string()));
     }
     const std::string& field = field_name.as_string();
     if (field == kKey) continue;
@@ -122,8 +143,10 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
       throw error.within({.tensor = core::escaped(field)});
     }
     TarWriter::check(members.back().first);
+    require_found(members.back().first, name, fields);
   }
-  if (members.empty()) throw Error(ErrorCode::kUnsupported, "the sample is empty, so that no reader would find it again");
+  if (members.empty())
+    throw Error(ErrorCode::kUnsupported, "the sample is empty, so that no reader would find it again");
   writer.require_new(name);
   for (const auto& [member, content] : members) writer.add(member, std::as_bytes(std::span(content)));
 }

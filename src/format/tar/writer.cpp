@@ -46,7 +46,8 @@ void TarWriter::begin(std::string_view name, std::uint64_t size) {
     sink_.write_text(*tar_header_of("././@PaxHeader", records.size(), 'x'));
     sink_.write_text(records);
     pad(records.size());
-    header = tar_header_of(first, 0);  // the size stands in the records
+    header = tar_header_of(first, size);  // for programs that know no records
+    if (!header) header = tar_header_of(first, 0);
   }
   sink_.write_text(*header);
   begun_ = sink_.position();

@@ -24,9 +24,13 @@ struct Token {
   double value;
 };
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr Token kTokens[] = {{"NaN", std::numeric_limits<double>::quiet_NaN()},
-                             {"-Infinity", -kInfinity},
-                             {"Infinity", kInfinity}};
+constexpr Token kTokens[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()}, {"-Infinity", -kInfinity}, {"Infinity", kInfinity}};
+
+/// Whether a value may begin behind these characters: else "1NaN" would become "10".
+bool may_begin_behind(std::string_view before) noexcept {
+  return before.empty() || std::string_view(" \t\r\n[,:").find(before.back()) != std::string_view::npos;
+}
 
 /// Replaces such numbers outside of texts by a 0 and blanks.
 NotFinite take_not_finite(std::string& text) {
@@ -40,6 +44,7 @@ NotFinite take_not_finite(std::string& text) {
     } else if (!in_text) {
       for (const Token& token : kTokens) {
         if (text.compare(i, token.text.size(), token.text) != 0) continue;
+        if (!may_begin_behind(std::string_view(text).substr(0, i))) continue;
         out.emplace(i, token.value);
         text.replace(i, token.text.size(), token.text.size(), ' ');
         text[i] = '0';
