@@ -1,6 +1,6 @@
-// The file holds, for each shard: its place, its version, the number of its begins, and the begins. A text has its length
-// before it; numbers are little-endian, as in memory. A change of this layout, or of what counts as a sample, must change
-// the magic.
+// The file holds, for each shard: its place, its version, the number of its begins, and the begins. A text has its
+// length before it; numbers are little-endian, as in memory. A change of this layout, or of what counts as a sample,
+// must change the magic.
 #include "data/tar/kept_index.h"
 
 #include <filesystem>
@@ -79,7 +79,8 @@ void KeptIndex::read(std::span<const std::byte> content) {
     const std::string name(cursor.take_text(static_cast<std::size_t>(cursor.u64())));
     Known known{.version = std::string(cursor.take_text(static_cast<std::size_t>(cursor.u64()))), .begins = {}};
     const std::uint64_t count = cursor.u64();
-    if (count > cursor.remaining() / sizeof(std::uint64_t)) throw Error(ErrorCode::kCorrupt, "this is no index of shards");
+    if (count > cursor.remaining() / sizeof(std::uint64_t))
+      throw Error(ErrorCode::kCorrupt, "this is no index of shards");
     for (std::uint64_t i = 0; i < count; ++i) known.begins.push_back(cursor.u64());
     known_.insert_or_assign(name, std::move(known));
   }

@@ -36,7 +36,8 @@ struct Braces {
   std::vector<std::string> choices;
 };
 
-/// The numbers of "000..146", with the zeros in front that the first has; nothing where it is no range.
+/// The numbers of "000..146"; where one has zeros in front, all are as wide as the wider of the two. Nothing where it
+/// is no range.
 std::optional<std::vector<std::string>> range_of(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == text.npos) return std::nullopt;
@@ -47,39 +48,50 @@ std::optional<std::vector<std::string>> range_of(std::string_view text) {
     return is_whole && !digits.empty() && digits.size() <= 18 ? std::optional(out) : std::nullopt;
   };
   const std::string_view first_text = text.substr(0, dots);
+  const std::string_view last_text = text.substr(dots + 2);
   const auto first = number(first_text);
-  const auto last = number(text.substr(dots + 2));
+  const auto last = number(last_text);
   if (!first || !last || *last < *first) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("found {{{}}}, expected a range such as {{000..146}}, whose numbers rise",
-                             core::escaped(text)));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("found {{{}}}, expected a range such as {{000..146}}, whose numbers rise", core::escaped(text)));
   }
   if (*last - *first >= kMostShards) throw_too_many(text);
+  const auto is_wide = [](std::string_view digits) { return digits.size() > 1 && digits.front() == '0'; };
+  const std::size_t width =
+      is_wide(first_text) || is_wide(last_text) ? std::max(first_text.size(), last_text.size()) : 0;
   std::vector<std::string> out;
-  for (std::uint64_t i = *first; i <= *last; ++i) {
-    const std::string digits = std::to_string(i);
-    const std::size_t zeros = first_text.size() > digits.size() ? first_text.size() - digits.size() : 0;
-    out.push_back(std::string(zeros, '0') + digits);
-  }
+  for (std::uint64_t i = *first; i <= *last; ++i) out.push_back(core::format("{:0{}}", i, width));
   return out;
+}
+
+/// The choices of the braces that open at `open`, which may have braces of their own; nothing where these braces stand
+/// for nothing.
+std::optional<Braces> braces_at(std::string_view text, std::size_t open) {
+  std::vector<std::size_t> commas{open};
+  std::size_t depth = 0;
+  bool is_nested = false;
+  for (std::size_t i = open; i < text.size(); ++i) {
+    if (text[i] == '{') is_nested = ++depth > 1 || is_nested;
+    if (text[i] == ',' && depth == 1) commas.push_back(i);
+    if (text[i] != '}' || --depth != 0) continue;
+    auto range = is_nested ? std::nullopt : range_of(text.substr(open + 1, i - open - 1));
+    if (range) return Braces{open, i + 1, std::move(*range)};
+    if (commas.size() == 1) return std::nullopt;
+    commas.push_back(i);
+    Braces out{open, i + 1, {}};
+    for (std::size_t c = 0; c + 1 < commas.size(); ++c) {
+      out.choices.emplace_back(text.substr(commas[c] + 1, commas[c + 1] - commas[c] - 1));
+    }
+    return out;
+  }
+  return std::nullopt;
 }
 
 /// The first braces that stand for something.
 std::optional<Braces> find_braces(std::string_view text) {
   for (std::size_t open = text.find('{'); open != text.npos; open = text.find('{', open + 1)) {
-    const std::size_t close = text.find_first_of("{}", open + 1);
-    if (close == text.npos) return std::nullopt;
-    if (text[close] == '{') continue;  // the innermost ones first
-    const std::string_view inside = text.substr(open + 1, close - open - 1);
-    if (auto range = range_of(inside)) return Braces{open, close + 1, std::move(*range)};
-    if (inside.find(',') == inside.npos) continue;
-    Braces out{open, close + 1, {}};
-    for (std::size_t at = 0; at <= inside.size();) {
-      const std::size_t comma = std::min(inside.find(',', at), inside.size());
-      out.choices.emplace_back(inside.substr(at, comma - at));
-      at = comma + 1;
-    }
-    return out;
+    if (auto braces = braces_at(text, open)) return braces;
   }
   return std::nullopt;
 }
@@ -120,8 +132,8 @@ class WidsReader final : public core::JsonReader {
   }
   void on_array_end() override { state_ = State::kTop; }
   void on_key(std::string& name) override {
-    const bool is_wanted = state_ == State::kTop ? name == "shardlist" || name == "base"
-                                                 : name == "url" || name == "nsamples";
+    const bool is_wanted =
+        state_ == State::kTop ? name == "shardlist" || name == "base" : name == "url" || name == "nsamples";
     if (!is_wanted) skip_value();
     key_ = std::move(name);
   }
@@ -169,11 +181,12 @@ std::string place_of(const std::string& name, const std::string& base, const std
     const std::string folder = list.substr(0, list.rfind('/') + 1);
     if (is_inside) return folder + (base.empty() || base.ends_with('/') ? base : base + '/') + name;
   }
-  throw Error(ErrorCode::kUnsafe,
-              core::format("the list of shards names {}, which is neither a URL nor a file below the list's folder; give "
-                           "the shards themselves",
-                           core::quoted(core::shown_path(name))),
-              {.path = core::shown_path(list)});
+  throw Error(
+      ErrorCode::kUnsafe,
+      core::format("the list of shards names {}, which is neither a URL nor a file below the list's folder; give "
+                   "the shards themselves",
+                   core::quoted(core::shown_path(name))),
+      {.path = core::shown_path(list)});
 }
 
 void add_list(const std::string& list, ShardList& out) {
@@ -232,11 +245,24 @@ std::vector<std::string> expand_braces(std::string_view text) {
   return out;
 }
 
+namespace {
+
+/// Where a list ends: at "::", but not at that of an address such as http://[::1]/a.tar.
+std::size_t end_of_list(std::string_view joined, std::size_t begin) {
+  for (std::size_t at = joined.find("::", begin); at != joined.npos; at = joined.find("::", at + 1)) {
+    const std::size_t bracket = joined.substr(begin, at - begin).find_last_of("[]");
+    if (bracket == joined.npos || joined[begin + bracket] == ']') return at;
+  }
+  return joined.size();
+}
+
+}  // namespace
+
 ShardList list_shards(std::span<const std::string> given) {
   ShardList out;
   for (const std::string& joined : given) {
     for (std::size_t at = 0; at <= joined.size();) {
-      const std::size_t end = std::min(joined.find("::", at), joined.size());
+      const std::size_t end = end_of_list(joined, at);
       for (const std::string& text : expand_braces(std::string_view(joined).substr(at, end - at))) add(text, out);
       at = end + 2;
     }

@@ -31,9 +31,29 @@ bool is_compressed(const ByteSource& source) {
   return format::packing_of(std::span(head).first(known)) != format::Packing::kNone;
 }
 
-/// What Energon keeps beside a shard: the begin of each sample and the end of the last one. Nothing where there is none,
-/// or where it is older than the shard or cannot be right.
-std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& shard, const std::string& path) {
+/// Whether no sample lies before the first of these or behind the last: an index may have been made of a shard before
+/// another was appended to it, and its programs take two zero blocks for the end.
+bool has_all(std::span<const std::uint64_t> begins, const penstock::Source& shard, bool is_remote) {
+  // What programs fill their last record with.
+  constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
+  if (begins.back() > shard.size() || shard.size() - begins.back() > kMostPadding) return false;
+  std::vector<std::byte> rest(static_cast<std::size_t>(shard.size() - begins.back()));
+  shard.read(begins.back(), rest);
+  if (!format::is_zero_block(rest)) return false;
+  format::TarWindow bytes(shard, is_remote);
+  format::TarWalk walk(bytes, shard.name());
+  while (walk.at() < begins.front()) {
+    const auto member = walk.next();
+    if (!member || member->begin >= begins.front()) return true;
+    if (format::sample_name(*member)) return false;
+  }
+  return walk.at() == begins.front();
+}
+
+/// What Energon keeps beside a shard: the begin of each sample and the end of the last one. Nothing where there is
+/// none, or where it is older than the shard or cannot be right.
+std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& shard, const std::string& path,
+                                                       bool is_remote) {
   if (path.find('?') != path.npos) return std::nullopt;  // a URL whose query is for one object alone
   try {
     const penstock::Source file = open_source(path + ".idx");
@@ -42,7 +62,8 @@ std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& s
     if (file.size() / sizeof(std::uint64_t) > shard.size() / format::kTarBlock + 1) return std::nullopt;
     std::vector<std::uint64_t> out(static_cast<std::size_t>(file.size() / sizeof(std::uint64_t)));
     file.read(0, std::as_writable_bytes(std::span(out)));
-    return may_be_begins(out, shard.size()) ? std::optional(std::move(out)) : std::nullopt;
+    if (!may_be_begins(out, shard.size()) || !has_all(out, shard, is_remote)) return std::nullopt;
+    return out;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw;
     return std::nullopt;  // most shards have none
@@ -64,7 +85,7 @@ std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::
                 "stream(shards(...)), or unpack it",
                 {.path = source.name()});
   }
-  if (auto beside = index_beside(source, path)) return *std::move(beside);
+  if (auto beside = index_beside(source, path, is_remote)) return *std::move(beside);
   return scan_samples(source, is_remote);
 }
 

@@ -5,6 +5,7 @@
 #include "data/tar/tar_parts.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/format.h"
@@ -22,19 +23,19 @@ using format::FieldKind;
 using format::TarMember;
 
 [[noreturn]] void throw_changed(const std::string& path, std::uint64_t offset) {
-  throw Error(ErrorCode::kChanged,
-              "what lies here is no sample of the index: the shard was written anew, or the index beside it (.idx) is of "
-              "another; make the dataset anew, and delete an index that is wrong",
-              {.path = path, .offset = offset});
+  throw Error(
+      ErrorCode::kChanged,
+      "what lies here is no sample of the index: the shard was written anew, or the index beside it (.idx) is of "
+      "another; make the dataset anew, and delete an index that is wrong",
+      {.path = path, .offset = offset});
 }
 
 /// `error` of a member: its place in the shard, and its name.
 Error of_member(const Error& error, const TarPart& part, const TarShard& shard, std::uint64_t base) {
   const std::uint64_t offset = base + error.offset().value_or(0);
   const std::string inner = error.tensor().empty() ? "" : core::format(": {}", error.tensor());
-  return error.at({.path = core::shown_path(shard.path),
-                   .offset = offset,
-                   .tensor = core::escaped(part.member.name) + inner});
+  return error.at(
+      {.path = core::shown_path(shard.path), .offset = offset, .tensor = core::escaped(part.member.name) + inner});
 }
 
 LayoutPtr value_layout_of(const Value& value, StructureInterner& interner) {
@@ -55,7 +56,8 @@ LayoutPtr alike(const Layout& before, std::span<const LayoutPtr> parts) {
 
 std::string fields_text(const TarSampleParts& sample) {
   std::string out;
-  for (const TarPart& part : sample.parts) out += core::format("{}{}", out.empty() ? "" : ", ", core::quoted(part.field));
+  for (const TarPart& part : sample.parts)
+    out += core::format("{}{}", out.empty() ? "" : ", ", core::quoted(part.field));
   return out;
 }
 
@@ -69,34 +71,55 @@ const TarPart& find(const TarSampleParts& sample, const std::string& key, const 
               {.path = core::shown_path(shard.path), .offset = sample.parts.front().member.begin});
 }
 
+/// Tells fields that come twice. Samples have few, which are compared; a hostile one may have millions.
+class Fields {
+ public:
+  /// Whether `parts` has no such field yet.
+  bool add(std::span<const TarPart> parts, const std::string& field) {
+    constexpr std::size_t kFew = 32;
+    if (parts.size() < kFew) {
+      return std::none_of(parts.begin(), parts.end(), [&](const TarPart& part) { return part.field == field; });
+    }
+    if (known_.empty()) {
+      for (const TarPart& part : parts) known_.insert(part.field);
+    }
+    return known_.insert(field).second;
+  }
+
+ private:
+  std::unordered_set<std::string> known_;
+};
+
 void require_content(const TarPart& part, const TarShard& shard) {
   const TarMember& member = part.member;
-  const ErrorContext where{.path = core::shown_path(shard.path),
-                           .offset = member.data,
-                           .tensor = core::escaped(member.name)};
+  const ErrorContext where{
+      .path = core::shown_path(shard.path), .offset = member.data, .tensor = core::escaped(member.name)};
   if (member.kind != TarMember::Kind::kFile) {
-    throw Error(ErrorCode::kUnsupported,
-                core::format("the member is {}, whose content is not in the archive as it is; write the shard with plain "
-                             "files (tar --dereference --hard-dereference), or leave the field out with keys",
-                             kind_text(member.kind)),
-                where);
+    throw Error(
+        ErrorCode::kUnsupported,
+        core::format("the member is {}, whose content is not in the archive as it is; write the shard with plain "
+                     "files (tar --dereference --hard-dereference), or leave the field out with keys",
+                     kind_text(member.kind)),
+        where);
   }
   if (!member.is_cut) return;
-  throw Error(ErrorCode::kTruncated,
-              core::format("the shard ends within this member, which has {} and padding from here on; copy the shard again, "
-                           "or leave its last sample out",
-                           core::format_bytes(member.size)),
-              where);
+  throw Error(
+      ErrorCode::kTruncated,
+      core::format("the shard ends within this member, which has {} and padding from here on; copy the shard again, "
+                   "or leave its last sample out",
+                   core::format_bytes(member.size)),
+      where);
 }
 
 }  // namespace
 
 TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end) {
   TarSampleParts out;
+  Fields fields;
   format::TarWalk walk(bytes, path, begin);
   while (walk.at() < end) {
     auto member = walk.next();
-    if (!member) break;
+    if (!member || member->begin >= end) break;  // zero blocks were passed by, and the archive that was appended begins
     auto name = format::sample_name(*member);
     if (!name) continue;
     if (out.parts.empty()) {
@@ -104,9 +127,7 @@ TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::u
     } else if (name->key != out.key) {
       throw_changed(path, member->begin);
     }
-    const bool is_twice =
-        std::any_of(out.parts.begin(), out.parts.end(), [&](const TarPart& part) { return part.field == name->field; });
-    if (is_twice) {
+    if (!fields.add(out.parts, name->field)) {
       throw Error(ErrorCode::kCorrupt,
                   core::format("the sample {} has the field {} twice; write the shard anew", core::quoted(out.key),
                                core::quoted(name->field)),
@@ -168,7 +189,7 @@ TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard
                                              const Work& work) {
   try {
     const std::span<const std::byte> bytes = contents.content(part);
-    if (bytes.empty()) return large_tensors_of(part, shard, work);
+    if (bytes.empty() && part.member.size != 0) return large_tensors_of(part, shard, work);
     FileLayouts& layouts = small_[part.field];
     const FileLayouts::File file{.bytes = bytes, .path = shard.path, .keys = {}};
     auto found = layouts.recognise(file, work);
@@ -180,8 +201,7 @@ TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard
 }
 
 TarAssembler::Piece TarAssembler::large_tensors_of(const TarPart& part, const TarShard& shard, const Work& work) {
-  const penstock::Source source =
-      io::window_of(shard.file->source(), part.member.data, part.member.size);
+  const penstock::Source source = io::window_of(shard.file->source(), part.member.data, part.member.size);
   LargeLayouts::Found found = large_[part.field].find(source, {}, work);
   auto file = std::make_shared<const LargeFile>(source, std::move(found), work.call.verify, DescriptorLimit());
   const FileSample& sample = file->sample();

@@ -41,8 +41,8 @@ constexpr std::uint64_t kRun = std::uint64_t{1} << 20;
 struct Wanted {
   const TarShard* shard = nullptr;
   std::uint64_t begin = 0;
-  std::uint64_t end = 0;                   ///< no further than the file
-  std::span<std::byte> bytes = {};         ///< of all of it, where it is read whole
+  std::uint64_t end = 0;            ///< no further than the file
+  std::span<std::byte> bytes = {};  ///< of all of it, where it is read whole
   bool is_whole = false;
 
   std::uint64_t size() const noexcept { return end - begin; }
@@ -53,7 +53,8 @@ class WholeContents final : public data::TarAssembler::Contents {
  public:
   WholeContents(std::span<const std::byte> bytes, std::uint64_t begin) noexcept : bytes_(bytes), begin_(begin) {}
   std::span<const std::byte> content(const TarPart& part) override {
-    return bytes_.subspan(static_cast<std::size_t>(part.member.data - begin_), static_cast<std::size_t>(part.member.size));
+    return bytes_.subspan(static_cast<std::size_t>(part.member.data - begin_),
+                          static_cast<std::size_t>(part.member.size));
   }
 
  private:
@@ -64,7 +65,8 @@ class WholeContents final : public data::TarAssembler::Contents {
 /// Of one whose members are read one by one; of large ones with tensors nothing is read here.
 class SeparateContents final : public data::TarAssembler::Contents {
  public:
-  SeparateContents(const TarShard& shard, bool raw, const Work& work) noexcept : shard_(shard), raw_(raw), work_(work) {}
+  SeparateContents(const TarShard& shard, bool raw, const Work& work) noexcept
+      : shard_(shard), raw_(raw), work_(work) {}
   std::span<const std::byte> content(const TarPart& part) override {
     const bool has_tensors = !raw_ && format::field_kind(part.field) == format::FieldKind::kTensors;
     if (has_tensors && part.member.size > kSmallLocal) return {};
@@ -94,6 +96,7 @@ class TarSamples final : public detail::DatasetImpl {
         kept_{.is_kept = options.index, .path = options.index_path} {}
 
   std::int64_t size() const override { return index().size(); }
+  bool is_counted() const noexcept override { return known_.load(std::memory_order_acquire) != nullptr; }
   std::string describe(std::int64_t number) const override {
     const TarShard& shard = index().shard_of(number);
     return core::format("{}[{}]", core::shown_path(shard.path), number - shard.first);
@@ -128,7 +131,8 @@ class TarSamples final : public detail::DatasetImpl {
         out[i] = assemble(samples[i], assembler, share, work);
         work.figures.clock.lap(data::Stage::kDecode, indices[i]);
       } catch (const Error& error) {
-        data::fail(out[i], i, error.within({.path = core::shown_path(samples[i].shard->path)}), work.call, work.scratch);
+        data::fail(out[i], i, error.within({.path = core::shown_path(samples[i].shard->path)}), work.call,
+                   work.scratch);
       }
     }
   }
@@ -150,8 +154,8 @@ class TarSamples final : public detail::DatasetImpl {
     return {.shard = &shard, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
   }
 
-  /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself below,
-  /// which tells whose fault it is.
+  /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself
+  /// below, which tells whose fault it is.
   static void read_remote(std::span<Wanted> samples, const Work& work) {
     std::vector<io::remote::SourceRuns> reads;
     for (Wanted& sample : samples) {
@@ -253,7 +257,8 @@ class TarSamples final : public detail::DatasetImpl {
     if (fields_.keys.empty()) return;
     std::uint64_t bytes = 0;
     for (const TarPart& part : parts.parts) {
-      if (std::find(fields_.keys.begin(), fields_.keys.end(), part.field) != fields_.keys.end()) bytes += part.member.size;
+      if (std::find(fields_.keys.begin(), fields_.keys.end(), part.field) != fields_.keys.end())
+        bytes += part.member.size;
     }
     share.is_small = bytes < sample.size() / 2;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/support.h"
+#include "data/tar/shards.h"
 #include "data/transform/op.h"
 #include "penstock/documents.h"
 #include "penstock/join.h"
@@ -90,6 +91,11 @@ Dataset documents_of_megatron(const TemporaryFolder& folder) {
   return documents(folder / "x");
 }
 
+Dataset shards_of(const TemporaryFolder& folder) {
+  test::write_shards(folder, {4, 0, 1, kSamples - 5});
+  return shards(folder / "{000..003}.tar", {.keys = {"npy", "cls"}, .index = false});
+}
+
 const std::vector<DatasetRow> kDatasets = {
     {"rows", [](const TemporaryFolder&) { return rows(test::numbered_rows(kSamples, 4).to(DType::float32)); }},
     {"files_npy", [](const TemporaryFolder& folder) { return folder_of(folder, ".npy"); }},
@@ -148,6 +154,7 @@ const std::vector<DatasetRow> kDatasets = {
        return fields(folder_of(folder, ".npy"), {{"x", "{name}"}, {"y", "{stem}.npy"}});
      },
      false},
+    {"shards", shards_of, false},
 };
 
 struct TransformRow {

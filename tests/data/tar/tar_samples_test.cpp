@@ -1,0 +1,453 @@
+// Datasets of tar shards: each sample as its members say, however it is read.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "data/tar/shards.h"
+#include "penstock/load.h"
+
+namespace penstock {
+namespace {
+
+using test::bits_of;
+using test::shard_of;
+using test::tar_end;
+using test::tar_header;
+using test::tar_member;
+using test::TemporaryFolder;
+using test::write_file;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Numbers = std::vector<std::int64_t>;
+
+std::string npy(std::int64_t number) { return test::file_bytes(Tensor::of<std::int64_t>({number}), ".npy"); }
+
+std::vector<std::string> names_of(const Value& dict) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < dict.size(); ++i) out.push_back(dict.item(i).first.as_string());
+  return out;
+}
+
+class TarShards : public ::testing::Test {
+ protected:
+  Dataset made(const std::string& content, ShardsOptions options = {}) const {
+    return shard_of(folder_, content, std::move(options));
+  }
+  std::optional<Error> error_of(const Dataset& dataset, std::int64_t index) const {
+    return test::error_of([&] { dataset.get(index); });
+  }
+
+  TemporaryFolder folder_{test::quick_folder()};
+};
+
+TEST_F(TarShards, HaveEachKindOfField) {
+  const Value sample =
+      made(tar_member("s/a.npy", npy(7)) + tar_member("s/a.cls", "3\n") + tar_member("s/a.TXT", "h\xc3\xa4") +
+           tar_member("s/a.meta.json", R"({"b": [1, null], "a": 1.5})") + tar_member("s/a.jpg", "\xff\xd8") +
+           tar_member("s/a.", "nameless"))
+          .get(0);
+  EXPECT_THAT(names_of(sample), ElementsAre("__key__", "npy", "cls", "txt", "meta.json", "jpg", ""));
+  EXPECT_EQ(sample["__key__"].as_string(), "s/a");
+  EXPECT_EQ(sample["npy"].as_tensor().item<std::int64_t>(), 7);
+  EXPECT_EQ(sample["cls"].as_int(), 3);
+  EXPECT_EQ(sample["txt"].as_string(), "h\xc3\xa4");
+  EXPECT_EQ(sample["meta.json"]["b"][0].as_int(), 1);
+  EXPECT_EQ(sample["meta.json"]["a"].as_float(), 1.5);
+  EXPECT_EQ(sample["jpg"].kind(), Value::Kind::kBytes);
+  EXPECT_EQ(sample["jpg"].as_string(), "\xff\xd8");
+}
+
+TEST_F(TarShards, TakeTheFieldsOfKeysInTheirOrder) {
+  const std::string content = tar_member("a.npy", npy(1)) + tar_member("a.cls", "2") + tar_member("a.pkl", "cos\n");
+  EXPECT_EQ(error_of(made(content), 0)->code(), ErrorCode::kUnsafe);
+  const Value sample = made(content, {.keys = {"cls", "__url__", "npy", "__key__"}}).get(0);
+  EXPECT_THAT(names_of(sample), ElementsAre("cls", "__url__", "npy", "__key__"));
+  EXPECT_EQ(sample["__url__"].as_string(), folder_ / "a.tar");
+  EXPECT_THAT(names_of(made(content, {.keys = {"__key__"}}).get(0)), ElementsAre("__key__"));
+}
+
+TEST_F(TarShards, RawFieldsAreBytes) {
+  const std::string content = tar_member("a.npy", npy(1)) + tar_member("a.cls", "no") + tar_member("a.pkl", "cos\n") +
+                              tar_member("a.json", "") + tar_member("a.txt", "\xff");
+  const Value sample = made(content, {.raw = true}).get(0);
+  EXPECT_EQ(sample["npy"].as_string(), npy(1));
+  EXPECT_EQ(sample["cls"].as_string(), "no");
+  EXPECT_EQ(sample["pkl"].as_string(), "cos\n");
+  EXPECT_EQ(sample["json"].as_string(), "");
+  EXPECT_EQ(sample["txt"].as_string(), "\xff");
+}
+
+TEST_F(TarShards, AMissingFieldIsNamedWithThoseThatAreThere) {
+  const auto error = error_of(made(tar_member("a.npy", npy(1)) + tar_member("b.cls", "2"), {.keys = {"npy"}}), 1);
+  EXPECT_EQ(error->code(), ErrorCode::kKeyNotFound);
+  EXPECT_THAT(error->what(), AllOf(HasSubstr("'b'"), HasSubstr("'npy'"), HasSubstr("'cls'"), HasSubstr("a.tar")));
+}
+
+TEST_F(TarShards, AFieldThatComesTwiceIsNamed) {
+  for (const char* second : {"a.npy", "a.NPY"}) {
+    const Dataset dataset =
+        made(tar_member("a.npy", npy(1)) + tar_member(second, npy(2)) + tar_member("b.npy", npy(3)));
+    EXPECT_EQ(dataset.size(), 2);
+    const auto error = error_of(dataset, 0);
+    EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(error->what(), AllOf(HasSubstr("twice"), HasSubstr(second)));
+    EXPECT_EQ(dataset.get(1)["npy"].as_tensor().item<std::int64_t>(), 3);
+  }
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += tar_header("a." + std::to_string(i), 0);
+  EXPECT_EQ(made(many).get(0).size(), 3001U);
+  EXPECT_EQ(error_of(made(many + tar_header("a.17", 0)), 0)->code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(error_of(made(many + tar_header("a.2999", 0)), 0)->code(), ErrorCode::kCorrupt);
+}
+
+TEST_F(TarShards, AKeyThatComesAgainIsAnotherSample) {
+  const Dataset dataset = made(tar_member("a.npy", npy(1)) + tar_member("b.npy", npy(2)) + tar_member("a.npy", npy(3)));
+  ASSERT_EQ(dataset.size(), 3);
+  EXPECT_EQ(test::key_of(dataset.get(2)), "a");
+  EXPECT_EQ(dataset.get(2)["npy"].as_tensor().item<std::int64_t>(), 3);
+}
+
+TEST_F(TarShards, FieldsThatAreNoFilesAreNamed) {
+  const auto linked = [](std::string& block) { test::put(block, 157, "a.npy"); };
+  const std::string content = tar_member("a.npy", npy(1)) + tar_header("b.npy", 0, '1', linked) +
+                              tar_member("b.cls", "2") + tar_header("c.npy", 0, '2', linked) +
+                              tar_header("d.npy", 0, '3') + tar_member("e.npy", "x", 'S') +
+                              tar_member("f.npy", "x", 'Q');
+  const Dataset dataset = made(content);
+  ASSERT_EQ(dataset.size(), 6);
+  const char* const kinds[] = {"", "a link", "a link", "a device", "holes", "unknown"};
+  for (std::int64_t i = 1; i < 6; ++i) {
+    const auto error = error_of(dataset, i);
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported) << i;
+    EXPECT_THAT(error->what(), HasSubstr(kinds[i])) << i;
+    EXPECT_EQ(error->tensor(), std::string(1, static_cast<char>('a' + i)) + ".npy");
+  }
+  const auto path = folder_ / "a.tar";
+  EXPECT_EQ(shards(path, {.keys = {"cls"}, .index = false}).get(1)["cls"].as_int(), 2);
+}
+
+TEST_F(TarShards, DamageIsNamedByShardMemberAndPlace) {
+  const Dataset dataset = made(tar_member("s/a.npy", "no array at all") + tar_member("s/b.npy", "") +
+                               tar_member("s/c.npy", npy(1).substr(0, 100)) + tar_member("s/d.json", "[1, }") +
+                               tar_member("s/e.cls", "cat"));
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const auto error = error_of(dataset, i);
+    EXPECT_EQ(error->path(), folder_ / "a.tar") << i;
+    EXPECT_THAT(error->tensor(), HasSubstr("s/" + std::string(1, static_cast<char>('a' + i)))) << i;
+    ASSERT_TRUE(error->offset()) << i;
+    EXPECT_GE(*error->offset(), 512U + (i == 0 ? 0 : 512));
+  }
+  EXPECT_EQ(error_of(dataset, 3)->offset(), 512U + 3 * 1024 - 512 + 5);
+}
+
+TEST_F(TarShards, ACutOneHasTheSamplesBeforeTheCut) {
+  const std::string whole = test::numbered_shard(0, 3);
+  const auto begins = whole.size() - 1024;
+  const std::size_t sample = begins / 3;
+  for (std::size_t length = 2 * sample + 1; length < begins; length += 61) {
+    const Dataset dataset = made(whole.substr(0, length));
+    const bool in_first_header = length < 2 * sample + 512;
+    ASSERT_EQ(dataset.size(), in_first_header ? 2 : 3) << length;
+    EXPECT_EQ(dataset.get(0)["cls"].as_int(), 0);
+    if (length < 2 * sample + 512) {
+      EXPECT_EQ(error_of(dataset, 1)->code(), ErrorCode::kTruncated) << length;
+      continue;
+    }
+    EXPECT_EQ(dataset.get(1)["cls"].as_int(), 1);
+    if (length % 512 == 0 && length - 2 * sample != 512) continue;  // may be between two members: a whole one
+    const auto error = error_of(dataset, 2);
+    EXPECT_EQ(error->code(), ErrorCode::kTruncated) << length;
+    EXPECT_EQ(error->path(), folder_ / "a.tar");
+  }
+  EXPECT_EQ(made(whole.substr(0, begins)).size(), 3);
+  EXPECT_EQ(made(whole.substr(0, begins)).get(2)["cls"].as_int(), 2);
+}
+
+TEST_F(TarShards, AppendedOnesAreOne) {
+  const std::string zeros(9 * 512, '\0');
+  const Dataset dataset = made(test::numbered_shard(0, 2) + zeros + test::numbered_shard(2, 2) + zeros);
+  ASSERT_EQ(dataset.size(), 4);
+  for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(dataset.get(i)["cls"].as_int(), i);
+}
+
+/// An array of more than 256 KiB, whose members are read by themselves.
+Tensor large(std::uint64_t seed) { return test::numbered_tensor(Shape{300, 301}, DType::int32, seed); }
+
+TEST_F(TarShards, LargeMembersAreReadByThemselves) {
+  std::string content;
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    const std::string key = std::to_string(i);
+    if (i == 3) content += std::string(20 * 512, '\0');  // an archive that was appended
+    for (const char* extension : {".npy", ".npz", ".pt", ".safetensors"}) {
+      const Tensor one = large(i * 10 + content.size() % 7);
+      content += tar_member(key + extension, test::file_bytes(one, extension));
+    }
+    content +=
+        tar_member(key + ".cls", key) + tar_member(key + ".mp4", std::string(400'000 + i, static_cast<char>('a' + i)));
+  }
+  write_file(folder_ / "a.tar", content);
+  const Dataset dataset = shards(folder_ / "a.tar", {.index = false});
+  ASSERT_EQ(dataset.size(), 6);
+  const Dataset raw = shards(folder_ / "a.tar", {.raw = true, .index = false});
+  for (std::int64_t i = 0; i < 6; ++i) {
+    const Value sample = dataset.get(i);
+    const Value bytes = raw.get(i);
+    EXPECT_EQ(sample["cls"].as_int(), i);
+    EXPECT_EQ(sample["mp4"].as_string(),
+              std::string(static_cast<std::size_t>(400'000 + i), static_cast<char>('a' + i)));
+    for (const char* field : {"npy", "npz", "pt", "safetensors"}) {
+      const std::string path = folder_ / (std::string("x.") + field);
+      write_file(path, bytes[field].as_string());
+      EXPECT_EQ(bits_of(sample[field]), bits_of(load(path))) << i << field;
+    }
+  }
+  for (const std::size_t workers : {0U, 3U}) {
+    DataLoader loader(shards(folder_ / "a.tar", {.keys = {"pt", "cls"}, .index = false}),
+                      {.batch_size = 2, .num_workers = workers, .collate = collate::samples()});
+    std::int64_t seen = 0;
+    while (const auto batch = loader.next()) {
+      for (std::size_t i = 0; i < batch->value.size(); ++i, ++seen) {
+        EXPECT_EQ(bits_of(batch->value[i]["pt"]), bits_of(dataset.get(seen)["pt"]));
+      }
+    }
+    EXPECT_EQ(seen, 6);
+  }
+}
+
+/// Samples of random fields, kinds and sizes; some beyond 256 KiB.
+std::string random_shard(std::mt19937& random, int samples) {
+  const auto below = [&](int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); };
+  std::string out;
+  for (int i = 0; i < samples; ++i) {
+    const std::string key = "k" + std::to_string(below(3)) + "_" + std::to_string(i);
+    if (below(4) == 0) out += tar_header("folder/", 0, '5') + tar_member("__meta__.json", "{}");
+    if (below(9) == 0) out += tar_end() + std::string(512 * static_cast<std::size_t>(below(5)), '\0');
+    std::vector<int> kinds{0, 1, 2, 3, 4, 5};
+    std::shuffle(kinds.begin(), kinds.end(), random);
+    kinds.resize(static_cast<std::size_t>(1 + below(6)));
+    for (const int kind : kinds) {
+      if (below(5) == 0) out += test::gnu_long_name(key + (kind == 1 ? ".cls" : "." + std::to_string(kind) + ".bin"));
+      const Tensor tensor =
+          test::numbered_tensor(Shape{1 + below(below(6) == 0 ? 300 : 4), 1 + below(400)}, DType::float32, random());
+      const char* const names[] = {".npy", ".cls", ".json", ".txt", ".bin", ".pt"};
+      const std::string name = key + names[kind];
+      if (kind == 0 || kind == 5) out += tar_member(name, test::file_bytes(tensor, names[kind]));
+      if (kind == 1) out += tar_member(name, std::to_string(below(1000)));
+      if (kind == 2) out += tar_member(name, below(2) == 0 ? "[1, 2]" : "{\"a\": NaN, \"b\": \"" + key + "\"}");
+      if (kind == 3) out += tar_member(name, std::string(static_cast<std::size_t>(below(2000)), 't'));
+      if (kind == 4) out += tar_member(name, std::string(static_cast<std::size_t>(below(300'000)), 'b'));
+    }
+  }
+  return out + tar_end();
+}
+
+TEST_F(TarShards, AnyOrderGivesWhatReadingOneByOneGives) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 4; ++round) {
+    for (const char* name : {"a.tar", "b.tar", "c.tar"}) write_file(folder_ / name, random_shard(random, 8));
+    ShardsOptions options{.index = false};
+    if (round == 3) options.raw = true;
+    const Dataset dataset = shards(folder_ / "*.tar", options);
+    std::vector<std::string> expected;
+    for (std::int64_t i = 0; i < dataset.size(); ++i)
+      expected.push_back(bits_of(shards(folder_ / "*.tar", options).get(i)));
+    for (const bool shuffle : {false, true}) {
+      for (const std::size_t workers : {0U, 2U}) {
+        DataLoader loader(
+            dataset,
+            {.batch_size = 5, .shuffle = shuffle, .num_workers = workers, .collate = collate::samples(), .seed = 3});
+        std::set<std::int64_t> seen;
+        while (const auto batch = loader.next()) {
+          for (std::size_t i = 0; i < batch->indices.size(); ++i) {
+            const std::int64_t index = batch->indices[i];
+            EXPECT_TRUE(seen.insert(index).second);
+            EXPECT_EQ(bits_of(batch->value[i]), expected[static_cast<std::size_t>(index)]) << index;
+          }
+        }
+        EXPECT_EQ(seen.size(), expected.size());
+      }
+    }
+    std::vector<std::string> streamed;
+    for (const Value& sample : stream(dataset)) streamed.push_back(bits_of(sample));
+    EXPECT_EQ(streamed, expected) << round;
+  }
+}
+
+TEST_F(TarShards, BadSamplesAreSkippedOrReplaced) {
+  std::string content;
+  for (int i = 0; i < 9; ++i) {
+    const bool is_bad = i == 2 || i == 3 || i == 8;
+    content += tar_member(std::to_string(i) + ".npy", is_bad ? "broken" : npy(i)) +
+               tar_member(std::to_string(i) + ".cls", std::to_string(i));
+  }
+  const Dataset dataset = made(content);
+  const auto taken = [&](OnError on_error, std::size_t workers) {
+    DataLoader loader(dataset, {.batch_size = 3, .num_workers = workers, .on_error = on_error});
+    Numbers out;
+    while (const auto batch = loader.next()) {
+      const Numbers values = test::values_of<std::int64_t>(batch->value["npy"].as_tensor().reshape({batch->size()}));
+      out.insert(out.end(), values.begin(), values.end());
+    }
+    if (on_error == OnError::kSkip) {
+      EXPECT_EQ(loader.set_aside().size(), 3U);
+      EXPECT_THAT(loader.set_aside().front().what, HasSubstr("a.tar[2]"));
+      EXPECT_THAT(loader.set_aside().front().why, HasSubstr("2.npy"));
+    }
+    return out;
+  };
+  for (const std::size_t workers : {0U, 2U}) {
+    EXPECT_THAT(taken(OnError::kSkip, workers), ElementsAre(0, 1, 4, 5, 6, 7));
+    EXPECT_THAT(taken(OnError::kReplace, workers), ElementsAre(0, 1, 4, 4, 4, 5, 6, 7, 0));
+  }
+  DataLoader loader(dataset, {.batch_size = 3, .num_workers = 1});
+  EXPECT_THAT(test::error_of([&] { loader.next(); })->what(),
+              AllOf(HasSubstr("sample 2"), HasSubstr("2.npy"), HasSubstr("a.tar")));
+}
+
+TEST_F(TarShards, AShardThatIsRewrittenMeanwhileIsToldSo) {
+  for (const bool is_large : {false, true}) {
+    const auto content = [&](std::int64_t add) {
+      std::string out;
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const std::string key = std::to_string(i);
+        out += tar_member(key + ".npy", is_large ? test::file_bytes(large(static_cast<std::uint64_t>(i + add)), ".npy")
+                                                 : npy(i + add));
+      }
+      return out;
+    };
+    const Dataset dataset = made(content(0));
+    EXPECT_TRUE(dataset.get(0).kind() == Value::Kind::kDict);
+    for (const std::string& other :
+         {content(5), content(5) + tar_end(), std::string(100, 'x'), tar_member("z.npy", npy(1)) + content(3)}) {
+      write_file(folder_ / "b.tar", other);
+      std::filesystem::rename(folder_ / "b.tar", folder_ / "a.tar");
+      for (std::int64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(error_of(dataset, i)->code(), ErrorCode::kChanged) << is_large << i;
+      write_file(folder_ / "a.tar", other);  // in place
+      for (std::int64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(error_of(dataset, i)->code(), ErrorCode::kChanged) << is_large << i;
+    }
+    std::filesystem::remove(folder_ / "a.tar");
+    DataLoader loader(dataset, {.batch_size = 2, .num_workers = 1});
+    const auto code = test::code_of([&] { loader.next(); });
+    EXPECT_TRUE(code == ErrorCode::kNotFound || code == ErrorCode::kChanged) << is_large;
+  }
+}
+
+TEST_F(TarShards, AnIndexBesideThatIsWrongMisleadsNobody) {
+  const std::string content = test::numbered_shard(0, 3);
+  write_file(folder_ / "a.tar", content);
+  const std::uint64_t sample = (content.size() - 1024) / 3;
+  const std::vector<std::uint64_t> joined = {0, 2 * sample, 3 * sample};
+  write_file(folder_ / "a.tar.idx", std::as_bytes(std::span(joined)));
+  const Dataset dataset = shards(folder_ / "a.tar", {.index = false});
+  EXPECT_EQ(dataset.size(), 2);
+  const auto error = error_of(dataset, 0);
+  EXPECT_EQ(error->code(), ErrorCode::kChanged);
+  EXPECT_THAT(error->message(), HasSubstr(".idx"));
+  EXPECT_EQ(dataset.get(1)["cls"].as_int(), 2);
+}
+
+TEST_F(TarShards, EachSampleComesOnceOverRanksAndAfterAnotherNumberOfThem) {
+  const Dataset dataset = shards(test::write_shards(folder_, {17, 1, 9, 33}), {.index = false});
+  ASSERT_EQ(dataset.size(), 60);
+  const auto loader = [&](std::int64_t rank, std::int64_t of) {
+    return DataLoader(dataset, {.batch_size = 60 / 5 / of,
+                                .shuffle = true,
+                                .num_workers = 1,
+                                .seed = 9,
+                                .ranks = Ranks{.rank = rank, .size = of}});
+  };
+  for (const std::int64_t before : {1, 2, 3, 4}) {
+    for (const std::int64_t after : {1, 2, 6}) {
+      std::multiset<std::int64_t> seen;
+      std::string position;
+      for (std::int64_t rank = 0; rank < before; ++rank) {
+        DataLoader part = loader(rank, before);
+        for (int i = 0; i < 2; ++i) {
+          for (const std::int64_t n : test::values_of<std::int64_t>(part.next()->value["cls"].as_tensor()))
+            seen.insert(n);
+        }
+        position = part.position().to_json();
+      }
+      for (std::int64_t rank = 0; rank < after; ++rank) {
+        DataLoader part = loader(rank, after);
+        part.seek(LoaderPosition::from_json(position));
+        while (const auto batch = part.next()) {
+          for (const std::int64_t n : test::values_of<std::int64_t>(batch->value["cls"].as_tensor())) seen.insert(n);
+        }
+      }
+      EXPECT_EQ(seen.size(), 60U);
+      EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 60U) << before << " ranks, then " << after;
+    }
+  }
+}
+
+TEST_F(TarShards, FewDescriptorsServeManyShards) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::string pattern = test::write_shards(folder_, std::vector<std::int64_t>(150, 2));
+  rlimit few = before;
+  few.rlim_cur = test::open_files() + 24;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  {
+    const Dataset dataset = shards(pattern, {.index = false});
+    DataLoader loader(dataset, {.batch_size = 20, .shuffle = true, .num_workers = 2, .seed = 1});
+    std::set<std::int64_t> seen;
+    while (const auto batch = loader.next()) {
+      for (const std::int64_t n : test::values_of<std::int64_t>(batch->value["cls"].as_tensor())) seen.insert(n);
+    }
+    EXPECT_EQ(seen.size(), 300U);
+    EXPECT_EQ(test::classes_of(stream(dataset)).size(), 300U);
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST_F(TarShards, OtherFieldsAreNotReadWhereTheyAreTheLargerPart) {
+  std::string content;
+  for (int i = 0; i < 20; ++i) {
+    content +=
+        tar_member(std::to_string(i) + ".cls", "1") + tar_member(std::to_string(i) + ".jpg", std::string(100'000, 'x'));
+  }
+  const auto read = [&](std::vector<std::string> keys) {
+    DataLoader loader(made(content, {.keys = std::move(keys)}), {.batch_size = 5, .num_workers = 0});
+    while (loader.next()) continue;
+    return loader.stats().read_bytes;
+  };
+  EXPECT_LT(read({"cls"}), 20U * 8192);
+  EXPECT_LT(read({"__key__"}), 20U * 8192);
+  EXPECT_GE(read({"jpg"}), 20U * 100'000);
+}
+
+TEST_F(TarShards, AnEmptyOneHasNoSample) {
+  EXPECT_EQ(made("").size(), 0);
+  EXPECT_EQ(made(tar_end()).size(), 0);
+  EXPECT_TRUE(test::classes_of(stream(made(tar_end()))).empty());
+  write_file(folder_ / "b.tar", test::numbered_shard(3, 1));
+  EXPECT_EQ(shards(folder_ / "*.tar", {.index = false}).get(0)["cls"].as_int(), 3);
+}
+
+TEST_F(TarShards, AreFiltersTransformsAndParts) {
+  const Dataset dataset = shards(test::write_shards(folder_, {5, 5}), {.keys = {"npy", "cls"}, .index = false});
+  EXPECT_EQ(dataset.cast(DType::float64, false, {"npy"}).get(3)["npy"].as_tensor().dtype(), DType::float64);
+  const Dataset even = dataset.filter([](const Value& sample) { return sample["cls"].as_int() % 2 == 0; });
+  DataLoader loader(even, {.batch_size = 10, .num_workers = 0});
+  EXPECT_EQ(test::values_of<std::int64_t>(loader.next()->value["cls"].as_tensor()), (Numbers{0, 2, 4, 6, 8}));
+  EXPECT_EQ(subset(dataset, {9, 0}).get(0)["cls"].as_int(), 9);
+  EXPECT_THAT(dataset.describe(7), HasSubstr("001.tar[2]"));
+}
+
+}  // namespace
+}  // namespace penstock
