@@ -235,7 +235,7 @@ void compare_ranks(PyLoader& loader, nb::handle ranks, const Arguments& argument
 }
 
 void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
-  const nb::object held = is_stream(given) ? nb::borrow(given) : held_dataset(given);
+  const nb::object held = is_stream(given) ? nb::borrow(given) : counted_dataset(given);
   const nb::object dataset = typed(held, arguments.dtype, arguments.strict);
   const nb::object ranks = ranks_module().attr("resolved")(arguments.ranks);
   const auto raised = std::make_shared<Raised>();

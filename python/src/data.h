@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/dataset.h"
 #include "penstock/sampler.h"
 
 namespace nb = nanobind;
@@ -24,6 +25,10 @@ std::int64_t size_from(nb::handle dataset);
 
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
 nb::object held_dataset(nb::handle object);
+/// How many samples there are. Those of shards are found by the first call, without the interpreter's lock.
+std::int64_t count_samples(const Dataset& dataset);
+/// held_dataset, with its samples counted.
+nb::object counted_dataset(nb::handle object);
 /// The dataset with the tensors that `dtype=` means cast to it (data::typed), and those under `keys`; for "promote" all
 /// to what they promote to; as it is for None, beside which `strict` is refused.
 nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys = nb::none());

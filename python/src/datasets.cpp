@@ -195,11 +195,11 @@ nb::object files_opened_by(nb::handle source, const nb::tuple& arguments, FilesO
 /// What datasets of other classes have that hold one of ours: it gives that, or says why it cannot.
 constexpr const char* kHeld = "__penstock_dataset__";
 
-Dataset dataset_from(nb::handle object) { return nb::cast<Dataset>(held_dataset(object)); }
+Dataset dataset_from(nb::handle object) { return nb::cast<Dataset>(counted_dataset(object)); }
 
 nb::tuple held_datasets(const nb::args& objects) {
   nb::list out;
-  for (const nb::handle object : objects) out.append(held_dataset(object));
+  for (const nb::handle object : objects) out.append(counted_dataset(object));
   return nb::tuple(out);
 }
 
@@ -211,6 +211,7 @@ std::vector<Dataset> datasets_from(const nb::tuple& objects) {
 
 nb::object concat_with(nb::handle self, const nb::args& others) {
   const nb::tuple parts = held_datasets(others);
+  count_samples(nb::cast<Dataset>(self));
   std::vector<Dataset> all = datasets_from(parts);
   all.insert(all.begin(), nb::cast<const Dataset&>(self));
   return with_recipe("transformed", nb::make_tuple(self, "concat", parts), nb::cast(concat(all)));
@@ -245,6 +246,7 @@ nb::object batch_of(const Dataset& dataset, nb::handle slice) {
   Py_ssize_t start = 0;
   Py_ssize_t stop = 0;
   Py_ssize_t step = 0;
+  count_samples(dataset);
   if (PySlice_Unpack(slice.ptr(), &start, &stop, &step) < 0) nb::raise_python_error();
   const Py_ssize_t count = PySlice_AdjustIndices(dataset.size(), &start, &stop, step);
   if (count == 0) {
@@ -277,6 +279,7 @@ nb::object of_row_array(const char* function, nb::handle dataset) {
 }
 
 nb::object sample(const Dataset& dataset, std::int64_t index) {
+  count_samples(dataset);
   return to_python(
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
@@ -383,6 +386,17 @@ bool is_stream(nb::handle object) {
          nb::isinstance<SampleStream>(nb::object(object.attr("_native")));
 }
 
+std::int64_t count_samples(const Dataset& dataset) {
+  if (dataset.impl().is_counted()) return dataset.size();
+  return interruptible(true, [dataset](std::stop_token) { return dataset.size(); });
+}
+
+nb::object counted_dataset(nb::handle object) {
+  nb::object held = held_dataset(object);
+  count_samples(nb::cast<Dataset>(held));
+  return held;
+}
+
 nb::object held_dataset(nb::handle object) {
   if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
   if (is_stream(object)) {
@@ -402,13 +416,7 @@ nb::object held_dataset(nb::handle object) {
 
 void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> of_samples(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset);
-  of_samples
-      .def("__len__",
-           [](const Dataset& self) {
-             // Samples of shards are found by the first call.
-             const bool may_search = static_cast<bool>(self.impl().in_order());
-             return may_search ? interruptible(true, [self](std::stop_token) { return self.size(); }) : self.size();
-           })
+  of_samples.def("__len__", count_samples)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(
@@ -466,9 +474,10 @@ void bind_datasets(nb::module_& module) {
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
       .def("__repr__", [](const Dataset& d) {
+        const std::uint64_t samples = static_cast<std::uint64_t>(count_samples(d));
         const std::string remark = d.impl().remark();
-        return core::format("penstock.Dataset({}{}{})", core::counted(static_cast<std::uint64_t>(d.size()), "sample"),
-                            remark.empty() ? "" : "; ", remark);
+        return core::format("penstock.Dataset({}{}{})", core::counted(samples, "sample"), remark.empty() ? "" : "; ",
+                            remark);
       });
   of_samples.def("concat", concat_with, nb::sig("def concat(self, *others: Dataset) -> Dataset"), docs::kConcat);
   bind_transforms(of_samples);
@@ -534,12 +543,9 @@ void bind_datasets(nb::module_& module) {
   module.def(
       "pack",
       [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,
-         nb::handle progress) {
-        return pack_to(dataset_from(dataset), folder, shard_bytes, format, verify, progress);
-      },
+         nb::handle progress) { return pack_to(dataset_from(dataset), folder, shard_bytes, format, verify, progress); },
       nb::arg("dataset").none(), nb::arg("folder").none(), nb::kw_only(), nb::arg("shard_bytes").none() = 256 << 20,
-      nb::arg("format") = "safetensors",
-      nb::arg("verify") = true, nb::arg("progress") = nb::none(),
+      nb::arg("format") = "safetensors", nb::arg("verify") = true, nb::arg("progress") = nb::none(),
       nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
               "format: str = 'safetensors', verify: bool = True, "
               "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),

@@ -43,7 +43,7 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
   const bool are_streams = nb::len(given) > 0 && is_stream(given[0]);
   for (const nb::handle part : given) {
     if (are_streams) break;
-    kept.append(held_dataset(part));
+    kept.append(counted_dataset(part));
     parts.push_back(nb::cast<Dataset>(kept[parts.size()]));
   }
   const std::vector<double> shares = numbers_argument(weights, "weights");

@@ -41,7 +41,7 @@ struct Parts {
 Parts parts_from(nb::handle datasets, const nb::dict& named, const char* what) {
   Parts out;
   for (const nb::handle object : nb::iter(datasets)) {
-    const nb::object held = held_dataset(object);
+    const nb::object held = counted_dataset(object);
     out.objects.append(held);
     out.datasets.push_back(nb::cast<Dataset>(held));
   }
@@ -52,7 +52,7 @@ Parts parts_from(nb::handle datasets, const nb::dict& named, const char* what) {
                      what));
   }
   for (const auto& [name, object] : named) {
-    const nb::object held = held_dataset(object);
+    const nb::object held = counted_dataset(object);
     out.named[name] = held;
     out.names.push_back(name_from(name));
     out.datasets.push_back(nb::cast<Dataset>(held));

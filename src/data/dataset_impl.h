@@ -69,6 +69,8 @@ class DatasetImpl {
   /// Sample `index` as a value of its own, whose memory nobody else writes to: what functions of `map` are given. Here
   /// it is fetched and copied; datasets whose samples are values give them. Throws Error or data::SampleError.
   virtual Value value(std::int64_t index, const data::Work& work) const;
+  /// Whether size() answers at once; else it first finds the samples, which may take long.
+  virtual bool is_counted() const noexcept { return true; }
   /// Its samples from front to back, for a stream; empty where that is no other way than one by one.
   virtual std::function<SampleStream()> in_order() const { return {}; }
   /// Functions of whole batches, which follow collation in this order.

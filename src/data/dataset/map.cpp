@@ -36,6 +36,7 @@ class Mapped : public detail::DatasetImpl {
         stages_(stage_ + (random ? 1 : 0)) {}
 
   std::int64_t size() const override { return dataset_.size(); }
+  bool is_counted() const noexcept override { return dataset_.impl().is_counted(); }
   std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return dataset_.impl().path(index); }
   std::size_t root_size(std::int64_t index) const override { return dataset_.impl().root_size(index); }

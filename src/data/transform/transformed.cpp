@@ -89,6 +89,7 @@ class Transformed final : public detail::DatasetImpl {
         scales_(std::move(scales)) {}
 
   std::int64_t size() const override { return below_.size(); }
+  bool is_counted() const noexcept override { return below_.impl().is_counted(); }
   std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
   std::string path(std::int64_t index) const override { return below_.impl().path(index); }
   std::size_t root_size(std::int64_t index) const override { return below_.impl().root_size(index); }

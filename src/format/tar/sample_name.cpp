@@ -65,7 +65,7 @@ std::optional<SampleName> sample_name(const TarMember& member) {
   if (dot == file.npos || dot == 0) return std::nullopt;
   const std::size_t begin = name.size() - file.size();
   const std::string_view stem = file.substr(0, dot);
-  if (stem.size() > 4 && stem.starts_with("__") && stem.ends_with("__")) return std::nullopt;
+  if (begin == 0 && stem.size() > 4 && stem.starts_with("__") && stem.ends_with("__")) return std::nullopt;
   SampleName out{as_utf8(name.substr(0, begin + dot)), as_utf8(file.substr(dot + 1))};
   for (char& c : out.field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;

@@ -21,7 +21,7 @@ struct SampleName {
 };
 
 /// Nothing for a member that belongs to no sample: its file name has no dot, begins with one, or is of the form
-/// "__info__.json"; or it is a folder.
+/// "__info__.json" in no folder; or it is a folder.
 std::optional<SampleName> sample_name(const TarMember& member);
 
 /// What a field holds, by its last extension.

@@ -47,7 +47,7 @@ TEST(SampleName, IsNoneOfSomeMembers) {
   EXPECT_EQ(split(""), "-");
   EXPECT_EQ(split("/"), "-");
   EXPECT_EQ(split("__info__.json"), "-");
-  EXPECT_EQ(split("a/__info__.json"), "-");
+  EXPECT_EQ(split("a/__info__.json"), "a/__info__|json");
   EXPECT_EQ(split("__info.json"), "__info|json");
   EXPECT_EQ(split("____.json"), "____|json");
   EXPECT_EQ(split("a.npy", Kind::kFolder), "-");
