@@ -30,15 +30,6 @@ std::string place_of(const std::string& path) {
   return failed ? std::string() : absolute.string();
 }
 
-/// Empty for what cannot be told from another version.
-std::string version_of(const penstock::Source& source) {
-  if (const auto version = source.version()) {
-    return core::format("{}/{}/{}/{}", version->device, version->inode, version->size, version->modified);
-  }
-  const std::string name = io::remote::version_name(*source);
-  return name.empty() ? name : core::format("{}/{}", source.size(), name);
-}
-
 void put_number(std::string& out, std::uint64_t number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof(number));
 }
@@ -57,6 +48,14 @@ bool may_be_begins(std::span<const std::uint64_t> begins, std::uint64_t bytes) n
     if (i > 0 && begins[i] <= begins[i - 1]) return false;
   }
   return begins.size() == 1 ? begins[0] == 0 : begins[begins.size() - 2] < bytes;
+}
+
+std::string KeptIndex::version_of(const penstock::Source& source) {
+  if (const auto version = source.version()) {
+    return core::format("{}/{}/{}/{}", version->device, version->inode, version->size, version->modified);
+  }
+  const std::string name = io::remote::version_name(*source);
+  return name.empty() ? name : core::format("{}/{}", source.size(), name);
 }
 
 KeptIndex::KeptIndex(const TarIndexOptions& options, std::span<const std::string> paths) : is_kept_(options.is_kept) {
@@ -86,22 +85,22 @@ void KeptIndex::read(std::span<const std::byte> content) {
   }
 }
 
-std::optional<std::vector<std::uint64_t>> KeptIndex::find(std::size_t number, const penstock::Source& source) const {
-  if (!is_kept_ || names_[number].empty()) return std::nullopt;
+std::optional<std::vector<std::uint64_t>> KeptIndex::find(std::size_t number, const std::string& version,
+                                                          std::uint64_t bytes) const {
+  if (!is_kept_ || names_[number].empty() || version.empty()) return std::nullopt;
   const auto found = known_.find(names_[number]);
-  const std::string version = version_of(source);
-  if (found == known_.end() || version.empty() || found->second.version != version) return std::nullopt;
-  if (!may_be_begins(found->second.begins, source.size())) return std::nullopt;
+  if (found == known_.end() || found->second.version != version) return std::nullopt;
+  if (!may_be_begins(found->second.begins, bytes)) return std::nullopt;
   return found->second.begins;
 }
 
-void KeptIndex::keep(std::span<const TarShard> shards, std::span<const penstock::Source> sources) const {
+void KeptIndex::keep(std::span<const TarShard> shards, std::span<const std::string> versions) const {
   if (!is_kept_) return;
   std::string out;
   bool is_new = false;
   std::set<std::string_view> written;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    const std::string version = version_of(sources[i]);
+    const std::string& version = versions[i];
     if (names_[i].empty() || version.empty() || !written.insert(names_[i]).second) continue;
     const auto known = known_.find(names_[i]);
     is_new = is_new || known == known_.end() || known->second.version != version;

@@ -25,10 +25,13 @@ class KeptIndex {
  public:
   KeptIndex(const TarIndexOptions& options, std::span<const std::string> paths);
 
-  /// The begins of shard `number`, if they are known.
-  std::optional<std::vector<std::uint64_t>> find(std::size_t number, const penstock::Source& source) const;
+  /// What tells this version of a shard from others; empty where nothing does.
+  static std::string version_of(const penstock::Source& source);
+  /// The begins of shard `number` of this version, which has so many bytes, if they are known.
+  std::optional<std::vector<std::uint64_t>> find(std::size_t number, const std::string& version,
+                                                 std::uint64_t bytes) const;
   /// Writes all shards down where one of them was not known. As KeptFile::write.
-  void keep(std::span<const TarShard> shards, std::span<const penstock::Source> sources) const;
+  void keep(std::span<const TarShard> shards, std::span<const std::string> versions) const;
 
  private:
   struct Known {
@@ -40,7 +43,7 @@ class KeptIndex {
   bool is_kept_;
   std::string key_;
   std::optional<KeptFile> file_;
-  std::vector<std::string> names_;     ///< of each shard: where it lies
+  std::vector<std::string> names_;      ///< of each shard: where it lies
   std::map<std::string, Known> known_;  ///< by name
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -116,6 +117,8 @@ class WidsReader final : public core::JsonReader {
       state_ = State::kTop;
     } else if (state_ == State::kList) {
       state_ = State::kEntry;
+      known_.erase("url");
+      known_.erase("nsamples");
       if (entries.size() == kMostShards) throw_too_many(path());
       entries.emplace_back();
     } else {
@@ -135,6 +138,7 @@ class WidsReader final : public core::JsonReader {
     const bool is_wanted =
         state_ == State::kTop ? name == "shardlist" || name == "base" : name == "url" || name == "nsamples";
     if (!is_wanted) skip_value();
+    if (is_wanted && !known_.insert(name).second) fail(core::format("the list of shards says {} twice", name));
     key_ = std::move(name);
   }
   void on_string(std::string& text) override {
@@ -159,11 +163,13 @@ class WidsReader final : public core::JsonReader {
 
   State state_ = State::kStart;
   std::string key_;
+  std::set<std::string> known_;  ///< names of the list, and of the shard at hand
 };
 
 /// Whether a name leads nowhere but into the folder that it is seen from.
 bool stays_inside(std::string_view name) {
   if (name.empty() || name.front() == '/' || name.find('\0') != name.npos) return false;
+  if (name.find("://") != name.npos || name.starts_with("pipe:")) return false;
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t slash = std::min(name.find('/', at), name.size());
     if (name.substr(at, slash - at) == "..") return false;
@@ -175,7 +181,7 @@ bool stays_inside(std::string_view name) {
 /// Beside the list at `list`, or at `base`, which the list names.
 std::string place_of(const std::string& name, const std::string& base, const std::string& list) {
   if (io::is_url(name)) return name;
-  if (name.find("://") == name.npos && !name.starts_with("pipe:") && stays_inside(name)) {
+  if (stays_inside(name)) {
     if (io::is_url(base)) return base + (base.ends_with('/') ? "" : "/") + name;
     const bool is_inside = base.empty() || stays_inside(base);
     const std::string folder = list.substr(0, list.rfind('/') + 1);

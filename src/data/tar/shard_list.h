@@ -21,8 +21,8 @@ struct ShardList {
 std::vector<std::string> expand_braces(std::string_view text);
 
 /// What these stand for: lists of shards joined by "::", braces, patterns with `*`, folders (for the .tar files in
-/// them), and WebDataset's lists (.json). kNotFound where there is none; kUnsafe for a list that names a file outside of
-/// its own folder, and for a "pipe:", which would run a program.
+/// them), and WebDataset's lists (.json). kNotFound where there is none; kUnsafe for a list that names a file outside
+/// of its own folder, and for a "pipe:", which would run a program.
 ShardList list_shards(std::span<const std::string> given);
 
 }  // namespace penstock::data

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "core/counted.h"
@@ -118,33 +119,47 @@ std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_
 }
 
 TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
-  const std::vector<penstock::Source> sources = io::remote::open_sources(list.paths);
   KeptIndex kept(options, list.paths);
-  shards_.resize(sources.size());
-  const DescriptorLimit limit;
-  std::size_t remote = 0;
-  for (std::size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i].path = list.paths[i];
-    shards_[i].file = std::make_shared<const SampleFile>(sources[i], limit);
-    shards_[i].is_remote = io::is_url(list.paths[i]);
-    shards_[i].bytes = sources[i].size();
-    remote += shards_[i].is_remote ? 1 : 0;
-  }
-  const std::size_t threads = remote > 0 ? kRemoteThreads : core::usable_cpus();
+  const std::vector<std::string> versions = open_all(list);
+  const auto is_remote = [](const TarShard& shard) { return shard.is_remote; };
+  const bool waits = std::any_of(shards_.begin(), shards_.end(), is_remote);
+  const std::size_t threads = waits ? kRemoteThreads : core::usable_cpus();
   core::parallel_for(shards_.size(), std::min(threads, shards_.size()), [&](std::size_t i) {
     TarShard& shard = shards_[i];
-    if (auto known = kept.find(i, sources[i])) {
+    if (auto known = kept.find(i, versions[i], shard.bytes)) {
       shard.begins = *std::move(known);
     } else {
-      shard.begins = begins_of(sources[i], shard.path, shard.is_remote);
+      shard.begins = begins_of(shard.file->source(), shard.path, shard.is_remote);
     }
     if (!list.samples.empty()) require_told(shard, list.samples[i]);
   });
-  kept.keep(shards_, sources);
+  kept.keep(shards_, versions);
   for (TarShard& shard : shards_) {
     shard.first = size_;
     size_ += shard.samples();
   }
+}
+
+/// Of each shard its version. Objects are asked for all at once; files are held open while there are descriptors for
+/// it.
+std::vector<std::string> TarIndex::open_all(const ShardList& list) {
+  std::vector<std::string> urls;
+  std::copy_if(list.paths.begin(), list.paths.end(), std::back_inserter(urls),
+               [](const auto& p) { return io::is_url(p); });
+  const std::vector<penstock::Source> objects = io::remote::open_sources(urls);
+  const DescriptorLimit limit;
+  std::vector<std::string> versions;
+  std::size_t next = 0;
+  for (const std::string& path : list.paths) {
+    const bool is_remote = io::is_url(path);
+    const penstock::Source source = is_remote ? objects[next++] : open_source(path);
+    versions.push_back(KeptIndex::version_of(source));
+    shards_.push_back({.path = path,
+                       .file = std::make_shared<const SampleFile>(source, limit),
+                       .is_remote = is_remote,
+                       .bytes = source.size()});
+  }
+  return versions;
 }
 
 const TarShard& TarIndex::shard_of(std::int64_t index) const noexcept {

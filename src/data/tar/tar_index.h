@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/tar/shard_list.h"
@@ -18,8 +19,8 @@ class TarIndex {
  public:
   /// Opens all shards and finds their samples: in what was kept of the same version of a shard, in an index beside it
   /// (`NAME.tar.idx`, as Energon writes them), or by reading its headers. Threads share the shards. A shard that ends
-  /// within a member has that sample too, whose read says so. Errors as open_source and TarWalk give; kUnsupported for a
-  /// compressed shard; kCorrupt where a list tells another number of samples.
+  /// within a member has that sample too, whose read says so. Errors as open_source and TarWalk give; kUnsupported for
+  /// a compressed shard; kCorrupt where a list tells another number of samples.
   TarIndex(const ShardList& list, const TarIndexOptions& options);
 
   std::int64_t size() const noexcept { return size_; }
@@ -28,6 +29,8 @@ class TarIndex {
   const TarShard& shard_of(std::int64_t index) const noexcept;
 
  private:
+  std::vector<std::string> open_all(const ShardList& list);
+
   std::vector<TarShard> shards_;
   std::int64_t size_ = 0;
 };

@@ -40,8 +40,8 @@ struct TarSampleParts {
   std::vector<TarPart> parts;
 };
 
-/// Walks over the headers of a sample that begins at `begin` and ends before `end`. kCorrupt for a field that comes twice,
-/// kChanged where the bytes there are no sample of one key any more.
+/// Walks over the headers of a sample that begins at `begin` and ends before `end`. kCorrupt for a field that comes
+/// twice, kChanged where the bytes there are no sample of one key any more.
 TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end);
 
 /// Makes samples of parts; remembers the layouts of those before. One for each thread and dataset.

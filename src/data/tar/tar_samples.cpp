@@ -131,8 +131,10 @@ class TarSamples final : public detail::DatasetImpl {
         out[i] = assemble(samples[i], assembler, share, work);
         work.figures.clock.lap(data::Stage::kDecode, indices[i]);
       } catch (const Error& error) {
-        data::fail(out[i], i, error.within({.path = core::shown_path(samples[i].shard->path)}), work.call,
-                   work.scratch);
+        data::fail(
+            out[i], i,
+            samples[i].shard->file->error_of_change(error).within({.path = core::shown_path(samples[i].shard->path)}),
+            work.call, work.scratch);
       }
     }
   }

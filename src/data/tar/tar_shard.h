@@ -14,9 +14,9 @@ struct TarShard {
   std::string path;
   std::shared_ptr<const SampleFile> file = {};
   bool is_remote = false;
-  std::uint64_t bytes = 0;            ///< of the file
+  std::uint64_t bytes = 0;                 ///< of the file
   std::vector<std::uint64_t> begins = {};  ///< one for each sample, and where the last one ends
-  std::int64_t first = 0;             ///< samples in the shards before
+  std::int64_t first = 0;                  ///< samples in the shards before
 
   std::int64_t samples() const noexcept { return static_cast<std::int64_t>(begins.size()) - 1; }
 };

@@ -91,7 +91,7 @@ class KeptShards : public ::testing::Test {
     const Source source = open_source(path);
     const std::vector<std::string> all = paths_;
     const KeptIndex kept({.is_kept = true, .path = index_}, all);
-    return kept.find(path == paths_[0] ? 0 : 1, source).has_value();
+    return kept.find(path == paths_[0] ? 0 : 1, KeptIndex::version_of(source), source.size()).has_value();
   }
   /// A time in seconds.
   static void set_time(const std::string& path, std::int64_t seconds) {

@@ -327,22 +327,22 @@ TEST_F(TarShards, AShardThatIsRewrittenMeanwhileIsToldSo) {
       }
       return out;
     };
-    const Dataset dataset = made(content(0));
-    EXPECT_TRUE(dataset.get(0).kind() == Value::Kind::kDict);
     for (const std::string& other :
          {content(5), content(5) + tar_end(), std::string(100, 'x'), tar_member("z.npy", npy(1)) + content(3)}) {
-      write_file(folder_ / "b.tar", other);
-      std::filesystem::rename(folder_ / "b.tar", folder_ / "a.tar");
-      for (std::int64_t i = 0; i < 4; ++i)
-        EXPECT_EQ(error_of(dataset, i)->code(), ErrorCode::kChanged) << is_large << i;
-      write_file(folder_ / "a.tar", other);  // in place
-      for (std::int64_t i = 0; i < 4; ++i)
-        EXPECT_EQ(error_of(dataset, i)->code(), ErrorCode::kChanged) << is_large << i;
+      const Dataset dataset = made(content(0));
+      EXPECT_EQ(dataset.size(), 4);
+      write_file(folder_ / "a.tar", other);
+      for (std::int64_t i = 0; i < 4; ++i) {
+        const auto code = test::code_of([&] { dataset.get(i); });
+        const bool is_cut = code == ErrorCode::kTruncated && other.size() < content(0).size();
+        EXPECT_TRUE(is_cut || code == ErrorCode::kChanged) << is_large << i;
+      }
     }
-    std::filesystem::remove(folder_ / "a.tar");
-    DataLoader loader(dataset, {.batch_size = 2, .num_workers = 1});
-    const auto code = test::code_of([&] { loader.next(); });
-    EXPECT_TRUE(code == ErrorCode::kNotFound || code == ErrorCode::kChanged) << is_large;
+    const Dataset dataset = made(content(0));
+    const std::string before = bits_of(dataset.get(3));
+    write_file(folder_ / "b.tar", content(5));
+    std::filesystem::rename(folder_ / "b.tar", folder_ / "a.tar");
+    EXPECT_EQ(bits_of(dataset.get(3)), before) << "the file that was opened is still read";
   }
 }
 
