@@ -13,8 +13,8 @@
 namespace penstock {
 
 struct ShardsOptions {
-  /// Take only these fields of each sample, in this order. "__key__" and "__url__" (the shard) may be among them. Empty:
-  /// all fields behind "__key__". Bytes of other fields are not read where they are the larger part of a sample.
+  /// Take only these fields of each sample, in this order. "__key__" and "__url__" (the shard) may be among them.
+  /// Empty: all fields behind "__key__". Bytes of other fields are not read where they are the larger part of a sample.
   std::vector<std::string> keys = {};
   /// The bytes of each field are its value, whatever it holds: for decoders of your own in `map`.
   bool raw = false;
@@ -25,8 +25,8 @@ struct ShardsOptions {
   std::string index_path = {};
 };
 
-/// Each sample is a dict by field: the members of a shard that follow one another with one key. The key is the path up to
-/// the first dot of its last part, and what follows that dot, in lower case, is the field: "a/0001.seg.npy" has key
+/// Each sample is a dict by field: the members of a shard that follow one another with one key. The key is the path up
+/// to the first dot of its last part, and what follows that dot, in lower case, is the field: "a/0001.seg.npy" has key
 /// "a/0001" and field "seg.npy". Members without a dot, with a dot in front, and of the form "__x__.json", belong to no
 /// sample. Names are labels: nothing is unpacked anywhere.
 ///
@@ -35,11 +35,11 @@ struct ShardsOptions {
 /// bytes, but pickles (pkl, pyd, pickle), which are kUnsafe unless `keys` leaves them out.
 ///
 /// `shards`: paths, URLs, patterns ("train-*.tar"), ranges ("train-{000..146}.tar"), folders, lists joined by "::", and
-/// lists of wids (.json). kNotFound for none. What is wrong with a shard comes when its samples are counted, at the first
-/// use: kCorrupt where a header is damaged, kUnsupported where it is compressed. A shard that was cut has the samples
-/// before the cut, and one more, which is kTruncated when it is read. Archives that were appended to one another count
-/// as one. Errors of a sample name the shard, the member and its place: kKeyNotFound for a field that it lacks, kCorrupt
-/// for one that comes twice, kUnsupported for a link or a file with holes.
+/// lists of wids (.json). kNotFound for none. What is wrong with a shard comes when its samples are counted, at the
+/// first use: kCorrupt where a header is damaged, kUnsupported where it is compressed. A shard that was cut has the
+/// samples before the cut, and one more, which is kTruncated when it is read. Archives that were appended to one
+/// another count as one. Errors of a sample name the shard, the member and its place: kKeyNotFound for a field that it
+/// lacks, kCorrupt for one that comes twice, kUnsupported for a link or a file with holes.
 Dataset shards(const std::vector<std::string>& shards, const ShardsOptions& options = {});
 inline Dataset shards(std::string_view shards, const ShardsOptions& options = {}) {
   return penstock::shards(std::vector<std::string>{std::string(shards)}, options);

@@ -70,8 +70,8 @@ class Writer {
   /// Adds one row: `append` of a block of one.
   void append_row(const Tensor& row);
 
-  /// Adds a whole tensor to an `.npz`, `.safetensors`, `.pt` or `.tar` (kUnsupported for `.npy`). kInvalidArgument for a name
-  /// that is there already, kUnsupported for a dtype that the format does not have.
+  /// Adds a whole tensor to an `.npz`, `.safetensors`, `.pt` or `.tar` (kUnsupported for `.npy`). kInvalidArgument for
+  /// a name that is there already, kUnsupported for a dtype that the format does not have.
   void add(std::string_view name, const Tensor& tensor);
   /// Begins a tensor that need not fit in memory: `append` gives its rows, shape[0] of them in all (kShapeMismatch
   /// for more, and when the next tensor or `finish` comes before). Otherwise as `add`. kShapeMismatch for a scalar.

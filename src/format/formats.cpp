@@ -52,9 +52,9 @@ std::string known_formats() {
 }  // namespace
 
 std::span<const Format> formats() noexcept {
-  static const std::array kFormats{kNpyFormat,        kPtFormat,  kPtLegacyFormat,  kNpzFormat,      kSafetensorsFormat,
-                                   kShardIndexFormat, kDcpFormat, kDcpShardsFormat, kMegatronFormat, kLlmcFormat,
-                                   kTarFormat};
+  static const std::array kFormats{kNpyFormat,         kPtFormat,         kPtLegacyFormat, kNpzFormat,
+                                   kSafetensorsFormat, kShardIndexFormat, kDcpFormat,      kDcpShardsFormat,
+                                   kMegatronFormat,    kLlmcFormat,       kTarFormat};
   return kFormats;
 }
 

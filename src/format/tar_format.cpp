@@ -1,5 +1,5 @@
-// The row of tar archives: a list of samples, each a dict by field (sample_name.h). A member with tensors is a file of its
-// own, which its format reads in its place; their indexes become one.
+// The row of tar archives: a list of samples, each a dict by field (sample_name.h). A member with tensors is a file of
+// its own, which its format reads in its place; their indexes become one.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -18,9 +18,9 @@
 #include "format/tar/members.h"
 #include "format/tar/sample_name.h"
 #include "format/tar/writer.h"
+#include "io/file/output.h"
 #include "io/source/source.h"
 #include "io/source/window_source.h"
-#include "io/file/output.h"
 #include "penstock/error.h"
 #include "value/graph.h"
 
@@ -117,7 +117,8 @@ class Samples {
       const Source file = io::window_of(source_, member.data, member.size);
       const Format& format = detect(*file);
       if (format.is_index || format.is_folder || format.is_listed || format.name == "tar") {
-        throw Error(ErrorCode::kUnsupported, "a member names other files, or is an archive; only files of tensors are read");
+        throw Error(ErrorCode::kUnsupported,
+                    "a member names other files, or is an archive; only files of tensors are read");
       }
       return joined(format.read_index(file, options_), member, name);
     } catch (const Error& error) {
@@ -232,9 +233,10 @@ const Format kTarFormat{.name = "tar",
                         .sniff = sniff,
                         .read_index = read_index,
                         .write = write,
-                        .stream = [](std::string_view path, const WriterOptions& options) {
-                          return std::unique_ptr<StreamWriter>(std::make_unique<TarStream>(path, options));
-                        },
+                        .stream =
+                            [](std::string_view path, const WriterOptions& options) {
+                              return std::unique_ptr<StreamWriter>(std::make_unique<TarStream>(path, options));
+                            },
                         .holds_samples = true};
 
 }  // namespace penstock::format

@@ -278,8 +278,9 @@ void Writer::Impl::add_sample(const Value& sample) {
   guarded({}, [&] {
     require_open();
     if (!format_->holds_samples) {
-      throw Error(ErrorCode::kUnsupported,
-                  core::format("a .{} holds tensors and no samples; write a .tar, or add tensors by name", format_->name));
+      throw Error(
+          ErrorCode::kUnsupported,
+          core::format("a .{} holds tensors and no samples; write a .tar, or add tensors by name", format_->name));
     }
     end_current();
     try {

@@ -32,7 +32,8 @@ def test_command_prints(command, folder):
     environment = {**os.environ, "PATH": path}
     printed = subprocess.check_output(["sh", "-c", command], cwd=folder, env=environment, text=True)
     assert printed.strip()
-    assert not re.search("MORE than|other batches|ANOTHER model", printed)  # what programs say of themselves where they are wrong
+    # What programs say of themselves where they are wrong.
+    assert not re.search("MORE than|other batches|ANOTHER model", printed)
     if "pictures" in command:
         assert [len(re.findall("<text", (folder / f"pictures/{name}.svg").read_text())) for name in PICTURES] == [
             10

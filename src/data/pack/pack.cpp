@@ -166,8 +166,8 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
   if (options.format == "tar") return pack_tar(dataset, folder, options);
   if (options.format != "safetensors") {
-    throw Error(ErrorCode::kInvalidArgument, core::format("found the format {}, expected safetensors or tar",
-                                                          core::quoted(options.format)));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found the format {}, expected safetensors or tar", core::quoted(options.format)));
   }
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;

@@ -10,8 +10,8 @@
 
 namespace penstock::data {
 
-/// One such file: a magic, the number of bytes behind this head and their CRC-32, then the content. What is not a whole,
-/// undamaged file of this magic counts as none.
+/// One such file: a magic, the number of bytes behind this head and their CRC-32, then the content. What is not a
+/// whole, undamaged file of this magic counts as none.
 class KeptFile {
  public:
   /// `magic` has eight bytes, of which the last is the version. `path` empty: a file of the user's cache

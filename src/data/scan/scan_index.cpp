@@ -1,7 +1,7 @@
-// The file in which a listing of folders is kept for the next run. It holds the key, which says what was listed, and the
-// listings one after the other. Numbers are little-endian, as in memory, and a text has its length before it. A damaged
-// or foreign index is ignored, because listing the folders again gives the same. A change of this layout, or of what is
-// listed, must change the magic.
+// The file in which a listing of folders is kept for the next run. It holds the key, which says what was listed, and
+// the listings one after the other. Numbers are little-endian, as in memory, and a text has its length before it. A
+// damaged or foreign index is ignored, because listing the folders again gives the same. A change of this layout, or of
+// what is listed, must change the magic.
 
 #include "data/scan/scan_index.h"
 

@@ -1,6 +1,6 @@
 // Shards from front to back, without an index. One thread walks over the headers and hands out each sample as its
 // bytes; the workers take them apart (TarCell), all at once, as they do with samples of a dataset of shards. To begin
-// at a later sample only headers are read, where the shard can be read anywhere.
+// at a later sample the shards are walked over again, and nothing before it is taken apart.
 #include "data/tar/tar_stream.h"
 
 #include <unistd.h>

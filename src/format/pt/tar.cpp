@@ -57,9 +57,7 @@ class Blocks final : public TarBytes {
   std::vector<std::byte> store_;
 };
 
-std::string_view plain_name(std::string_view name) noexcept {
-  return name.starts_with("./") ? name.substr(2) : name;
-}
+std::string_view plain_name(std::string_view name) noexcept { return name.starts_with("./") ? name.substr(2) : name; }
 
 Members list_members(const FileBytes& file) {
   Members members;

@@ -20,21 +20,29 @@ struct Extension {
 };
 
 constexpr std::array kFieldExtensions{
-    Extension{"npy", FieldKind::kTensors},         Extension{"npz", FieldKind::kTensors},
-    Extension{"pt", FieldKind::kTensors},          Extension{"pth", FieldKind::kTensors},
-    Extension{"safetensors", FieldKind::kTensors}, Extension{"cls", FieldKind::kNumber},
-    Extension{"cls2", FieldKind::kNumber},         Extension{"class", FieldKind::kNumber},
-    Extension{"count", FieldKind::kNumber},        Extension{"index", FieldKind::kNumber},
-    Extension{"inx", FieldKind::kNumber},          Extension{"id", FieldKind::kNumber},
-    Extension{"txt", FieldKind::kText},            Extension{"text", FieldKind::kText},
-    Extension{"transcript", FieldKind::kText},     Extension{"json", FieldKind::kJson},
-    Extension{"jsn", FieldKind::kJson},            Extension{"pyd", FieldKind::kPickle},
-    Extension{"pkl", FieldKind::kPickle},          Extension{"pickle", FieldKind::kPickle},
+    Extension{"npy", FieldKind::kTensors},
+    Extension{"npz", FieldKind::kTensors},
+    Extension{"pt", FieldKind::kTensors},
+    Extension{"pth", FieldKind::kTensors},
+    Extension{"safetensors", FieldKind::kTensors},
+    Extension{"cls", FieldKind::kNumber},
+    Extension{"cls2", FieldKind::kNumber},
+    Extension{"class", FieldKind::kNumber},
+    Extension{"count", FieldKind::kNumber},
+    Extension{"index", FieldKind::kNumber},
+    Extension{"inx", FieldKind::kNumber},
+    Extension{"id", FieldKind::kNumber},
+    Extension{"txt", FieldKind::kText},
+    Extension{"text", FieldKind::kText},
+    Extension{"transcript", FieldKind::kText},
+    Extension{"json", FieldKind::kJson},
+    Extension{"jsn", FieldKind::kJson},
+    Extension{"pyd", FieldKind::kPickle},
+    Extension{"pkl", FieldKind::kPickle},
+    Extension{"pickle", FieldKind::kPickle},
 };
 
-std::string as_utf8(std::string_view bytes) {
-  return core::is_utf8(bytes) ? std::string(bytes) : core::escaped(bytes);
-}
+std::string as_utf8(std::string_view bytes) { return core::is_utf8(bytes) ? std::string(bytes) : core::escaped(bytes); }
 
 Value number_of(std::string_view text, const ErrorContext& where) {
   text = core::trimmed(text);
@@ -51,8 +59,8 @@ Value number_of(std::string_view text, const ErrorContext& where) {
 
 Value text_of(std::string_view text, const ErrorContext& where) {
   if (core::is_utf8(text)) return Value::string(std::string(text));
-  throw Error(ErrorCode::kCorrupt,
-              "the text is not UTF-8; leave the field out with keys, or take the bytes with raw", where);
+  throw Error(ErrorCode::kCorrupt, "the text is not UTF-8; leave the field out with keys, or take the bytes with raw",
+              where);
 }
 
 }  // namespace
@@ -73,8 +81,8 @@ std::optional<SampleName> sample_name(const TarMember& member) {
 
 FieldKind field_kind(std::string_view field) noexcept {
   const std::string_view last = field.substr(field.rfind('.') + 1);
-  const auto* const found =
-      std::find_if(kFieldExtensions.begin(), kFieldExtensions.end(), [&](const Extension& known) { return known.name == last; });
+  const auto* const found = std::find_if(kFieldExtensions.begin(), kFieldExtensions.end(),
+                                         [&](const Extension& known) { return known.name == last; });
   return found == kFieldExtensions.end() ? FieldKind::kBytes : found->kind;
 }
 

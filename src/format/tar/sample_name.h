@@ -35,8 +35,8 @@ enum class FieldKind : std::uint8_t {
 };
 FieldKind field_kind(std::string_view field) noexcept;
 
-/// The content of a field that is no file of tensors: an integer, a text, what JSON says, or bytes. kCorrupt for what is
-/// none of its kind, kUnsafe for a pickle. `path` and `offset` are the content's place, for errors.
+/// The content of a field that is no file of tensors: an integer, a text, what JSON says, or bytes. kCorrupt for what
+/// is none of its kind, kUnsafe for a pickle. `path` and `offset` are the content's place, for errors.
 Value field_value(FieldKind kind, std::span<const std::byte> content, const std::string& path, std::uint64_t offset);
 
 }  // namespace penstock::format

@@ -21,7 +21,8 @@ std::string real_text(double value) {
 
 void add(std::string& out, const Value& value, std::size_t depth) {
   if (depth > kMaxDepth) {
-    throw Error(ErrorCode::kLimit, core::format("the value is nested deeper than {} levels, and JSON here is not", kMaxDepth));
+    throw Error(ErrorCode::kLimit,
+                core::format("the value is nested deeper than {} levels, and JSON here is not", kMaxDepth));
   }
   switch (value.kind()) {
     case Value::Kind::kNone:

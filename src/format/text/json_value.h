@@ -9,8 +9,8 @@
 namespace penstock::format {
 
 /// What JSON text says, as Python's json module reads it: numbers of any size, NaN and Infinity too. kCorrupt for what
-/// is no JSON and for an object that names something twice, kLimit for nesting beyond 64 levels. `path` and `offset` are
-/// the text's place, for errors.
+/// is no JSON and for an object that names something twice, kLimit for nesting beyond 64 levels. `path` and `offset`
+/// are the text's place, for errors.
 Value json_value(std::string_view text, const std::string& path, std::uint64_t offset);
 
 /// The value as JSON text, which json_value reads back: numbers as Python writes them. kUnsupported for tensors, bytes,
