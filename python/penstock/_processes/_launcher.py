@@ -259,7 +259,6 @@ def _end_servers() -> None:
             server.end()
 
 
-
 def _forked(link: socket.socket, setup: bytes) -> tuple[_Server, int]:
     server = _server()
     return server, server.fork_worker(link, setup)

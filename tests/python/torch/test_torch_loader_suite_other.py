@@ -201,6 +201,7 @@ def test_errors_in_samples_and_the_batches_between(workers):
 @pytest.mark.parametrize("error", [KeyError("k"), ValueError("v"), StopIteration(), AssertionError()], ids=repr)
 def test_errors_in_functions_of_batches(tmp_path, error, workers):
     """StopIteration would end the loop over the loader, so that it comes as what Python makes of it in generators."""
+
     def fails(samples):
         if 2 in samples:
             raise error

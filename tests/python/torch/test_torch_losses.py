@@ -46,9 +46,7 @@ def loader_that_raises(error, where, workers):
         "getitem": lambda: Own(Raising(error)),
         "stream": lambda: pt.Stream(penstock.stream(rows.native).map(Raising(error))),
     }.get(where, lambda: rows)()
-    return pt.DataLoader(
-        made, batch_size=4, num_workers=workers, collate_fn=bad if where == "collate" else None
-    )
+    return pt.DataLoader(made, batch_size=4, num_workers=workers, collate_fn=bad if where == "collate" else None)
 
 
 class Raising:
