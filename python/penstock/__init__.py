@@ -98,7 +98,7 @@ from penstock.errors import CorruptError as CorruptError
 from penstock.errors import DeviceFailedError as DeviceFailedError
 from penstock.errors import DeviceMismatchError as DeviceMismatchError
 from penstock.errors import DTypeMismatchError as DTypeMismatchError
-from penstock.errors import Error, PairWarning, TransferWarning
+from penstock.errors import Error
 from penstock.errors import IndexOutOfRangeError as IndexOutOfRangeError
 from penstock.errors import InputOutputError as InputOutputError
 from penstock.errors import InvalidArgumentError as InvalidArgumentError
@@ -109,9 +109,11 @@ from penstock.errors import NoDeviceError as NoDeviceError
 from penstock.errors import NotDirectoryError as NotDirectoryError
 from penstock.errors import NotFoundError as NotFoundError
 from penstock.errors import OutOfMemoryError as OutOfMemoryError
+from penstock.errors import PairWarning as PairWarning
 from penstock.errors import PermissionDeniedError as PermissionDeniedError
 from penstock.errors import ShapeMismatchError as ShapeMismatchError
 from penstock.errors import TimedOutError as TimedOutError
+from penstock.errors import TransferWarning as TransferWarning
 from penstock.errors import TruncatedError as TruncatedError
 from penstock.errors import UnknownFormatError as UnknownFormatError
 from penstock.errors import UnsafeError as UnsafeError
@@ -134,7 +136,6 @@ __all__ = [
     "LazyTensor",
     "NodeLocalSampler",
     "Opaque",
-    "PairWarning",
     "RandomSampler",
     "Ranks",
     "SampleStream",
@@ -142,7 +143,6 @@ __all__ = [
     "SequentialSampler",
     "SubsetSampler",
     "Tensor",
-    "TransferWarning",
     "WeightedSampler",
     "WritableArchive",
     "Writer",

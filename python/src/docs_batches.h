@@ -25,8 +25,8 @@ Parameters
 cu_seqlens
     Join them instead. Each becomes a dict of "values", all one behind the other along dimension 0;
     "cu_seqlens", int32 of batch + 1 numbers: sample i has the rows from cu_seqlens[i] to
-    cu_seqlens[i + 1]; and "max_seqlen", an int, the rows of the longest. This is what attention over
-    sequences of different length takes. Tensors without dimensions are stacked.
+    cu_seqlens[i + 1]; and "max_seqlen", an int, the rows of the longest. This is what attention
+    over sequences of different length takes. Tensors without dimensions are stacked.
 keys
     Join only these keys of a dict, and stack the others.
 

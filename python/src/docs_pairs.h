@@ -7,8 +7,8 @@ namespace penstock::python::docs {
 inline constexpr const char* kZip = R"(Sample i is the tuple of sample i of each, or the dict of them by name.
 
 The sizes must agree. Files are paired by their places: a PairWarning says where their names do not
-pair so ("2.npy" with "3.npy", where another "2.npy" is there), and join() pairs them by name. zip(),
-concat(), subset() and pack() also take datasets of penstock.torch.
+pair so ("2.npy" with "3.npy", where another "2.npy" is there), and join() pairs them by name.
+zip(), concat(), subset() and pack() also take datasets of penstock.torch.
 
 Parameters
 ----------
@@ -24,21 +24,21 @@ Dataset)";
 inline constexpr const char* kJoin =
     R"(Samples of files that belong together by name, in the order of the first dataset.
 
-The samples of each dataset are files: those of files(), and what subset(), concat(), map(), filter(),
-native transforms and joins make of them. `paths` of the result are those of the first dataset. Two
-files of one name in a dataset are a ValueError that names both. Random steps belong behind a join,
-because it changes the places of samples, which they draw by; of several datasets with such steps a
-join is refused.
+The samples of each dataset are files: those of files(), and what subset(), concat(), map(),
+filter(), native transforms and joins make of them. `paths` of the result are those of the first
+dataset. Two files of one name in a dataset are a ValueError that names both. Random steps belong
+behind a join, because it changes the places of samples, which they draw by; of several datasets
+with such steps a join is refused.
 
 Parameters
 ----------
 datasets
     Two datasets or more, for tuples; or one dict of them by name, for dicts.
 by
-    What names a file: "stem", its name without the last extension; "name"; "path", its path below the
-    folder that was listed, without the last extension, for files of equal names in several folders; a
-    compiled regular expression, whose group (or match, or tuple of groups) in the path it is; or a
-    function that gives the text for a path.
+    What names a file: "stem", its name without the last extension; "name"; "path", its path below
+    the folder that was listed, without the last extension, for files of equal names in several
+    folders; a compiled regular expression, whose group (or match, or tuple of groups) in the path
+    it is; or a function that gives the text for a path.
 missing
     "error" raises a ValueError that says how many files have no partner in which dataset, and names
     the first of them; "drop" leaves such files out. A join that pairs no files at all is an error.
@@ -55,15 +55,16 @@ Examples
 
 inline constexpr const char* kFields = R"(Sample i is a dict of several files, whose paths follow from that of file i.
 
-For files(), and what subset(), concat(), take() and the like make of them. `paths` of the result stay
-those of these files. Functions of map, transforms, `keys` and `class_folders` come behind the fields.
+For files(), and what subset(), concat(), take() and the like make of them. `paths` of the result
+stay those of these files. Functions of map, transforms, `keys` and `class_folders` come behind the
+fields.
 
-A template has for "data/images/cat/0007.npy", found by files("data/images/**/*.npy"): {stem} "0007",
-{name} "0007.npy", {ext} "npy", {parent} "cat", {root} "data/images", the folder that was listed (of a
-list of paths, the one that all lie below), {path} "cat/0007", the path below it without extension;
-and {{ for a brace. A path begins in the folder of file i, unless its template begins with "/", {root}
-or a URL. ".." is taken by the text, whatever links there are. URLs by http keep their query unless
-the template has one.
+A template has for "data/images/cat/0007.npy", found by files("data/images/**/*.npy"): {stem}
+"0007", {name} "0007.npy", {ext} "npy", {parent} "cat", {root} "data/images", the folder that was
+listed (of a list of paths, the one that all lie below), {path} "cat/0007", the path below it
+without extension; and {{ for a brace. A path begins in the folder of file i, unless its template
+begins with "/", {root} or a URL. ".." is taken by the text, whatever links there are. URLs by http
+keep their query unless the template has one.
 
 Parameters
 ----------
@@ -73,11 +74,11 @@ missing
     "error" raises a FileNotFoundError that counts the files that are not there and names the first
     ones; "drop" leaves their samples out.
 check
-    Look for the files, which lists each folder once, of this machine and of buckets. Others, by http
-    or `files(source=)`, are not looked for; an absent one is an error when its sample is read.
+    Look for the files, which lists each folder once, of this machine and of buckets. Others, by
+    http or `files(source=)`, are not looked for; an absent one is an error when its sample is read.
 raw
-    Fields that are the bytes of their files, as with `files(raw=True)`: one name, or several; True or
-    False for all. None: as these files are.
+    Fields that are the bytes of their files, as with `files(raw=True)`: one name, or several; True
+    or False for all. None: as these files are.
 
 Returns
 -------

@@ -155,9 +155,9 @@ keys
     As for cast().
 scales
     Parts to crop at one place, whatever their sizes and rates, with how many elements of each stand
-    for one of a part of scale 1: `{"audio": 160, "mel": 1}`. `size` counts at scale 1: each part keeps
-    its scale times as much. The place is one that all of these parts have room at. Names are keys as in
-    `keys`, which it excludes; for tuples, a list of numbers by place.
+    for one of a part of scale 1: `{"audio": 160, "mel": 1}`. `size` counts at scale 1: each part
+    keeps its scale times as much. The place is one that all of these parts have room at. Names are
+    keys as in `keys`, which it excludes; for tuples, a list of numbers by place.
 
 Returns
 -------

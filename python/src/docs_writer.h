@@ -17,9 +17,9 @@ inline constexpr const char* kWriter = R"(A file that is written piece by piece.
         writer.add_sample({"__key__": "0001", "npy": image, "cls": 3})
 
 An `.npy` grows along its first dimension and may be larger than memory; `.npz`, `.safetensors` and
-`.pt` are written tensor by tensor, a `.tar` sample by sample. The file appears whole at the end of the block, or not at all
-where an exception left it; a file that was there before then stays as it was. Without a block,
-call `finish`.
+`.pt` are written tensor by tensor, a `.tar` sample by sample. The file appears whole at the end of
+the block, or not at all where an exception left it; a file that was there before then stays as it
+was. Without a block, call `finish`.
 
 Arrays of any library are taken, on any device and in any order of elements and bytes; elements are
 written in C order. An error in an argument leaves the writer as it was, and it can go on. After an

@@ -101,7 +101,8 @@ def test_bound_methods_and_classes_have_theirs():
     tensor = penstock.ones(2)
     assert list(inspect.signature(tensor.transpose).parameters) == ["dim0", "dim1"]
     assert list(inspect.signature(penstock.Tensor.transpose).parameters) == ["self", "dim0", "dim1"]
-    assert list(inspect.signature(penstock.RandomSampler).parameters) == ["dataset", "replacement", "num_samples"]
+    names = list(inspect.signature(penstock.RandomSampler).parameters)
+    assert names == ["dataset", "replacement", "num_samples", "compact"]
     assert inspect.signature(penstock.load).bind("x.npy", mmap=True).arguments == {"path": "x.npy", "mmap": True}
     assert inspect.signature(penstock.stack).bind()  # the rule for batches
     assert inspect.signature(penstock.stack).bind([tensor], 0)

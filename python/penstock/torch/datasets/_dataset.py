@@ -128,15 +128,17 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         check: bool = True,
         raw: bool | str | Iterable[str] | None = None,
     ) -> Dataset[dict[str, Any]]:
-        """Sample i is a dict of several files, whose paths follow from that of file i by templates such as
-        "../masks/{stem}_mask.npy"; `penstock.Dataset.fields` says what is in them.
+        """Sample i is a dict of several files, whose paths follow from that of file i by templates.
+
+        "../masks/{stem}_mask.npy" is one; `penstock.Dataset.fields` says what may be in them.
 
         Parameters
         ----------
         templates
             A template for each field.
         missing
-            "error" raises a FileNotFoundError that names files which are not there; "drop" leaves their samples out.
+            "error" raises a FileNotFoundError that names files which are not there; "drop" leaves their
+            samples out.
         check
             Look for the files, which lists each folder once.
         raw
