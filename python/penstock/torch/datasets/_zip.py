@@ -22,8 +22,8 @@ _Sample = TypeVar("_Sample", covariant=True, default=Any)
 class Zip(Dataset[_Sample]):
     """Sample i is the tuple of sample i of each dataset, or the dict of them by name.
 
-    A function is mapped over the whole: `Zip(a, b).map(function)`. Where files are paired by their places and their
-    names do not pair so, a penstock.PairWarning says it.
+    A function is mapped over the whole: `Zip(a, b).map(function)`. Where files are paired by their
+    places and their names do not pair so, a penstock.PairWarning says it.
 
     Parameters
     ----------
