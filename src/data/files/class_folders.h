@@ -20,10 +20,6 @@ std::string class_root(const std::vector<std::string>& paths);
 
 /// The folder that all paths of a table lie below.
 std::string shared_folder(const PathTable& paths);
-/// How much of `path` is the folder `root`; 0 where it does not lie there.
-inline std::size_t root_size(const std::string& path, const std::string& root) noexcept {
-  return path.starts_with(root) ? root.size() : 0;
-}
 
 /// Tuples of each sample, which is a file, and its label; `classes` are the names of the classes that labels are
 /// numbers of, or empty. Of equal sizes.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "data/files/file_layouts.h"
 #include "data/files/file_sample.h"
 #include "data/files/large_file.h"
+#include "data/files/listed_root.h"
 #include "data/files/open_urls.h"
 #include "data/files/own_source.h"
 #include "data/files/raw_files.h"
@@ -66,13 +68,13 @@ struct ThreadState final : data::FileLayouts {
 
 class Files final : public detail::DatasetImpl {
  public:
-  Files(data::PathTable paths, std::string root, FilesOptions options)
+  Files(data::PathTable paths, std::function<std::string()> root, FilesOptions options)
       : paths_(std::move(paths)), root_(std::move(root)), options_(std::move(options)) {}
 
   std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
-  std::size_t root_size(std::int64_t index) const override { return data::root_size(paths_.path(index), root_); }
+  std::size_t root_size(std::int64_t index) const override { return root_.size_in(paths_.path(index)); }
   const FilesOptions* file_options() const noexcept override { return &options_; }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
@@ -287,22 +289,23 @@ class Files final : public detail::DatasetImpl {
   }
 
   data::PathTable paths_;
-  std::string root_;
+  data::ListedRoot root_;
   FilesOptions options_;
 };
 
-Dataset files_in(data::PathTable paths, std::string root, const FilesOptions& options) {
+Dataset files_in(data::PathTable paths, std::function<std::string()> root, const FilesOptions& options) {
   if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), std::move(root), options));
   if (options.keys.empty()) return data::raw_files(std::move(paths), std::move(root), options);
   throw Error(ErrorCode::kInvalidArgument,
               "found keys for raw files, whose samples are their bytes; leave one of them out");
 }
 
-/// The folder below which the files of a pattern are.
-std::string root_of(std::string_view pattern, const data::PathTable& paths) {
+/// Finds the folder below which the files of a pattern are.
+std::function<std::string()> root_of(std::string_view pattern, const data::PathTable& paths) {
   const bool in_bucket = pattern.starts_with("s3://") || pattern.starts_with("gs://");
   const bool is_listed = !io::is_url(pattern) || (in_bucket && data::is_magic(pattern));
-  return is_listed ? data::class_root(pattern) : data::shared_folder(paths);
+  if (is_listed) return [text = std::string(pattern)] { return data::class_root(text); };
+  return [shared = data::shared_folder(paths)] { return shared; };
 }
 
 }  // namespace
@@ -315,7 +318,7 @@ Dataset files(std::string_view pattern, const FilesOptions& options) {
                 {.path = std::string(pattern)});
   }
   data::PathTable paths = data::expand(pattern, options);
-  std::string root = root_of(pattern, paths);
+  std::function<std::string()> root = root_of(pattern, paths);
   Dataset found = files_in(std::move(paths), std::move(root), options);
   return options.class_folders ? data::with_class_folders(std::move(found), data::class_root(pattern)) : found;
 }
@@ -335,7 +338,8 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   for (const std::string& path : paths) table.add(path);
   table.seal(options.source ? data::PathTable::Folders::kNone : data::PathTable::Folders::kOpened);
   const std::string root = data::class_root(paths);
-  Dataset given = files_in(std::move(table), root, options);
+  Dataset given = files_in(
+      std::move(table), [root] { return root; }, options);
   return options.class_folders ? data::with_class_folders(std::move(given), root) : given;
 }
 

@@ -10,6 +10,7 @@
 #include "core/shown_url.h"
 #include "data/dataset_impl.h"
 #include "data/files/class_folders.h"
+#include "data/files/listed_root.h"
 #include "data/files/open_urls.h"
 #include "data/files/own_source.h"
 #include "data/sample/blame.h"
@@ -38,13 +39,13 @@ struct LastLayout final : Scratch::State {
 
 class RawFiles final : public detail::DatasetImpl {
  public:
-  RawFiles(PathTable paths, std::string root, FilesOptions options)
+  RawFiles(PathTable paths, std::function<std::string()> root, FilesOptions options)
       : paths_(std::move(paths)), root_(std::move(root)), options_(std::move(options)) {}
 
   std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
-  std::size_t root_size(std::int64_t index) const override { return data::root_size(paths_.path(index), root_); }
+  std::size_t root_size(std::int64_t index) const override { return root_.size_in(paths_.path(index)); }
   const FilesOptions* file_options() const noexcept override { return &options_; }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
@@ -81,13 +82,13 @@ class RawFiles final : public detail::DatasetImpl {
   }
 
   PathTable paths_;
-  std::string root_;
+  ListedRoot root_;
   FilesOptions options_;
 };
 
 }  // namespace
 
-Dataset raw_files(PathTable paths, std::string root, const FilesOptions& options) {
+Dataset raw_files(PathTable paths, std::function<std::string()> root, const FilesOptions& options) {
   return Dataset(std::make_shared<RawFiles>(std::move(paths), std::move(root), options));
 }
 
