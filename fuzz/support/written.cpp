@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -61,9 +62,26 @@ void check_flat(const Archive& archive, const Value& value, const std::string& w
   }
 }
 
+/// Samples come back in their number and order, and each tensor under the name of its field, with what says that it is
+/// one.
+void check_samples(const Value& loaded, const Value& value, const std::string& what) {
+  const bool has_many = value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple);
+  if (loaded.size() != (has_many ? value.size() : 1)) fail(what + " has another number of samples");
+  for (std::size_t i = 0; i < loaded.size(); ++i) {
+    const Value sample = has_many ? value[i] : value;
+    if (!sample.is(Value::Kind::kDict)) continue;
+    for (const auto& [key, item] : sample.items()) {
+      if (!key.is(Value::Kind::kString) || !item.is(Value::Kind::kTensor)) continue;
+      const std::optional<Value> found = loaded[i].find(key.as_string() + ".npy");
+      if (found) require_same(found->as_tensor(), item.as_tensor(), true, what);
+    }
+  }
+}
+
 void check_read(const format::Format& format, const std::string& text, const Value& value, const std::string& what) {
   const Archive archive = open(source_of(text));
   if (archive.format() != format.name) fail(what + " is taken for " + std::string(archive.format()));
+  if (format.holds_samples) return check_samples(archive.load({.threads = 1}), value, what);
   if (format.name == format::kNpyFormat.name) {
     return require_same(archive.load({.threads = 1}).as_tensor(), value.as_tensor(), true, what);
   }
