@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,10 @@ EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "gpt_tokens" / "tra
 
 
 def lines_of(folder, steps):
-    done = subprocess.run(
-        [sys.executable, EXAMPLE, folder, "--steps", str(steps)], capture_output=True, text=True, check=True
-    )
+    # Small products: several threads would wait for one another where other tests run beside this one.
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, EXAMPLE, folder, "--steps", str(steps)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
