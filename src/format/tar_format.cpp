@@ -70,7 +70,7 @@ class Samples {
 
   void end_sample() {
     if (fields_.empty()) return;
-    fields_.insert(fields_.begin(), {"__key__", Value::string(key_)});
+    fields_.insert(fields_.begin(), {std::string(kSampleKey), Value::string(key_)});
     samples_.push_back(Value::dict(std::move(fields_)));
     fields_.clear();
     names_.clear();

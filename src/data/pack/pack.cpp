@@ -19,6 +19,7 @@
 #include "data/pack/shard.h"
 #include "data/pack/shard_number.h"
 #include "data/sample/work.h"
+#include "format/tar/sample_name.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 
@@ -28,9 +29,6 @@ namespace {
 /// Of so many samples the mean size is taken.
 constexpr std::int64_t kSampled = 32;
 constexpr double kStopPeriod = 0.05;
-
-/// What a sample of a tar shard is called by.
-constexpr const char* kSampleKey = "__key__";
 
 std::uint64_t bytes_of(const Value& value) {
   if (value.is(Value::Kind::kTensor)) return value.as_tensor().nbytes();
@@ -129,11 +127,11 @@ std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const data:
 
 /// A sample that has a name: its own, or its number, with zeros in front so that names are in order.
 Value named(const Value& sample, std::int64_t number) {
-  const bool has_name = sample.is(Value::Kind::kDict) && sample.contains(kSampleKey);
+  const bool has_name = sample.is(Value::Kind::kDict) && sample.contains(format::kSampleKey);
   if (has_name) return sample;
   const Value name = Value::string(core::format("{:08}", number));
-  if (sample.is(Value::Kind::kDict)) return sample.with(kSampleKey, name);
-  return Value{{kSampleKey, name}, {sample.is(Value::Kind::kTensor) ? "npy" : "json", sample}};
+  if (sample.is(Value::Kind::kDict)) return sample.with(format::kSampleKey, name);
+  return Value{{std::string(format::kSampleKey), name}, {sample.is(Value::Kind::kTensor) ? "npy" : "json", sample}};
 }
 
 /// Samples of one shard after the other, each as it is.

@@ -13,8 +13,8 @@
 #include "data/tar/kept_index.h"
 #include "format/tar/feed.h"
 #include "format/tar/header.h"
-#include "format/tar/members.h"
 #include "format/tar/sample_name.h"
+#include "format/tar/sample_walk.h"
 #include "io/file/url.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
@@ -94,25 +94,13 @@ std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::
 
 std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_remote) {
   format::TarWindow bytes(source, is_remote);
-  format::TarWalk walk(bytes, source.name());
+  format::TarSampleWalk walk(bytes, source.name());
   std::vector<std::uint64_t> out;
-  std::string key;
   std::uint64_t end = 0;
-  try {
-    while (auto member = walk.next()) {
-      if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the search for samples was stopped");
-      auto name = format::sample_name(*member);
-      if (!name) continue;
-      if (out.empty() || name->key != key) {
-        out.push_back(member->begin);
-        key = std::move(name->key);
-      }
-      end = member->end;
-    }
-  } catch (const Error& error) {
-    // A header that was cut may be of the last sample, whose read then says so.
-    if (error.code() != ErrorCode::kTruncated || out.empty()) throw;
-    end = source.size();
+  while (const auto sample = walk.next()) {
+    if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the search for samples was stopped");
+    out.push_back(sample->begin);
+    end = sample->end;
   }
   out.push_back(end);
   return out;

@@ -151,11 +151,11 @@ Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard,
     add(std::string(name), {value_layout_of(Value::string(text), work.scratch.structures)});
   };
   if (fields.keys.empty()) {
-    add_text(kTarKey, sample.key);
+    add_text(format::kSampleKey, sample.key);
     for (const TarPart& part : sample.parts) add(part.field, piece_of(part, shard, fields.raw, contents, work));
   }
   for (const std::string& key : fields.keys) {
-    if (key == kTarKey) {
+    if (key == format::kSampleKey) {
       add_text(key, sample.key);
     } else if (key == kTarUrl) {
       add_text(key, core::shown_path(shard.path));

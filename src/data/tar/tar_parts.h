@@ -24,8 +24,7 @@ struct TarFields {
   bool raw = false;                    ///< the bytes of each field, whatever it holds
 };
 
-/// Of each sample its key and, beside its fields, where it lies.
-inline constexpr std::string_view kTarKey = "__key__";
+/// Beside its fields, the shard that a sample lies in.
 inline constexpr std::string_view kTarUrl = "__url__";
 
 /// A member of the sample at hand.
@@ -74,6 +73,20 @@ class TarAssembler : public Scratch::State {
   std::vector<std::string> joined_names_;  ///< of the last layout
   std::vector<LayoutPtr> joined_;
   LayoutPtr layout_;
+};
+
+/// Of a sample whose bytes lie in memory, the first of them at `begin` of the shard.
+class WholeTarContents final : public TarAssembler::Contents {
+ public:
+  WholeTarContents(std::span<const std::byte> bytes, std::uint64_t begin) noexcept : bytes_(bytes), begin_(begin) {}
+  std::span<const std::byte> content(const TarPart& part) override {
+    return bytes_.subspan(static_cast<std::size_t>(part.member.data - begin_),
+                          static_cast<std::size_t>(part.member.size));
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::uint64_t begin_;
 };
 
 }  // namespace penstock::data

@@ -48,21 +48,7 @@ struct Wanted {
   std::uint64_t size() const noexcept { return end - begin; }
 };
 
-/// Of a sample that was read whole.
-class WholeContents final : public data::TarAssembler::Contents {
- public:
-  WholeContents(std::span<const std::byte> bytes, std::uint64_t begin) noexcept : bytes_(bytes), begin_(begin) {}
-  std::span<const std::byte> content(const TarPart& part) override {
-    return bytes_.subspan(static_cast<std::size_t>(part.member.data - begin_),
-                          static_cast<std::size_t>(part.member.size));
-  }
-
- private:
-  std::span<const std::byte> bytes_;
-  std::uint64_t begin_;
-};
-
-/// Of one whose members are read one by one; of large ones with tensors nothing is read here.
+/// Members that are read one by one; of large ones with tensors nothing is read here.
 class SeparateContents final : public data::TarAssembler::Contents {
  public:
   SeparateContents(const TarShard& shard, bool raw, const Work& work) noexcept
@@ -242,7 +228,7 @@ class TarSamples final : public detail::DatasetImpl {
       format::TarMemory bytes(sample.bytes, sample.begin);
       const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
       note(parts, sample, share);
-      WholeContents contents(sample.bytes, sample.begin);
+      data::WholeTarContents contents(sample.bytes, sample.begin);
       return assembler.sample(parts, shard, fields_, contents, work);
     }
     format::TarWindow bytes(shard.file->source(), shard.is_remote);

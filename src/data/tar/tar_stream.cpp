@@ -21,6 +21,7 @@
 #include "data/sample/blame.h"
 #include "data/stream/node.h"
 #include "format/tar/feed.h"
+#include "format/tar/sample_walk.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 
@@ -46,48 +47,14 @@ class ShardWalk {
       : shown_(core::shown_path(path)), feed_(opened(path), shown_, chunk_of(path)), walk_(feed_, shown_) {}
 
   /// Where the next sample lies; nothing at the end.
-  std::optional<std::pair<std::uint64_t, std::uint64_t>> next() {
-    std::optional<format::TarMember> member = std::exchange(pending_, std::nullopt);
-    std::string key;
-    std::optional<std::uint64_t> begin;
-    std::uint64_t end = 0;
-    for (;; member.reset()) {
-      if (!member) member = next_member(begin, end);
-      if (!member) break;
-      auto name = format::sample_name(*member);
-      if (!name) {
-        if (!begin) feed_.forget(member->end);
-        continue;
-      }
-      if (begin && name->key != key) {
-        pending_ = std::move(member);
-        break;
-      }
-      if (!begin) begin = member->begin;
-      key = std::move(name->key);
-      end = member->end;
-    }
-    if (!begin) return std::nullopt;
-    return std::pair(*begin, end);
-  }
+  std::optional<format::TarSampleWalk::Span> next() { return walk_.next(); }
   /// The bytes of the sample that `next` gave, fewer where the shard was cut; valid until the next call.
-  std::span<const std::byte> bytes(std::uint64_t begin, std::uint64_t end) {
-    return feed_.view(begin, static_cast<std::size_t>(end - begin));
+  std::span<const std::byte> bytes(const format::TarSampleWalk::Span& sample) {
+    return feed_.view(sample.begin, static_cast<std::size_t>(sample.end - sample.begin));
   }
-  void forget(std::uint64_t end) { feed_.forget(end); }
+  void forget(const format::TarSampleWalk::Span& sample) { feed_.forget(sample.end); }
 
  private:
-  /// A header that was cut belongs to the sample before it, whose read then says so.
-  std::optional<format::TarMember> next_member(const std::optional<std::uint64_t>& begin, std::uint64_t& end) {
-    try {
-      return walk_.next();
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::kTruncated || !begin || error.offset() != walk_.at()) throw;
-      end = feed_.size();
-      return std::nullopt;
-    }
-  }
-
   static std::size_t chunk_of(const std::string& path) { return io::is_url(path) ? kRemoteChunk : kChunk; }
 
   static std::size_t read_input(std::span<std::byte> into) {
@@ -134,8 +101,7 @@ class ShardWalk {
 
   std::string shown_;
   format::TarFeed feed_;
-  format::TarWalk walk_;
-  std::optional<format::TarMember> pending_;
+  format::TarSampleWalk walk_;
 };
 
 /// All shards, one after the other. What is wrong with a shard is thrown once, in place of a sample; the next shard
@@ -151,7 +117,7 @@ class ShardsWalk {
         if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
         const auto place = shard_->next();
         if (place) {
-          shard_->forget(place->second);
+          shard_->forget(*place);
           --count;
         } else {
           leave();
@@ -169,9 +135,8 @@ class ShardsWalk {
       try {
         if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
         if (const auto place = shard_->next()) {
-          const auto [begin, end] = *place;
-          Value out = packed(static_cast<std::int64_t>(at_), begin, shard_->bytes(begin, end));
-          shard_->forget(end);
+          Value out = packed(static_cast<std::int64_t>(at_), place->begin, shard_->bytes(*place));
+          shard_->forget(*place);
           return out;
         }
       } catch (const Error& error) {
@@ -226,16 +191,6 @@ class TarCell final : public detail::DatasetImpl {
   }
 
  private:
-  struct Contents final : TarAssembler::Contents {
-    Contents(std::span<const std::byte> all, std::uint64_t first) : bytes(all), begin(first) {}
-    std::span<const std::byte> content(const TarPart& part) override {
-      return bytes.subspan(static_cast<std::size_t>(part.member.data - begin),
-                           static_cast<std::size_t>(part.member.size));
-    }
-    std::span<const std::byte> bytes;
-    std::uint64_t begin;
-  };
-
   Sample assemble(const Value& packed, TarAssembler& assembler, const Work& work) const {
     const std::string& path = paths_[static_cast<std::size_t>(packed[0].as_int())];
     const auto begin = static_cast<std::uint64_t>(packed[1].as_int());
@@ -245,7 +200,7 @@ class TarCell final : public detail::DatasetImpl {
     format::TarMemory bytes(all, begin);
     const TarShard shard{.path = path};
     const TarSampleParts parts = parts_in(bytes, core::shown_path(path), begin, bytes.size());
-    Contents contents(all, begin);
+    WholeTarContents contents(all, begin);
     return assembler.sample(parts, shard, fields_, contents, work);
   }
 

@@ -13,13 +13,15 @@
 
 namespace penstock::format {
 
-/// The bytes of an archive, asked for from front to back.
+/// The bytes of an archive, asked for more or less from front to back.
 class TarBytes {
  public:
   virtual ~TarBytes() = default;
-  /// `count` bytes at `offset`, fewer where the archive ends before; valid until the next call. `offset` is never less
-  /// than that of the call before.
+  /// `count` bytes at `offset`, fewer where the archive ends before; valid until the next call. `offset` is not before
+  /// what was forgotten.
   virtual std::span<const std::byte> view(std::uint64_t offset, std::size_t count) = 0;
+  /// Nobody asks for bytes before this place any more.
+  virtual void forget(std::uint64_t) {}
   /// Where the archive ends; the largest number while nobody knows.
   virtual std::uint64_t size() const noexcept = 0;
 };

@@ -27,8 +27,7 @@ class TarFeed final : public TarBytes {
   /// kLimit where more than 4 GiB would have to be kept.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override;
   std::uint64_t size() const noexcept override { return end_; }
-  /// Nobody asks for bytes before `offset` any more.
-  void forget(std::uint64_t offset);
+  void forget(std::uint64_t offset) override;
 
  private:
   std::uint64_t held_end() const noexcept { return begin_ + (held_.size() - first_); }

@@ -198,7 +198,7 @@ void TarWalk::pass_sparse_map(bool is_extended, TarMember& member) {
     const std::span<const std::byte> block = bytes_.view(member.data, kTarBlock);
     if (block.size() < kTarBlock) {
       throw Error(ErrorCode::kTruncated, "the archive ends within a header; it is not complete: copy it again",
-                  {.path = path_, .offset = member.data});
+                  {.path = path_, .offset = at_});
     }
     is_extended = block[kIsExtended] != std::byte{0};
     member.data += kTarBlock;

@@ -14,6 +14,9 @@
 
 namespace penstock::format {
 
+/// What a sample, which is a dict by field, has its key under.
+inline constexpr std::string_view kSampleKey = "__key__";
+
 /// Of "a/b.SEG.npy": key "a/b", field "seg.npy". Both are UTF-8; bytes that are none are written out.
 struct SampleName {
   std::string key;

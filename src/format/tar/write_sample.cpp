@@ -17,8 +17,6 @@
 namespace penstock::format {
 namespace {
 
-constexpr std::string_view kKey = "__key__";
-
 /// A file of one of our formats in memory: what a member of tensors holds.
 class Image final : public io::ByteSink {
  public:
@@ -119,7 +117,7 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
   if (!sample.is(Value::Kind::kDict))
     return write_sample(writer, Value{{std::string(extension_for(sample)), sample}}, key);
   std::string name = key;
-  if (const auto own = sample.find(kKey)) name = own->as_string();
+  if (const auto own = sample.find(kSampleKey)) name = own->as_string();
   const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
   if (file.empty() || file.find('.') != file.npos) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -135,7 +133,7 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
                   core::format("the key {} of a sample is no text; a field has a name", field_name.to_string()));
     }
     const std::string& field = field_name.as_string();
-    if (field == kKey) continue;
+    if (field == kSampleKey) continue;
     const std::string member = has_extension(field, value) ? field : core::format("{}.{}", field, extension_for(value));
     try {
       members.emplace_back(core::format("{}.{}", name, member), content_of(member, value));

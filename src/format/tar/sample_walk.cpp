@@ -1,0 +1,39 @@
+#include "format/tar/sample_walk.h"
+
+#include "format/tar/sample_name.h"
+#include "penstock/error.h"
+
+namespace penstock::format {
+
+std::optional<TarSampleWalk::Span> TarSampleWalk::next() {
+  std::optional<Span> open;
+  std::string key;
+  std::optional<TarMember> member = std::exchange(pending_, std::nullopt);
+  for (;; member.reset()) {
+    if (!member) member = next_member(open);
+    if (!member) return open;
+    auto name = sample_name(*member);
+    if (!name) {
+      if (!open) bytes_.forget(member->end);
+      continue;
+    }
+    if (open && name->key != key) {
+      pending_ = std::move(member);
+      return open;
+    }
+    open = Span{open ? open->begin : member->begin, member->end};
+    key = std::move(name->key);
+  }
+}
+
+std::optional<TarMember> TarSampleWalk::next_member(std::optional<Span>& open) {
+  try {
+    return walk_.next();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kTruncated || !open || error.offset() != walk_.at()) throw;
+    open->end = bytes_.size();
+    return std::nullopt;
+  }
+}
+
+}  // namespace penstock::format

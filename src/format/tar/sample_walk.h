@@ -1,0 +1,38 @@
+#pragma once
+
+// Where one sample of an archive ends and the next begins, for all that walk over archives without taking them apart.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "format/tar/bytes.h"
+#include "format/tar/members.h"
+
+namespace penstock::format {
+
+/// Walks over the samples of an archive: the members that follow one another with one key. Members of no sample are
+/// passed by. Not thread-safe.
+class TarSampleWalk {
+ public:
+  struct Span {
+    std::uint64_t begin;  ///< of the first member's first header
+    std::uint64_t end;    ///< behind the last member, which may be behind the end of an archive that was cut
+  };
+
+  TarSampleWalk(TarBytes& bytes, std::string path) : bytes_(bytes), walk_(bytes, std::move(path)) {}
+
+  /// The next sample; nothing at the end. A header that is cut belongs to the sample before it, which reaches to the
+  /// archive's end then, so that its read says so. Errors as TarWalk::next.
+  std::optional<Span> next();
+
+ private:
+  std::optional<TarMember> next_member(std::optional<Span>& open);
+
+  TarBytes& bytes_;
+  TarWalk walk_;
+  std::optional<TarMember> pending_;  ///< the first of the next sample
+};
+
+}  // namespace penstock::format
