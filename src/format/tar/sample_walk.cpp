@@ -27,11 +27,13 @@ std::optional<TarSampleWalk::Span> TarSampleWalk::next() {
 }
 
 std::optional<TarMember> TarSampleWalk::next_member(std::optional<Span>& open) {
+  if (is_over_) return std::nullopt;
   try {
     return walk_.next();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kTruncated || !open || error.offset() != walk_.at()) throw;
     open->end = bytes_.size();
+    is_over_ = true;
     return std::nullopt;
   }
 }

@@ -33,6 +33,7 @@ class TarSampleWalk {
   TarBytes& bytes_;
   TarWalk walk_;
   std::optional<TarMember> pending_;  ///< the first of the next sample
+  bool is_over_ = false;              ///< a header was cut, which was told by the last sample
 };
 
 }  // namespace penstock::format
