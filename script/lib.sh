@@ -4,7 +4,18 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)
+# As many at once as there are processors, and no more than there are GiB of memory: a room of sources that are compiled
+# as one takes up to 0.9 of them. A container may have less than its machine.
+jobs_here() {
+  local gibibytes limit jobs
+  gibibytes=$(awk '/^MemTotal:/ {printf "%d", ($2 + 524288) / 1048576}' /proc/meminfo)
+  limit=$(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo max)
+  if [ "$limit" != max ] && ((limit >> 30 < gibibytes)); then gibibytes=$((limit >> 30)); fi
+  jobs=$(nproc)
+  if ((gibibytes < jobs)); then jobs=$gibibytes; fi
+  printf '%d\n' $((jobs > 0 ? jobs : 1))
+}
+CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(jobs_here)}
 export CMAKE_BUILD_PARALLEL_LEVEL
 
 # Ubuntu 22.04's own compiler is older than Penstock needs; its g++-12 is not. Named in any case, because the compiler
@@ -21,6 +32,26 @@ say() { printf '== %s\n' "$*"; }
 die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
   exit 1
+}
+
+# Ctrl-C ends the script also where the command that runs is one that ends in its own way, as pytest does.
+interrupted() {
+  trap - INT
+  kill -INT $$
+}
+trap interrupted INT
+
+# Of the disk with the build folders or of the one with temporary files, whichever has less, in MiB.
+free_mebibytes() {
+  df --output=avail --block-size=1M . "${TMPDIR:-/tmp}" | tail -n +2 | sort -n | head -1 | tr -d ' '
+}
+
+# require_free MEBIBYTES WHAT: a full disk fails compilers and tests one by one, and few of them say why.
+require_free() {
+  local free
+  free=$(free_mebibytes)
+  [ "$free" -ge "$1" ] ||
+    die "$2 needs $1 MiB of free disk for $PWD and for ${TMPDIR:-/tmp}, and $free are free; free some and start again"
 }
 
 # Prints where this machine gets Debian's releases from, as its apt knows it.
@@ -54,7 +85,7 @@ with_heartbeat() {
   "$@" &
   pid=$!
   # The command, not this loop, is what an interrupt has to end.
-  trap 'kill "$pid" 2>/dev/null; trap - INT TERM; kill -INT $$' INT TERM
+  trap 'kill "$pid" 2>/dev/null; trap - TERM; interrupted' INT TERM
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.2
     (( SECONDS - started > 0 && (SECONDS - started) % period == 0 )) || continue
@@ -64,7 +95,8 @@ with_heartbeat() {
     fi
   done
   wait "$pid" || status=$?
-  trap - INT TERM
+  trap interrupted INT
+  trap - TERM
   [ ! -t 1 ] || printf '\r\033[K'
   return "$status"
 }
