@@ -287,6 +287,31 @@ def test_profiles_name_the_loader(arrays):
     assert names == {"enumerate(DataLoader)#Iteration.__next__": batches + 1}
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_profiles_name_loaders_of_python_datasets(workers):
+    loader = pt.DataLoader([torch.zeros(2)] * 6, batch_size=2, num_workers=workers)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        assert len(list(loader)) == 3
+    counts = [e.count for e in profile.key_averages() if e.key.startswith("enumerate(DataLoader)#")]
+    assert counts == [4]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterable_dataset_longer_than_its_length_warns_as_in_torch(workers):
+    class Longer(td.IterableDataset):
+        def __len__(self):
+            return 2
+
+        def __iter__(self):
+            return iter(range(4))
+
+    for kind in (td.DataLoader, pt.DataLoader):
+        loader = kind(Longer(), batch_size=None, num_workers=workers)
+        len(loader)
+        with pytest.warns(UserWarning, match="was reported to be 2"):
+            list(loader)
+
+
 def test_endless_samplers(folder):
     class Endless(td.Sampler):
         def __iter__(self):

@@ -19,7 +19,7 @@ import torch.utils.data as torch_data
 
 from penstock._functions import not_an_end
 from penstock._text import plural
-from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter
+from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter, is_profiler_enabled
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
@@ -144,6 +144,7 @@ class _Counting:
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         self._one_at_a_time = threading.RLock()
+        self._has_length = not isinstance(loader.dataset, torch_data.IterableDataset)
         self._kept_seed = None if resume is None else (resume.python or {}).get("base_seed")
         self.progress = Progress(begin, vars(loader).get("_sums") or Drawn.of(settings_of(loader)))
         if resume is not None:  # what torch's constructor draws was drawn before the state was taken
@@ -174,6 +175,12 @@ class _Counting:
     def __next__(self) -> Any:
         with self._one_at_a_time:
             try:
+                # torch's own step labels the batch for a profiler, which takes a fifth of a small batch's time, and holds
+                # an iterable dataset against its length. With neither there is only the batch to take.
+                if self._has_length and not is_profiler_enabled():
+                    data = self._next_data()  # type: ignore[attr-defined]
+                    self._num_yielded += 1
+                    return data
                 return super().__next__()  # type: ignore[misc]
             except StopIteration:
                 self.progress.finished = True
