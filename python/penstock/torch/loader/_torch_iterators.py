@@ -175,7 +175,7 @@ class _Counting:
     def __next__(self) -> Any:
         with self._one_at_a_time:
             try:
-                # torch's own step labels the batch for a profiler, which takes a fifth of a small batch's time, and holds
+                # torch's own step labels the batch for a profiler, a fifth of a small batch's time, and holds
                 # an iterable dataset against its length. With neither there is only the batch to take.
                 if self._has_length and not is_profiler_enabled():
                     data = self._next_data()  # type: ignore[attr-defined]
