@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "archive.h"
@@ -30,6 +31,7 @@
 #include "progress.h"
 #include "raw.h"
 #include "value.h"
+#include "value/graph.h"
 #include "writer.h"
 
 namespace penstock::python {
@@ -67,11 +69,34 @@ Value value_for(nb::handle object, const std::string& target, nb::handle describ
   }
 }
 
+/// Whether somebody may want to stop the call. A thread for what is written sooner costs more than the writing, and a
+/// busy machine lets it wait. What a server or the disk itself has to confirm takes as long as they like.
+bool takes_long(const Value& value, const std::string& target, const SaveOptions& options) {
+  constexpr std::uint64_t kManyBytes = std::uint64_t{1} << 20;
+  constexpr std::size_t kManyParts = 4096;
+  if (options.sync || io::is_url(target)) return true;
+  std::uint64_t bytes = 0;
+  std::vector<const ValueGraph::Node*> waiting{ValueGraph::node_of(value)};
+  // Parts are counted once for each way that leads to them, so that a cycle ends here too.
+  for (std::size_t parts = 0; !waiting.empty(); ++parts) {
+    const ValueGraph::Node* const node = waiting.back();
+    waiting.pop_back();
+    if (node == nullptr) continue;
+    if (const auto* tensor = std::get_if<ValueGraph::Node::TensorPtr>(&node->scalar)) bytes += (*tensor)->nbytes();
+    if (const auto* text = std::get_if<std::string>(&node->scalar)) bytes += text->size();
+    if (bytes >= kManyBytes || parts + waiting.size() + node->items.size() >= kManyParts) return true;
+    for (const Value& item : node->items) waiting.push_back(ValueGraph::node_of(item));
+    if (node->state) waiting.push_back(ValueGraph::node_of(*node->state));
+  }
+  return false;
+}
+
 void write(const Value& value, const std::string& target, const SaveOptions& options) {
-  interruptible(true, [value, target, options = SaveOptions(options)](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    penstock::save(value, target, options);
-  });
+  interruptible(takes_long(value, target, options),
+                [value, target, options = SaveOptions(options)](std::stop_token stop) mutable {
+                  options.stop = std::move(stop);
+                  penstock::save(value, target, options);
+                });
 }
 
 SaveOptions save_options(nb::handle format, bool compress, nb::handle metadata, bool sync) {
