@@ -16,6 +16,9 @@
 #include <climits>
 #include <cstdio>
 #include <random>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
@@ -79,6 +82,26 @@ FileDescriptor open_folder(const std::string& folder, const std::string& path) {
   return fd;
 }
 
+/// Holds the file that a rename replaces, so that the system gives its blocks back when the handle is closed, and not
+/// within the rename: ext4 takes 10 ms there for 16 MB, twice as long as writing them. A child of fork() would hold the
+/// blocks of a file for as long as it lives, so this is for those that are gone soon.
+FileDescriptor hold_replaced(int folder, const char* name) {
+  constexpr off_t kSlow = off_t{128} << 10;
+  constexpr off_t kTooSlow = off_t{256} << 20;
+  struct stat old {};
+  if (::fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) != 0 || old.st_nlink != 1) return {};
+  if (old.st_size < kSlow || old.st_size > kTooSlow) return {};
+  return open_at(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+void close_later(FileDescriptor file) noexcept {
+  if (!file) return;
+  try {
+    std::thread([held = std::move(file)] {}).detach();
+  } catch (const std::system_error&) {  // no thread is to be had: here, then, as `file` ends
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sync_(sync) {
@@ -92,8 +115,8 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
   name_ = std::move(location.name);
   if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
   const std::optional<struct stat> target = find_target();
-  // 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is private
-  // from the beginning.
+  // 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is
+  // private from the beginning.
   create(target ? 0600 : 0666);
   try {
     if (target) resemble(*target);
@@ -174,8 +197,8 @@ void AtomicFile::resemble(const struct stat& target) {
   if (::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
 }
 
-/// What programs and users have said of the file. Other attributes are the system's, or are about its old content. Where
-/// the file system has none, or takes no more, there are none.
+/// What programs and users have said of the file. Other attributes are the system's, or are about its old content.
+/// Where the file system has none, or takes no more, there are none.
 void AtomicFile::keep_attributes() {
   const std::string target = core::format("{}/{}", path_of(folder_), name_);
   ::fremovexattr(file_.get(), kAccessList);  // which the folder may have given it
@@ -255,6 +278,7 @@ void AtomicFile::commit() {
   if (sync_ && ::fsync(file_.get()) != 0) fail(errno, "cannot flush the file to the disk");
   if (temporary_.empty()) name_temporary();
   if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
+  FileDescriptor replaced = hold_replaced(folder_.get(), name_.c_str());
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) {
     const int error = errno;
     struct stat ours {};
@@ -262,6 +286,7 @@ void AtomicFile::commit() {
     may_be_there_ = ::fstatat(folder_.get(), temporary_.c_str(), &ours, AT_SYMLINK_NOFOLLOW) != 0;
     fail(error, "cannot give the file its name");
   }
+  close_later(std::move(replaced));
   temporary_.clear();
   may_be_there_ = true;
   // Some file systems cannot flush a folder, and say so by EINVAL.

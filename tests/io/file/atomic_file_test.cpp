@@ -16,6 +16,8 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
+#include <thread>
 
 #include "support/errors.h"
 #include "support/files.h"
@@ -154,6 +156,33 @@ TEST(AtomicFile, DISABLED_OnFileSystemsWithoutUnnamedFiles) {
   EXPECT_EQ(test::read_file(folder / "a"), "second");
   EXPECT_THAT(folder.names(), ElementsAre("a"));
   EXPECT_EQ(code_of([&] { AtomicFile(folder / ""); }), ErrorCode::kIsDirectory);
+}
+
+/// Whether this process has a file open that has no name any more.
+bool holds_a_deleted_file() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the iterator's own descriptor, or one that was closed meanwhile
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!gone && target.ends_with("x (deleted)")) return true;
+  }
+  return false;
+}
+
+TEST(AtomicFile, GivesBackTheBlocksOfALargeFileThatItReplaces) {
+  const test::TemporaryFolder folder;
+  const std::string large(std::size_t{1} << 20, 'a');
+  save(folder / "x", large);
+  const std::string kept_before = folder / "y";
+  std::filesystem::create_hard_link(folder / "x", kept_before);
+  save(folder / "x", "with another name");
+  EXPECT_EQ(test::read_file(kept_before), large);
+  save(folder / "x", large);
+  for (int i = 0; i < 3; ++i) {
+    save(folder / "x", large + std::to_string(i));
+    EXPECT_EQ(test::read_file(folder / "x"), large + std::to_string(i));
+  }
+  EXPECT_THAT(folder.names(), UnorderedElementsAre("x", "y"));
+  while (holds_a_deleted_file()) std::this_thread::yield();  // else the test's time-out ends it
 }
 
 TEST(AtomicFile, NeedsNoFilesWithoutNames) {
