@@ -225,7 +225,7 @@ class Mover {
     work.call.check_cancelled();
     if (work.guesses.refuted()) return;  // the batch is made again
     const Sample& sample = fetched_.samples[position];
-    std::vector<LargeFile::Wanted> wanted;
+    std::vector<WantedTensor> wanted;
     std::optional<Converter> converter;
     std::vector<std::pair<const Placement*, const std::byte*>> staged;
     const LargeFile* file = nullptr;

@@ -1,14 +1,10 @@
-// A dataset of files. A small file is read whole by one call, because that costs less than finding out which parts to
-// leave out; then FileLayouts finds its sample in memory. A large file is only opened here, and read when the batch has
-// its block (large_file.h), so that its payload moves once. Only the size tells them apart, so after a large file the
-// next files are asked for theirs first. Objects behind URLs are opened together, because each answer takes long.
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+// A dataset of files. All of them come in by one door (Files::sample_of), whatever they were opened as. A small file is
+// read whole by one call, because that costs less than finding out which parts to leave out. A large file is only
+// opened here, and read when the batch has its block (large_file.h), so that its payload moves once. What either of
+// them holds is found by KnownLayouts. Only the size tells them apart, so after a large file the next files are asked
+// for theirs first.
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -18,31 +14,29 @@
 #include <utility>
 #include <vector>
 
-#include "core/format.h"
 #include "core/shown_url.h"
-#include "core/system_error.h"
 #include "data/dataset_impl.h"
 #include "data/files/class_folders.h"
-#include "data/files/file_layouts.h"
-#include "data/files/file_sample.h"
-#include "data/files/large_file.h"
+#include "data/files/file_at_hand.h"
+#include "data/files/known_layouts.h"
 #include "data/files/listed_root.h"
-#include "data/files/open_urls.h"
 #include "data/files/own_source.h"
-#include "data/files/raw_files.h"
+#include "data/files/split_reader.h"
 #include "data/sample/blame.h"
+#include "data/sample/sample_file.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "data/scan/path_table.h"
-#include "io/file/file_descriptor.h"
 #include "io/file/url.h"
-#include "io/source/source.h"
+#include "io/remote/remote_source.h"
 
 namespace penstock {
 
 namespace {
 
+using data::FileAtHand;
 using data::Sample;
+using data::Stage;
 using data::Work;
 
 /// Files up to this size are read whole, in one call.
@@ -55,15 +49,14 @@ constexpr std::size_t kLittleFile = std::size_t{16} << 10;
 /// common, and what was read of a large file is thrown away. In a folder of small files none is asked.
 constexpr unsigned kAskedAfterLarge = 64;
 
-/// In place of a descriptor: all of the file was read.
-constexpr int kNoMore = -1;
-
-struct ThreadState final : data::FileLayouts {
-  std::string path;
+/// What a thread keeps for the files of one dataset.
+struct FilesMemory final : data::Scratch::State {
+  data::KnownLayouts layouts;
+  std::string path;     ///< of the file at hand
   unsigned to_ask = 0;  ///< files whose size is asked first
   data::SplitReader reader{kSmallFile};
-  data::LargeLayouts large;
   std::optional<data::DescriptorLimit> limit;  ///< of the batch at hand, when it has large files
+  data::LayoutPtr raw;                         ///< of the last raw file, for those of equal size
 };
 
 class Files final : public detail::DatasetImpl {
@@ -82,22 +75,18 @@ class Files final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
-    auto& state = work.scratch.state<ThreadState>(this);
-    state.limit.reset();
-    std::vector<io::remote::Opened> opened;
-    if (!options_.source) opened = data::open_urls(paths_, indices, kSmallFile);
-    std::size_t url = 0;
+    auto& memory = work.scratch.state<FilesMemory>(this);
+    memory.limit.reset();
+    const std::vector<io::remote::Opened> objects = open_objects(indices);
+    std::size_t next_object = 0;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        const bool is_url = !opened.empty() && paths_.is_url(indices[i]);
-        if (options_.source) {
-          out[i] = fetch_from(data::opened_by(options_.source, paths_.path(indices[i])), indices[i], state, work);
-        } else {
-          out[i] = is_url ? fetch_from(io::remote::source_of(opened[url++]), indices[i], state, work)
-                          : fetch_local(indices[i], i, state, work);
-        }
-        work.figures.clock.lap(data::Stage::kOpen, indices[i]);  // closing it
+        paths_.path(indices[i], memory.path);
+        const bool is_object = !objects.empty() && paths_.is_url(indices[i]);
+        const io::remote::Opened* const object = is_object ? &objects[next_object++] : nullptr;
+        out[i] = sample_of(opened(indices[i], memory.path, object), indices[i], i, memory, work);
+        work.figures.clock.lap(Stage::kOpen, indices[i]);  // closing it
       } catch (const Error& error) {
         data::fail(out[i], i, error.within({.path = paths_.path(indices[i])}), work.call, work.scratch);
       }
@@ -105,187 +94,103 @@ class Files final : public detail::DatasetImpl {
   }
 
  private:
-  /// Opens the file once: it is read whole and closed, or is a large one and stays open until its payload is read.
-  Sample fetch_local(std::int64_t index, std::size_t position, ThreadState& state, const Work& work) const {
-    paths_.path(index, state.path);
+  /// Objects behind URLs are asked for together, because each answer takes as long as all: a batch costs the time of
+  /// one request, as far as so many may be in flight. The small ones come whole.
+  std::vector<io::remote::Opened> open_objects(std::span<const std::int64_t> indices) const {
+    if (options_.source || !paths_.has_urls()) return {};
+    std::vector<std::string> urls;
+    std::vector<std::uint64_t> heads;
+    for (const std::int64_t index : indices) {
+      if (!paths_.is_url(index)) continue;
+      urls.push_back(paths_.path(index));
+      const std::uint64_t bytes = paths_.bytes_on_disk(index);
+      heads.push_back(bytes <= kSmallFile ? std::max<std::uint64_t>(bytes, 1) : io::remote::RemoteSource::kHead);
+    }
+    return io::remote::open_all(urls, heads, kSmallFile);
+  }
+
+  FileAtHand opened(std::int64_t index, const std::string& path, const io::remote::Opened* object) const {
+    if (options_.source) return {data::opened_by(options_.source, path), path, true};
+    if (object != nullptr) return {io::remote::source_of(*object), path, false};
     io::FileDescriptor fd = paths_.open(index);
-    work.figures.clock.lap(data::Stage::kOpen, index);
-    if (!fd) {
-      const penstock::Source source = open_source(state.path);  // says why it cannot be opened
-      ++work.figures.stats.files_opened;
-      return work.call.headers_only ? header_of(source, work) : open_large(source, index, state, work);
-    }
+    if (fd) return {std::move(fd), path};
+    return {open_source(path), path, false};  // says why it cannot be opened
+  }
+
+  /// The sample in a file. Small ones are in memory when this returns, and all others are left to who has the batch's
+  /// block.
+  Sample sample_of(FileAtHand file, std::int64_t index, std::size_t position, FilesMemory& memory,
+                   const Work& work) const {
+    work.figures.clock.lap(Stage::kOpen, index);
     ++work.figures.stats.files_opened;
-    std::optional<struct stat> status;
-    if (work.call.headers_only) {
-      status = status_of(fd.get(), state.path);
-      if (const auto sample = read_little(fd.get(), *status, index, state, work)) return *sample;
-      return header_of(io::file_source(std::move(fd), *status, state.path), work);
+    if (options_.raw) return raw_sample(file, memory, work);
+    const std::size_t most = work.call.headers_only ? kLittleFile : kSmallFile;
+    bool may_be_small = true;
+    if (work.call.headers_only || memory.to_ask > 0) {
+      if (memory.to_ask > 0) --memory.to_ask;
+      may_be_small = file.size() <= most;
     }
-    if (state.to_ask > 0) {
-      --state.to_ask;
-      status = status_of(fd.get(), state.path);
-    }
-    const bool is_large = status && status->st_size > static_cast<off_t>(kSmallFile);
     // A file that does not fit into what the Scratch may hold is read in two steps, as a large one is.
-    if (!is_large && work.scratch.arena.used() < work.call.whole_file_bytes) {
-      if (const auto sample = read_small(fd.get(), index, position, state, work)) return *sample;
+    if (may_be_small && work.scratch.arena.used() < work.call.whole_file_bytes) {
+      if (const auto sample = small_sample(file, most, index, position, memory, work)) return *sample;
     }
-    if (!status) status = status_of(fd.get(), state.path);
-    return open_large(io::file_source(std::move(fd), *status, state.path), index, state, work);
+    const penstock::Source& source = file.source();
+    if (source.size() > kSmallFile) memory.to_ask = kAskedAfterLarge;
+    if (!memory.limit) memory.limit.emplace();
+    const Sample sample = memory.layouts.sample(source, options_.keys, *memory.limit, work);
+    work.figures.clock.lap(Stage::kDecode, index);
+    return sample;
   }
 
-  /// The sample in an open source. A small object behind a URL has been read already.
-  Sample fetch_from(const penstock::Source& source, std::int64_t index, ThreadState& state, const Work& work) const {
-    paths_.path(index, state.path);
-    work.figures.clock.lap(data::Stage::kOpen, index);
-    ++work.figures.stats.files_opened;
-    if (work.call.headers_only) return header_of(source, work);
-    const std::span<const std::byte> whole = small_content(source, work.call, work.scratch.arena);
-    if (whole.empty()) return open_large(source, index, state, work);
-    work.figures.stats.read_bytes += whole.size();
-    work.scratch.objects.push_back(std::make_shared<const penstock::Source>(source));
-    return *sample_in({whole, state.path, options_.keys}, kNoMore, index, state, work);
-  }
-
-  /// All bytes of a small source that is in memory, or that the program opened itself; nothing for other sources.
-  std::span<const std::byte> small_content(const penstock::Source& source, const data::CallContext& call,
-                                           data::Arena& arena) const {
-    if (const Buffer whole = source.memory(); whole.size() != 0) {
-      if (whole.size() > kSmallFile) return {};
-      return {whole.data(), whole.size()};
-    }
-    const bool fits = source.size() <= kSmallFile && arena.used() < call.whole_file_bytes;
-    if (!options_.source || !fits || source.size() == 0) return {};
-    const auto bytes = static_cast<std::size_t>(source.size());
-    const std::span<std::byte> memory(arena.allocate(bytes), bytes);
-    data::read_from(source, memory);
-    return memory;
-  }
-
-  static struct stat status_of(int fd, const std::string& path) {
-    struct stat status {};
-    if (::fstat(fd, &status) != 0) core::throw_errno(errno, "cannot tell the size of the file", {.path = path});
-    return status;
-  }
-
-  /// Reads the whole file, its payload into its slot where the batch has one. Nothing when the file is not small or
-  /// cannot be read; open_large then says why.
-  std::optional<Sample> read_small(int fd, std::int64_t index, std::size_t position, ThreadState& state,
-                                   const Work& work) const {
-    data::FileLayouts::File file{{}, state.path, options_.keys};
-    if (is_awaited(state, work.guesses.expected)) {
+  /// Reads the whole file, its payload into its slot where the batch has one. Nothing when it is not small or cannot be
+  /// read.
+  std::optional<Sample> small_sample(FileAtHand& file, std::size_t most, std::int64_t index, std::size_t position,
+                                     FilesMemory& memory, const Work& work) const {
+    data::WholeFile whole{{}, memory.path, options_.keys};
+    std::optional<Sample> sample;
+    if (file.fd() >= 0 && is_awaited(memory, work.guesses.expected)) {
       std::byte* const slot = work.guesses.expected.slot(position);
-      work.figures.stats.read_bytes += state.reader.read(fd, state.split(), slot);
-      work.figures.clock.lap(data::Stage::kRead, index);
-      if (const auto sample = recognise_parts(file, slot, state, work)) return noted(*sample, index, work.figures);
-      file.bytes = state.reader.whole(work.scratch.arena);
+      work.figures.stats.read_bytes += memory.reader.read(file.fd(), memory.layouts.split(), slot);
+      work.figures.clock.lap(Stage::kRead, index);
+      if (memory.reader.expected()) {
+        sample = memory.layouts.recognise(
+            {memory.reader.image(), memory.path, options_.keys, slot, memory.layouts.split()}, work);
+      }
+      if (!sample) whole.bytes = memory.reader.whole(work.scratch.arena);
     } else {
-      file.bytes = read_whole(fd, work.scratch.arena);
-      work.figures.stats.read_bytes += file.bytes.size();
-      work.figures.clock.lap(data::Stage::kRead, index);
+      whole.bytes = file.whole(most, work.scratch);
+      work.figures.stats.read_bytes += whole.bytes.size();
+      work.figures.clock.lap(Stage::kRead, index);
     }
-    if (file.bytes.empty() || file.bytes.size() > kSmallFile) return std::nullopt;
-    return sample_in(file, fd, index, state, work);
-  }
-
-  /// The sample in a file that was read. Nothing where `fd` has more of it: one read gives all of a regular file, but
-  /// no system promises that. A recognised file is known to be complete; for any other one we look.
-  static std::optional<Sample> sample_in(const data::FileLayouts::File& file, int fd, std::int64_t index,
-                                         ThreadState& state, const Work& work) {
-    if (const auto sample = state.recognise(file, work)) return noted(*sample, index, work.figures);
-    std::byte more{};
-    if (fd != kNoMore && read_some(fd, {&more, 1}) != 0) return std::nullopt;
-    return noted(state.parse(file, work), index, work.figures);
-  }
-
-  static Sample noted(const Sample& sample, std::int64_t index, data::Figures& figures) {
-    figures.clock.lap(data::Stage::kDecode, index);
+    if (!sample) {
+      if (whole.bytes.empty() || whole.bytes.size() > most) return std::nullopt;
+      sample = memory.layouts.recognise(whole, work);
+      // A recognised file is known to be complete; for any other one we look.
+      if (!sample && !file.is_complete()) return std::nullopt;
+      if (!sample) sample = memory.layouts.parse(whole, work);
+    }
+    work.figures.clock.lap(Stage::kDecode, index);
     return sample;
   }
 
   /// Whether a file like the last one holds just the bytes that the block of the batch has a slot for.
-  bool is_awaited(const ThreadState& state, const data::ExpectedSlots& expected) const {
-    return expected.dataset == this && state.split().bytes == expected.bytes;
+  bool is_awaited(const FilesMemory& memory, const data::ExpectedSlots& expected) const {
+    return expected.dataset == this && memory.layouts.split().bytes == expected.bytes;
   }
 
-  static std::optional<Sample> recognise_parts(data::FileLayouts::File file, const std::byte* part, ThreadState& state,
-                                               const Work& work) {
-    if (!state.reader.expected()) return std::nullopt;
-    file.bytes = state.reader.image();
-    file.part = part;
-    file.split = state.split();
-    return state.recognise(file, work);
-  }
-
-  /// Reads a small file into the arena. Gives kSmallFile + 1 bytes of a larger one, and none if it cannot be read.
-  static std::span<const std::byte> read_whole(int fd, data::Arena& arena) {
-    const std::span<std::byte> memory(arena.allocate(kSmallFile + 1), kSmallFile + 1);
-    const std::size_t filled = read_some(fd, memory);
-    arena.trim_last(filled > kSmallFile ? 0 : filled);
-    return memory.first(filled);
-  }
-
-  /// The number of bytes that one read gives; 0 at the end of the file and for an error.
-  static std::size_t read_some(int fd, std::span<std::byte> into) {
-    while (true) {
-      const ssize_t got = ::read(fd, into.data(), into.size());
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) return 0;
+  /// The bytes of a file for a decoder of the program's own: they are read straight into the batch, or into the tensor
+  /// that the function of map is given.
+  static Sample raw_sample(FileAtHand& file, FilesMemory& memory, const Work& work) {
+    if (!memory.limit) memory.limit.emplace();
+    auto opened = std::make_shared<const data::SampleFile>(file.source(), *memory.limit);
+    const auto bytes = static_cast<std::int64_t>(file.source().size());
+    if (!memory.raw || memory.raw->tensors[0].shape[0] != bytes) {
+      memory.raw = data::single_tensor_layout({DType::uint8, Shape{bytes}, Shape{1}});
     }
-  }
-
-  /// Finds out what a large file holds, and leaves its payload to who has the batch's block.
-  Sample open_large(const penstock::Source& source, std::int64_t index, ThreadState& state, const Work& work) const {
-    data::LargeLayouts::Found found = state.large.find(source, options_.keys, work);
-    work.figures.clock.lap(data::Stage::kDecode, index);
-    if (is_large(*source, found)) state.to_ask = kAskedAfterLarge;
-    if (!state.limit) state.limit.emplace();
-    auto file = std::make_shared<const data::LargeFile>(source, std::move(found), work.call.verify, *state.limit);
-    const data::FileSample& sample = file->sample();
-    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(sample.entries.size());
-    for (std::size_t i = 0; i < payloads.size(); ++i) {
-      payloads[i] = {.place = data::InLargeFile{file.get(), sample.entries[i]}};
-    }
-    const data::Layout* const layout = sample.layout.get();
-    work.scratch.objects.push_back(std::move(file));  // lives until the batch is made
-    return {layout, {payloads.data()}};
-  }
-
-  /// Reads a little file for its header, by fewer calls than opening it takes. Returns nothing for all others.
-  std::optional<Sample> read_little(int fd, const struct stat& status, std::int64_t index, ThreadState& state,
-                                    const Work& work) const {
-    if (!S_ISREG(status.st_mode) || status.st_size == 0 || status.st_size > static_cast<off_t>(kLittleFile)) {
-      return std::nullopt;
-    }
-    const auto size = static_cast<std::size_t>(status.st_size);
-    const std::span<std::byte> bytes(work.scratch.arena.allocate(size), size);
-    if (read_some(fd, bytes) != size) return std::nullopt;
-    work.figures.stats.read_bytes += size;
-    try {
-      return sample_in({bytes, state.path, options_.keys}, kNoMore, index, state, work);
-    } catch (const Error& error) {
-      // Damage of the payload is found by who wants the payload.
-      if (error.code() == ErrorCode::kChecksum) return std::nullopt;
-      throw;
-    }
-  }
-
-  /// Describes the sample by the header alone; its payloads are nowhere.
-  Sample header_of(const penstock::Source& source, const Work& work) const {
-    const Archive archive = open(source, {.verify = work.call.verify});
-    const data::FileSample sample =
-        data::file_sample(archive.structure(), archive.entries(), options_.keys, work.scratch.structures);
-    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(sample.entries.size());
-    std::fill(payloads.begin(), payloads.end(), data::Payload{});
-    work.scratch.objects.push_back(sample.layout);
-    return {sample.layout.get(), {payloads.data()}};
-  }
-
-  static bool is_large(const ByteSource& source, const data::LargeLayouts::Found& found) {
-    std::uint64_t bytes = source.size();
-    for (const penstock::Source& other : found.others) bytes += other.size();
-    return bytes > kSmallFile;
+    const std::span<data::Payload> payload = work.scratch.arena.array<data::Payload>(1);
+    payload[0] = {.place = data::InFile{.file = opened.get()}};
+    work.scratch.objects.insert(work.scratch.objects.end(), {std::move(opened), memory.raw});
+    return {memory.raw.get(), {payload.data()}};
   }
 
   data::PathTable paths_;
@@ -294,10 +199,11 @@ class Files final : public detail::DatasetImpl {
 };
 
 Dataset files_in(data::PathTable paths, std::function<std::string()> root, const FilesOptions& options) {
-  if (!options.raw) return Dataset(std::make_shared<Files>(std::move(paths), std::move(root), options));
-  if (options.keys.empty()) return data::raw_files(std::move(paths), std::move(root), options);
-  throw Error(ErrorCode::kInvalidArgument,
-              "found keys for raw files, whose samples are their bytes; leave one of them out");
+  if (options.raw && !options.keys.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found keys for raw files, whose samples are their bytes; leave one of them out");
+  }
+  return Dataset(std::make_shared<Files>(std::move(paths), std::move(root), options));
 }
 
 /// Finds the folder below which the files of a pattern are.

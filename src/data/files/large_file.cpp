@@ -41,21 +41,20 @@ constexpr std::uint64_t kCheckedAtOnce = std::uint64_t{1} << 20;
 /// One read of a file.
 class LargeRead {
  public:
-  using Wanted = LargeFile::Wanted;
   static constexpr std::uint32_t kImage = 0;  ///< the buffer of a plan
 
-  LargeRead(const LargeFile& file, std::span<const Wanted> wanted, const Work& work)
+  LargeRead(const LargeFile& file, std::span<const WantedTensor> wanted, const Work& work)
       : file_(file),
-        layout_(*file.layout_),
+        layout_(*file.known_.layout),
         wanted_(wanted),
         work_(work),
-        locations_(file.locations_),
+        locations_(file.known_.locations),
         progress_(wanted.size()),
         opened_(file.sources_.size()) {}
 
   void run() {
     try {
-      if (!file_.assumed_) {
+      if (!file_.known_.is_assumed) {
         read_each();
       } else if (!read_with_frame()) {
         return work_.guesses.refute();
@@ -73,12 +72,12 @@ class LargeRead {
   }
 
  private:
-  const TensorEntry& entry_of(const Wanted& wanted) const { return layout_.entries[wanted.entry]; }
-  const StorageEntry& storage_of(const Wanted& wanted) const { return layout_.storages[entry_of(wanted).storage]; }
-  std::optional<std::uint32_t> crc_of(std::size_t storage) const {
-    return locations_.empty() ? layout_.storages[storage].crc32 : locations_[storage].crc32;
+  const TensorEntry& entry_of(const WantedTensor& wanted) const { return layout_.entries[wanted.entry]; }
+  const StorageEntry& storage_of(const WantedTensor& wanted) const {
+    return layout_.storages[entry_of(wanted).storage];
   }
-  Runs runs_of(const Wanted& wanted) const {
+  std::optional<std::uint32_t> crc_of(std::size_t storage) const { return layout_.location(storage, locations_).crc32; }
+  Runs runs_of(const WantedTensor& wanted) const {
     return Runs(wanted.shape, entry_of(wanted).strides, wanted.strides, entry_of(wanted).dtype.itemsize());
   }
 
@@ -99,7 +98,7 @@ class LargeRead {
     }
   }
 
-  void add_pieces(const Wanted& wanted, std::uint32_t buffer, std::vector<io::Piece>& pieces) const {
+  void add_pieces(const WantedTensor& wanted, std::uint32_t buffer, std::vector<io::Piece>& pieces) const {
     const std::uint64_t first = storage_of(wanted).offset + entry_of(wanted).byte_offset;
     const Runs runs = runs_of(wanted);
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
@@ -109,7 +108,7 @@ class LargeRead {
 
   /// Whether the CRC is computed while the payload is read: only for a whole tensor, because a slice is seldom
   /// verified.
-  bool is_checked(const Wanted& wanted) const {
+  bool is_checked(const WantedTensor& wanted) const {
     return file_.verify_ && storage_of(wanted).crc32 && wanted.shape == entry_of(wanted).shape;
   }
 
@@ -177,7 +176,7 @@ class LargeRead {
   void read_each() {
     std::optional<Archive> archive;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      const Wanted& wanted = wanted_[i];
+      const WantedTensor& wanted = wanted_[i];
       const TensorEntry& entry = entry_of(wanted);
       const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
       if (layout.nbytes == 0) continue;
@@ -192,7 +191,7 @@ class LargeRead {
     }
   }
 
-  void read_decoded(const Archive& archive, const Wanted& wanted) {
+  void read_decoded(const Archive& archive, const WantedTensor& wanted) {
     const Tensor tensor = archive.entry(wanted.entry).load({.verify = file_.verify_, .threads = 1});
     work_.figures.clock.lap(Stage::kRead);
     work_.figures.stats.read_bytes += storage_of(wanted).stored_bytes;
@@ -203,7 +202,7 @@ class LargeRead {
     work_.figures.clock.lap(Stage::kCopy);
   }
 
-  bool is_record(const Wanted& wanted) const {
+  bool is_record(const WantedTensor& wanted) const {
     const TensorEntry& entry = entry_of(wanted);
     return wanted.shape == entry.shape && entry.byte_offset == 0 && entry.nbytes() == storage_of(wanted).nbytes;
   }
@@ -231,7 +230,7 @@ class LargeRead {
     std::map<std::size_t, RecordPieces> records;
     std::vector<std::size_t> checked;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      const Wanted& wanted = wanted_[i];
+      const WantedTensor& wanted = wanted_[i];
       const TensorEntry& entry = entry_of(wanted);
       const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
       if (!crc_of(entry.storage) || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
@@ -250,7 +249,7 @@ class LargeRead {
 
   /// Checks a record that is just the tensor wanted_[number].
   void check_record(std::size_t number) {
-    const Wanted& wanted = wanted_[number];
+    const WantedTensor& wanted = wanted_[number];
     const TensorEntry& entry = entry_of(wanted);
     const Progress& progress = progress_[number];
     io::RecordCheck check = check_of(entry.storage);
@@ -266,7 +265,7 @@ class LargeRead {
   }
 
   void add_to(RecordPieces& pieces, std::size_t number) const {
-    const Wanted& wanted = wanted_[number];
+    const WantedTensor& wanted = wanted_[number];
     const TensorEntry& entry = entry_of(wanted);
     const Progress& progress = progress_[number];
     const Runs runs = runs_of(wanted);
@@ -303,8 +302,8 @@ class LargeRead {
   }
 
   const LargeFile& file_;
-  const LargeLayout& layout_;
-  std::span<const Wanted> wanted_;
+  const FileLayout& layout_;
+  std::span<const WantedTensor> wanted_;
   const Work work_;
   /// How many bytes of a wanted tensor have arrived in order from its start, and their CRC.
   struct Progress {
@@ -312,22 +311,21 @@ class LargeRead {
     std::uint32_t crc = 0;
   };
 
-  std::vector<format::StorageLocation> locations_;
+  StorageLocations locations_;
   std::vector<Progress> progress_;
   std::vector<std::optional<penstock::Source>> opened_;  ///< each at most once
   std::byte* image_ = nullptr;                           ///< holds the bytes of the frame at their offsets
 };
 
-LargeFile::LargeFile(const penstock::Source& source, LargeLayouts::Found found, bool verify,
-                     const DescriptorLimit& limit)
-    : verify_(verify),
-      assumed_(found.assumed),
-      layout_(std::move(found.layout)),
-      locations_(std::move(found.locations)) {
+LargeFile::LargeFile(const penstock::Source& source, KnownFile known, bool verify, const DescriptorLimit& limit)
+    : known_(std::move(known)), verify_(verify) {
   sources_.push_back(std::make_unique<SampleFile>(source, limit));
-  for (const penstock::Source& other : found.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
+  for (const penstock::Source& other : known_.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
+  known_.others.clear();  // each SampleFile decides whether its descriptor stays open
 }
 
-void LargeFile::read(std::span<const Wanted> wanted, const Work& work) const { LargeRead(*this, wanted, work).run(); }
+void LargeFile::read(std::span<const WantedTensor> wanted, const Work& work) const {
+  LargeRead(*this, wanted, work).run();
+}
 
 }  // namespace penstock::data

@@ -1,5 +1,5 @@
-// A member with tensors is a file of its own that lies in the shard, so the ways of files serve it: a small one is in
-// memory and recognised or parsed there (FileLayouts), a large one is read when the batch has its block (LargeFile).
+// A member with tensors is a file of its own that lies in the shard, so KnownLayouts finds its sample as it does for
+// files: a small one is in memory, a large one is read when the batch has its block.
 // All other members are small values. Samples of a dataset mostly have the same fields of the same kinds, so the layout
 // of the last sample is used again where only numbers and texts differ.
 #include "data/tar/tar_parts.h"
@@ -11,7 +11,6 @@
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/text.h"
-#include "data/files/large_file.h"
 #include "data/sample/value_layout.h"
 #include "io/source/window_source.h"
 #include "penstock/error.h"
@@ -189,27 +188,15 @@ TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard
                                              const Work& work) {
   try {
     const std::span<const std::byte> bytes = contents.content(part);
-    if (bytes.empty() && part.member.size != 0) return large_tensors_of(part, shard, work);
-    FileLayouts& layouts = small_[part.field];
-    const FileLayouts::File file{.bytes = bytes, .path = shard.path, .keys = {}};
-    auto found = layouts.recognise(file, work);
-    if (!found) found = layouts.parse(file, work);
-    return {found->layout->shared_from_this(), {found->payloads, found->layout->tensors.size()}};
+    KnownLayouts& layouts = layouts_[part.field];
+    const bool is_large = bytes.empty() && part.member.size != 0;
+    const auto window = [&] { return io::window_of(shard.file->source(), part.member.data, part.member.size); };
+    const Sample found = is_large ? layouts.sample(window(), {}, DescriptorLimit(), work)
+                                  : layouts.sample(WholeFile{.bytes = bytes, .path = shard.path, .keys = {}}, work);
+    return {found.layout->shared_from_this(), {found.payloads, found.layout->tensors.size()}};
   } catch (const Error& error) {
     throw of_member(error, part, shard, part.member.data);
   }
-}
-
-TarAssembler::Piece TarAssembler::large_tensors_of(const TarPart& part, const TarShard& shard, const Work& work) {
-  const penstock::Source source = io::window_of(shard.file->source(), part.member.data, part.member.size);
-  LargeLayouts::Found found = large_[part.field].find(source, {}, work);
-  auto file = std::make_shared<const LargeFile>(source, std::move(found), work.call.verify, DescriptorLimit());
-  const FileSample& sample = file->sample();
-  const std::span<Payload> payloads = work.scratch.arena.array<Payload>(sample.entries.size());
-  for (std::size_t i = 0; i < payloads.size(); ++i) payloads[i] = {.place = InLargeFile{file.get(), sample.entries[i]}};
-  LayoutPtr layout = sample.layout;
-  work.scratch.objects.push_back(std::move(file));  // lives until the batch is made
-  return {std::move(layout), payloads};
 }
 
 /// The dict of the pieces, whose names are those of the fields.

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/files/file_layouts.h"
-#include "data/files/large_layout.h"
+#include "data/files/known_layouts.h"
 #include "data/sample/sample.h"
 #include "data/sample/work.h"
 #include "data/tar/tar_shard.h"
@@ -63,12 +62,10 @@ class TarAssembler : public Scratch::State {
   };
   Piece piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents, const Work& work);
   Piece tensors_of(const TarPart& part, const TarShard& shard, Contents& contents, const Work& work);
-  Piece large_tensors_of(const TarPart& part, const TarShard& shard, const Work& work);
   const Layout* join(std::span<const Piece> pieces, Scratch& scratch);
 
-  std::map<std::string, FileLayouts, std::less<>> small_;  ///< by field
-  std::map<std::string, LargeLayouts, std::less<>> large_;
-  std::vector<std::string> names_;  ///< of the pieces of the sample at hand
+  std::map<std::string, KnownLayouts, std::less<>> layouts_;  ///< by field
+  std::vector<std::string> names_;                            ///< of the pieces of the sample at hand
   std::vector<Piece> pieces_;
   std::vector<std::string> joined_names_;  ///< of the last layout
   std::vector<LayoutPtr> joined_;

@@ -1,11 +1,10 @@
-#include "data/files/raw_files.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
 #include "data/support.h"
+#include "penstock/dataset.h"
 
 namespace penstock {
 namespace {
