@@ -93,7 +93,9 @@ PUBLIC = {
     "penstock.h": "data",
     "torch.h": "data",
     "torch_optimizer.h": "data",
+    "transforms.h": "data",
     "detail/torch_optimizer_members.h": "data",
+    "detail/transform_op.h": "data",
 }
 
 # Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.

@@ -32,6 +32,7 @@
 #include "penstock/random.h"
 #include "penstock/source.h"
 #include "penstock/tensor.h"
+#include "penstock/transforms.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -97,9 +98,6 @@ struct MapOptions {
   bool batched = false;
 };
 
-/// Parts of a sample by name, and how many elements of each stand for one of a part of scale 1.
-using Scales = std::vector<std::pair<std::string, std::int64_t>>;
-
 struct FilterOptions {
   /// Threads, as LoaderOptions::num_workers.
   std::size_t num_workers = std::numeric_limits<std::size_t>::max();
@@ -109,7 +107,7 @@ struct FilterOptions {
 
 /// A fixed sequence of samples. It knows *where* each sample lies and reads nothing until a loader or `get` asks for
 /// it. A value handle on an immutable, shared index: copies cost nothing, and any number of threads may use it at once.
-class Dataset {
+class Dataset : public Transforms<Dataset> {
  public:
   /// No samples.
   Dataset();
@@ -139,60 +137,7 @@ class Dataset {
   /// map(), filter() and native transforms make of it. kInvalidArgument for other datasets.
   std::vector<std::string> classes() const;
 
-  // Native transforms. Each gives a dataset of as many samples, whose tensors are changed while they are moved into the
-  // batch, in one pass over the bytes: `rows("images.npy").permute({2, 0, 1}).cast(DType::float32).scale(1 / 255.0)`.
-  // A loader with a device does there what makes elements larger. Values are those of PyTorch and torchvision for the
-  // same steps on the host, bit for bit, in both cases. `keys` names the parts of a dict that are meant (by the key of
-  // the innermost dict around them); without it all tensors are. Dimensions are those of a sample, negative ones count
-  // from the end. Errors about the call itself are kInvalidArgument; those about a sample (kDTypeMismatch,
-  // kShapeMismatch, kKeyNotFound) come when it is read, and name it.
-
-  /// The values in another type, by the rules of Tensor::to. `strict`: a value that the type has no number for (300 as
-  /// uint8, NaN as int32, 1e300 as float32, 1+2i as float32) is kInvalidArgument instead of what the processor makes of
-  /// it. Rounding, and the cutting off of a fraction, are allowed.
-  Dataset cast(const DType& dtype, Flag strict = false, const std::vector<std::string>& keys = {}) const;
-  /// x * factor. Floating-point tensors; cast others first. Computed in the tensor's type, as PyTorch does: float16 and
-  /// bfloat16 in float32, and rounded.
-  Dataset scale(double factor, const std::vector<std::string>& keys = {}) const;
-  /// (x - mean[c]) / std[c], where c is the place along `dim`; one mean or deviation stands for all channels.
-  /// Deviations are greater than 0. Floating-point tensors, as for scale.
-  Dataset normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0,
-                    const std::vector<std::string>& keys = {}) const;
-  /// The nearest value in [low, high]. NaN stays NaN. For integers the bounds must be numbers of their type.
-  Dataset clamp(double low, double high, const std::vector<std::string>& keys = {}) const;
-  /// Dimension i of the result is dimension dims[i]: {2, 0, 1} makes (channel, height, width) of (height, width,
-  /// channel). Names every dimension.
-  Dataset permute(std::vector<std::int64_t> dims, const std::vector<std::string>& keys = {}) const;
-  /// [begin[i], begin[i] + size[i]) of dimension dims[i]; without `dims`, of the last dimensions. kShapeMismatch where
-  /// that reaches beyond the tensor.
-  Dataset crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-               const std::vector<std::string>& keys = {}) const;
-  /// The middle, as torchvision's center_crop; kShapeMismatch where the tensor is smaller.
-  Dataset center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                      const std::vector<std::string>& keys = {}) const;
-  /// A crop at a place that is drawn for each sample from the loader's seed, the epoch and the sample's index: the same
-  /// for any number of workers and in a resumed run. Datasets that are zipped draw alike where their random steps are
-  /// alike, so that an image and its mask are cropped and flipped together. `get` draws as epoch 0 of seed 0.
-  ///
-  /// With `scales`, the parts that it names are cropped at one place, whatever their sizes and rates: `{{"audio", 160},
-  /// {"mel", 1}}` for 160 elements of audio to one of mel. `size` counts at scale 1, so that each part keeps its scale
-  /// times as much, from its scale times the place that was drawn. The place is one that all of these parts have room
-  /// at. A name is the key of a part, as in `keys`, or its number where samples are tuples ("0"). Excludes `keys`;
-  /// parts without a scale stay as they are. kInvalidArgument for a scale below 1, and a name that comes twice.
-  Dataset random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                      const std::vector<std::string>& keys = {}, const Scales& scales = {}) const;
-  /// In the opposite order along these dimensions; without any, along the last.
-  Dataset flip(std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const;
-  /// A flip of all these dimensions with this probability, drawn as for random_crop.
-  Dataset random_flip(std::vector<std::int64_t> dims = {}, double probability = 0.5,
-                      const std::vector<std::string>& keys = {}) const;
-  /// `before[i]` and `after[i]` elements of this value more along dims[i]; without `dims`, along the last dimensions.
-  /// kInvalidArgument for a value that the type has no number for.
-  Dataset pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0,
-              std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const;
-  /// For class numbers (integers): a last dimension of `classes` more, int64, 1 at the class and 0 elsewhere, as
-  /// torch.nn.functional.one_hot. kInvalidArgument for a class outside [0, classes).
-  Dataset one_hot(std::int64_t classes, const std::vector<std::string>& keys = {}) const;
+  // Native transforms are the members of Transforms (transforms.h).
 
   /// Each sample (or each batch: MapOptions::batched) as `function` makes it from the one that was read. It is called
   /// with a Value, or with a Tensor if that is what it takes, and gives a Value or a Tensor: not None, in host memory.
@@ -238,6 +183,8 @@ class Dataset {
   explicit Dataset(std::shared_ptr<const detail::DatasetImpl> impl) : impl_(std::move(impl)) {}
   const detail::DatasetImpl& impl() const& noexcept { return *impl_; }
   const detail::DatasetImpl& impl() const&& = delete;
+  /// The dataset behind one more step: what Transforms calls.
+  Dataset transformed(detail::TransformOp op, const std::vector<std::string>& keys) const;
 
  private:
   Dataset map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const;

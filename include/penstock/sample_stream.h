@@ -82,7 +82,7 @@ struct WindowOptions {
 
 /// Samples that come one by one. A value handle on an immutable description: copies cost nothing, and any number of
 /// threads may use it. Each loader, and each range-for, reads the source from its beginning.
-class SampleStream {
+class SampleStream : public Transforms<SampleStream> {
  public:
   /// No samples.
   SampleStream();
@@ -117,49 +117,7 @@ class SampleStream {
     return with(samples_.map(std::move(function), options));
   }
 
-  // Native transforms, each as the member of Dataset that has its name.
-  SampleStream cast(const DType& dtype, Flag strict = false, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.cast(dtype, strict, keys));
-  }
-  SampleStream scale(double factor, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.scale(factor, keys));
-  }
-  SampleStream normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0,
-                         const std::vector<std::string>& keys = {}) const {
-    return with(samples_.normalize(std::move(mean), std::move(std), dim, keys));
-  }
-  SampleStream clamp(double low, double high, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.clamp(low, high, keys));
-  }
-  SampleStream permute(std::vector<std::int64_t> dims, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.permute(std::move(dims), keys));
-  }
-  SampleStream crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size,
-                    std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.crop(std::move(begin), std::move(size), std::move(dims), keys));
-  }
-  SampleStream center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                           const std::vector<std::string>& keys = {}) const {
-    return with(samples_.center_crop(std::move(size), std::move(dims), keys));
-  }
-  SampleStream random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
-                           const std::vector<std::string>& keys = {}, const Scales& scales = {}) const {
-    return with(samples_.random_crop(std::move(size), std::move(dims), keys, scales));
-  }
-  SampleStream flip(std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.flip(std::move(dims), keys));
-  }
-  SampleStream random_flip(std::vector<std::int64_t> dims = {}, double probability = 0.5,
-                           const std::vector<std::string>& keys = {}) const {
-    return with(samples_.random_flip(std::move(dims), probability, keys));
-  }
-  SampleStream pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0,
-                   std::vector<std::int64_t> dims = {}, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.pad(std::move(before), std::move(after), value, std::move(dims), keys));
-  }
-  SampleStream one_hot(std::int64_t classes, const std::vector<std::string>& keys = {}) const {
-    return with(samples_.one_hot(classes, keys));
-  }
+  // Native transforms are the members of Transforms (transforms.h).
 
   /// Whether it can be read more than once.
   bool can_begin_again() const noexcept;
@@ -199,6 +157,9 @@ class SampleStream {
   const Dataset& samples() const& noexcept { return samples_; }
   Dataset samples() const&& noexcept { return samples_; }
   SampleStream with(Dataset samples) const { return {node_, std::move(samples)}; }
+  SampleStream transformed(detail::TransformOp op, const std::vector<std::string>& keys) const {
+    return with(samples_.transformed(std::move(op), keys));
+  }
   SampleStream filter_plain(std::function<bool(const Value&)> keep) const;
 
  private:

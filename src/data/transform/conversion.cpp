@@ -23,55 +23,26 @@ std::uint64_t extent_of(const TensorLayout& tensor) {
 }  // namespace
 
 std::string_view name_of(const Op& op) noexcept {
-  struct Namer {
-    std::string_view operator()(const CastOp&) const { return "cast"; }
-    std::string_view operator()(const ScaleOp&) const { return "scale"; }
-    std::string_view operator()(const NormalizeOp&) const { return "normalize"; }
-    std::string_view operator()(const ClampOp&) const { return "clamp"; }
-    std::string_view operator()(const PermuteOp&) const { return "permute"; }
-    std::string_view operator()(const CropOp&) const { return "crop"; }
-    std::string_view operator()(const FlipOp&) const { return "flip"; }
-    std::string_view operator()(const PadOp&) const { return "pad"; }
-    std::string_view operator()(const OneHotOp&) const { return "one_hot"; }
-  };
-  return std::visit(Namer{}, op);
+  return std::visit([](const auto& one) { return one.name(); }, op);
 }
 
-// draws_of and behind name every op, so that the compiler asks about a new one whether it is random.
-
 std::uint32_t draws_of(const Op& op) noexcept {
-  struct Counter {
-    std::uint32_t operator()(const CastOp&) const { return 0; }
-    std::uint32_t operator()(const ScaleOp&) const { return 0; }
-    std::uint32_t operator()(const NormalizeOp&) const { return 0; }
-    std::uint32_t operator()(const ClampOp&) const { return 0; }
-    std::uint32_t operator()(const PermuteOp&) const { return 0; }
-    std::uint32_t operator()(const CropOp& crop) const {
-      return crop.place == CropOp::Place::kRandom ? static_cast<std::uint32_t>(crop.size.size()) : 0;
-    }
-    std::uint32_t operator()(const FlipOp& flip) const { return flip.probability < 1 ? 1 : 0; }
-    std::uint32_t operator()(const PadOp&) const { return 0; }
-    std::uint32_t operator()(const OneHotOp&) const { return 0; }
-  };
-  return std::visit(Counter{}, op);
+  return std::visit(
+      [](const auto& one) -> std::uint32_t {
+        if constexpr (requires { one.first_draw; }) return one.draws();
+        return 0;
+      },
+      op);
 }
 
 bool is_random(const Op& op) noexcept { return draws_of(op) > 0; }
 
 Op behind(Op op, std::uint32_t draws) {
-  struct Setter {
-    std::uint32_t draws;
-    void operator()(CastOp&) const {}
-    void operator()(ScaleOp&) const {}
-    void operator()(NormalizeOp&) const {}
-    void operator()(ClampOp&) const {}
-    void operator()(PermuteOp&) const {}
-    void operator()(CropOp& crop) const { crop.first_draw = draws; }
-    void operator()(FlipOp& flip) const { flip.first_draw = draws; }
-    void operator()(PadOp&) const {}
-    void operator()(OneHotOp&) const {}
-  };
-  std::visit(Setter{draws}, op);
+  std::visit(
+      [draws](auto& one) {
+        if constexpr (requires { one.first_draw; }) one.first_draw = draws;
+      },
+      op);
   return op;
 }
 

@@ -23,17 +23,6 @@ std::string text_of(const std::vector<std::int64_t>& shape) { return Shape(std::
                            what, begin, begin + size, dim, text_of(shape)));
 }
 
-std::string_view name_of(CropOp::Place place) noexcept {
-  switch (place) {
-    case CropOp::Place::kAt:
-      return "crop";
-    case CropOp::Place::kCenter:
-      return "center_crop";
-    default:
-      return "random_crop";
-  }
-}
-
 }  // namespace
 
 std::int64_t Draws::below(std::int64_t bound) noexcept {
@@ -90,7 +79,7 @@ void Geometry::permute(const PermuteOp& op) {
 }
 
 void Geometry::crop(const CropOp& op, Draws* draws) {
-  const std::string_view what = name_of(op.place);
+  const std::string_view what = op.name();
   const std::vector<std::size_t> dims = checked_dims(op.dims, op.size.size(), shape, what);
   if (draws != nullptr) draws->go_to(op.first_draw);
   for (std::size_t i = 0; i < dims.size(); ++i) {

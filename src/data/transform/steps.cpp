@@ -1,27 +1,23 @@
-// The members of Dataset that name a transform. A mistake that the call alone shows is refused here. What does not suit
-// a sample is refused when that sample is read, because only then its type and shape are known.
+// What is refused in the call that names a transform, because it suits no sample.
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
 #include "core/text.h"
-#include "data/transform/transformed.h"
-#include "penstock/dataset.h"
-#include "penstock/error.h"
+#include "data/transform/op.h"
 
 namespace penstock {
 
 namespace {
-
-using Keys = std::vector<std::string>;
 
 using core::refuse;
 
@@ -43,9 +39,7 @@ void require_dims(std::size_t sizes, const std::vector<std::int64_t>& dims, std:
   }
 }
 
-void require_scales(const Scales& scales, const Keys& keys) {
-  if (!keys.empty())
-    refuse("random_crop has keys beside scales, which name the parts that are cropped; leave the keys out");
+void require_scales(const Scales& scales) {
   for (std::size_t i = 0; i < scales.size(); ++i) {
     const std::string& name = scales[i].first;
     const std::int64_t scale = scales[i].second;
@@ -59,98 +53,70 @@ void require_scales(const Scales& scales, const Keys& keys) {
   }
 }
 
-}  // namespace
+void check(const data::CastOp&) {}
 
-Dataset Dataset::cast(const DType& dtype, Flag strict, const Keys& keys) const {
-  return data::transformed(*this, data::CastOp{dtype, strict}, keys);
-}
+void check(const data::ScaleOp& op) { require_finite(op.factor, "scale's factor"); }
 
-Dataset Dataset::scale(double factor, const Keys& keys) const {
-  require_finite(factor, "scale's factor");
-  return data::transformed(*this, data::ScaleOp{factor}, keys);
-}
-
-Dataset Dataset::normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim,
-                           const Keys& keys) const {
-  if (mean.empty() || std.empty() || (mean.size() != std.size() && mean.size() != 1 && std.size() != 1)) {
-    refuse(core::format("normalize has {} and {}; give as many of both, or one", core::counted(mean.size(), "mean"),
-                        core::counted(std.size(), "deviation")));
+void check(const data::NormalizeOp& op) {
+  const std::size_t means = op.mean.size();
+  const std::size_t deviations = op.std.size();
+  if (means == 0 || deviations == 0 || (means != deviations && means != 1 && deviations != 1)) {
+    refuse(core::format("normalize has {} and {}; give as many of both, or one", core::counted(means, "mean"),
+                        core::counted(deviations, "deviation")));
   }
-  for (const double value : mean) require_finite(value, "a mean of normalize");
-  for (const double value : std) {
+  for (const double value : op.mean) require_finite(value, "a mean of normalize");
+  for (const double value : op.std) {
     require_finite(value, "a std of normalize");
     if (value == 0) refuse("a std of normalize is 0, which would make every value infinite");
     if (value < 0) refuse(core::format("a std of normalize is {}; it must be greater than 0", value));
   }
-  return data::transformed(*this, data::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
 }
 
-Dataset Dataset::clamp(double low, double high, const Keys& keys) const {
-  if (std::isnan(low) || std::isnan(high)) refuse(core::format("clamp to [{}, {}]; give numbers", low, high));
-  if (low > high) refuse(core::format("clamp to [{}, {}]; the first must not be larger", low, high));
-  return data::transformed(*this, data::ClampOp{low, high}, keys);
-}
-
-Dataset Dataset::permute(std::vector<std::int64_t> dims, const Keys& keys) const {
-  return data::transformed(*this, data::PermuteOp{std::move(dims)}, keys);
-}
-
-Dataset Dataset::crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims,
-                      const Keys& keys) const {
-  require_dims(size.size(), dims, "crop");
-  require_sizes(begin, "crop from the place");
-  require_sizes(size, "crop to the size");
-  if (begin.size() != size.size()) {
-    refuse(core::format("crop has {} for {}; give one for each", core::counted(begin.size(), "place"),
-                        core::counted(size.size(), "size")));
+void check(const data::ClampOp& op) {
+  if (std::isnan(op.low) || std::isnan(op.high)) {
+    refuse(core::format("clamp to [{}, {}]; give numbers", op.low, op.high));
   }
-  return data::transformed(
-      *this, data::CropOp{data::CropOp::Place::kAt, std::move(begin), std::move(size), std::move(dims)}, keys);
+  if (op.low > op.high) refuse(core::format("clamp to [{}, {}]; the first must not be larger", op.low, op.high));
 }
 
-Dataset Dataset::center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys) const {
-  require_dims(size.size(), dims, "center_crop");
-  require_sizes(size, "center_crop to the size");
-  return data::transformed(*this, data::CropOp{data::CropOp::Place::kCenter, {}, std::move(size), std::move(dims)},
-                           keys);
-}
+void check(const data::PermuteOp&) {}
 
-Dataset Dataset::random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims, const Keys& keys,
-                             const Scales& scales) const {
-  require_dims(size.size(), dims, "random_crop");
-  require_sizes(size, "random_crop to the size");
-  data::CropOp op{data::CropOp::Place::kRandom, {}, std::move(size), std::move(dims)};
-  if (scales.empty()) return data::transformed(*this, std::move(op), keys);
-  require_scales(scales, keys);
-  return data::cropped_together(*this, std::move(op), scales);
-}
-
-Dataset Dataset::flip(std::vector<std::int64_t> dims, const Keys& keys) const {
-  return data::transformed(*this, data::FlipOp{std::move(dims), 1}, keys);
-}
-
-Dataset Dataset::random_flip(std::vector<std::int64_t> dims, double probability, const Keys& keys) const {
-  if (!(probability >= 0 && probability <= 1)) {
-    refuse(core::format("random_flip with probability {}; it must be from 0 to 1", probability));
+void check(const data::CropOp& op) {
+  const std::string_view name = op.name();
+  require_dims(op.size.size(), op.dims, name);
+  require_sizes(op.begin, core::format("{} from the place", name));
+  require_sizes(op.size, core::format("{} to the size", name));
+  if (op.place == data::CropOp::Place::kAt && op.begin.size() != op.size.size()) {
+    refuse(core::format("crop has {} for {}; give one for each", core::counted(op.begin.size(), "place"),
+                        core::counted(op.size.size(), "size")));
   }
-  return data::transformed(*this, data::FlipOp{std::move(dims), probability}, keys);
+  require_scales(op.scales);
 }
 
-Dataset Dataset::pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value,
-                     std::vector<std::int64_t> dims, const Keys& keys) const {
-  require_dims(before.size(), dims, "pad");
-  require_sizes(before, "pad by a size");
-  require_sizes(after, "pad by a size");
-  if (before.size() != after.size()) {
-    refuse(core::format("pad has {} in front and {} behind; give as many of both", core::counted(before.size(), "size"),
-                        core::counted(after.size(), "size")));
+void check(const data::FlipOp& op) {
+  if (!(op.probability >= 0 && op.probability <= 1)) {
+    refuse(core::format("random_flip with probability {}; it must be from 0 to 1", op.probability));
   }
-  return data::transformed(*this, data::PadOp{std::move(before), std::move(after), value, std::move(dims)}, keys);
 }
 
-Dataset Dataset::one_hot(std::int64_t classes, const Keys& keys) const {
-  if (classes < 1) refuse(core::format("one_hot of {} classes; there must be one or more", classes));
-  return data::transformed(*this, data::OneHotOp{classes}, keys);
+void check(const data::PadOp& op) {
+  require_dims(op.before.size(), op.dims, "pad");
+  require_sizes(op.before, "pad by a size");
+  require_sizes(op.after, "pad by a size");
+  if (op.before.size() != op.after.size()) {
+    refuse(core::format("pad has {} in front and {} behind; give as many of both",
+                        core::counted(op.before.size(), "size"), core::counted(op.after.size(), "size")));
+  }
+}
+
+void check(const data::OneHotOp& op) {
+  if (op.classes < 1) refuse(core::format("one_hot of {} classes; there must be one or more", op.classes));
+}
+
+}  // namespace
+
+void data::require_sound(const Op& op) {
+  std::visit([](const auto& one) { check(one); }, op);
 }
 
 }  // namespace penstock

@@ -15,6 +15,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/module_dtype.h"
+#include "core/refuse.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
@@ -176,6 +177,7 @@ class Transformed final : public detail::DatasetImpl {
   data::CropOp scaled(std::int64_t scale, const std::vector<std::int64_t>& room) const {
     data::CropOp out = std::get<data::CropOp>(op_);
     for (std::int64_t& size : out.size) size = core::checked_mul(size, scale, "the size of a random_crop");
+    out.scales.clear();
     out.room = room;
     out.scale = scale;
     return out;
@@ -274,13 +276,15 @@ class Transformed final : public detail::DatasetImpl {
 
 }  // namespace
 
-Dataset data::transformed(const Dataset& below, Op op, const std::vector<std::string>& keys) {
-  require_samples(below, "a transform");
-  return Dataset(std::make_shared<Transformed>(below, std::move(op), keys, Meant::kNamed));
-}
-
-Dataset data::cropped_together(const Dataset& below, CropOp op, const Scales& scales) {
-  require_samples(below, "a transform");
+Dataset Dataset::transformed(detail::TransformOp op, const std::vector<std::string>& keys) const {
+  data::require_sound(op);
+  const auto* const crop = std::get_if<data::CropOp>(&op);
+  const Scales scales = crop == nullptr ? Scales{} : crop->scales;
+  if (!scales.empty() && !keys.empty()) {
+    core::refuse("random_crop has keys beside scales, which name the parts that are cropped; leave the keys out");
+  }
+  data::require_samples(*this, "a transform");
+  if (scales.empty()) return Dataset(std::make_shared<Transformed>(*this, std::move(op), keys, Meant::kNamed));
   std::vector<std::string> names;
   std::vector<std::int64_t> factors;
   for (const auto& [name, scale] : scales) {
@@ -288,7 +292,7 @@ Dataset data::cropped_together(const Dataset& below, CropOp op, const Scales& sc
     factors.push_back(scale);
   }
   return Dataset(
-      std::make_shared<Transformed>(below, std::move(op), std::move(names), Meant::kScaled, std::move(factors)));
+      std::make_shared<Transformed>(*this, std::move(op), std::move(names), Meant::kScaled, std::move(factors)));
 }
 
 Dataset data::typed(const Dataset& below, const DType& dtype, bool strict, const std::vector<std::string>& named) {
