@@ -95,7 +95,6 @@ PUBLIC = {
     "torch_optimizer.h": "data",
     "transforms.h": "data",
     "detail/torch_optimizer_members.h": "data",
-    "detail/transform_op.h": "data",
 }
 
 # Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.

@@ -46,7 +46,6 @@ class Tail {
     geometry_.add_parameter(normalize.dim, std::max(normalize.mean.size(), normalize.std.size()));
     return leave(op);
   }
-  bool add(const ClampOp&, const Op&) { return false; }
   bool add(const PermuteOp& permute, const Op& op) {
     geometry_.permute(permute);
     return move(op);
@@ -62,8 +61,8 @@ class Tail {
     geometry_.flip(flip, nullptr);
     return move(op);
   }
-  bool add(const PadOp&, const Op&) { return false; }
-  bool add(const OneHotOp&, const Op&) { return false; }
+  /// All others are done here.
+  bool add(const auto&, const Op&) { return false; }
 
   bool leave(const Op& op) {
     arithmetic_.push_back(op);

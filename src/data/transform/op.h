@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "penstock/detail/transform_op.h"
+#include "penstock/transforms.h"
 
 namespace penstock::data {
 
