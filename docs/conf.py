@@ -21,6 +21,7 @@ extensions = [
     "notebook_pages",
     "other_pages",
     "outside_links",
+    "property_types",
     "reference_pages",
     "root_file",
 ]

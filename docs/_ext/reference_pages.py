@@ -138,6 +138,8 @@ class PythonPages:
         }[kind]
         if kind == "class" and issubclass(item, BaseException):
             options = [":show-inheritance:"]
+        if kind == "class" and any(base.__module__ == "penstock._core" for base in item.__bases__):
+            options.append(":inherited-members: object")
         return [f".. auto{kind}:: {full}", *[f"   {option}" for option in options], ""]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
+from penstock._api.files import load as load_now
 from penstock._core import _hold
-from penstock._core import load as load_now
 from penstock._paths import absolute
 
 # As in _opaque.py: what takes long to import is left to those who need it.

@@ -11,10 +11,8 @@ from penstock.errors import InvalidArgumentError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
-
-    from penstock._stats import LoaderStats
 
 # What a notebook has room for.
 MOST_ROWS = 20
@@ -76,7 +74,7 @@ def _dataset(dataset: Dataset) -> str:
     return f"<pre>{_text(repr(dataset), 2000)}</pre>"
 
 
-def figures(stats: LoaderStats) -> str:
+def figures(stats: Mapping[str, Any]) -> str:
     """What a notebook shows of `loader.stats()`, whose module asks for it when it is shown."""
     rows = [
         (name, f"{value:.4g}" if isinstance(value, float) else f"{value:,}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from penstock._api.files import open as open_archive
 from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
-from penstock._core import open as open_archive
 from penstock._text import abbreviated, listed
 from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchError
 

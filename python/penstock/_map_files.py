@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-from penstock._core import DataLoader, dataset, save
-from penstock._core import files as files_of
-from penstock._core import zip as zipped
+from penstock._api.datasets import dataset
+from penstock._api.datasets import files as files_of
+from penstock._api.datasets import zip as zipped
+from penstock._api.files import save
+from penstock._api.loader import DataLoader
 from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.

@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 
 import penstock
-from penstock._core import Archive, DataLoader, LazyTensor, _join, _typed, _zip
+from penstock._api.loader import DataLoader
+from penstock._core import Archive, LazyTensor, _typed, join, zip
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -35,7 +36,11 @@ __all__ = [
 
 # Types of torch that its own pickles cannot be read back with, and those that their bits pickle as.
 _BITS = {
-    **{"uint16": "int16", "uint32": "int32", "uint64": "int64", "complex32": "int32", "bits16": "int16"},
+    "uint16": "int16",
+    "uint32": "int32",
+    "uint64": "int64",
+    "complex32": "int32",
+    "bits16": "int16",
     **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"), "uint8"),
     **dict.fromkeys(("float4_e2m1fn_x2", "bits8", "bits1x8", "bits2x4", "bits4x2"), "uint8"),
 }
@@ -68,12 +73,12 @@ def mapped(given: Any, function: Any, batched: bool, seeded: bool) -> Any:
 
 def zipped(parts: list[Any], named: dict[str, Any]) -> Any:
     """`penstock.zip`, which warned where it was made."""
-    return _zip(parts, named, 0)
+    return zip(parts, named, False)
 
 
 def joined(parts: list[Any], named: dict[str, Any], by: Any, missing: str) -> Any:
     """`penstock.join` of datasets, or of a dict of them."""
-    return _join(parts, named, by, missing)
+    return join(parts, named, by, missing)
 
 
 def with_fields(below: Any, templates: dict[str, str], missing: str, check: bool, raw: Any) -> Any:

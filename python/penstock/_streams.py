@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from penstock._api.transforms import Transforms
 from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk, mix
-from penstock._transforms import Transforms
 from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -20,9 +20,7 @@ __all__ = ["Opener", "SampleStream", "mixed", "stream"]
 class Opener:
     """Makes the iterators of a source, and keeps those that are being read.
 
-    C++ calls it with a number: -1 - start opens an iterator at that sample and gives its number n;
-    2 * n gives the next sample as a tuple of one, or an empty tuple at the end; 2 * n + 1 lets go
-    of it.
+    C++ calls `open`, `next` and `close`, and knows an iterator by the number that `open` gives.
     """
 
     def __init__(self, source: Any, seekable: bool) -> None:
@@ -31,20 +29,23 @@ class Opener:
         self.iterators: dict[int, Iterator[Any]] = {}
         self.numbers = itertools.count()
 
-    def __call__(self, command: int) -> Any:
-        if command < 0:
-            number = next(self.numbers)
-            self.iterators[number] = self.opened(-1 - command)
-            return number
-        number, done = divmod(command, 2)
-        if done:
-            self.iterators.pop(number, None)
-            return 0
+    def open(self, start: int) -> int:
+        """The number of an iterator that begins at that sample."""
+        number = next(self.numbers)
+        self.iterators[number] = self._opened(start)
+        return number
+
+    def next(self, number: int) -> tuple[Any, ...]:
+        """The next sample in a tuple, which is empty at the end."""
         for sample in self.iterators[number]:
             return (sample,)
         return ()
 
-    def opened(self, start: int) -> Iterator[Any]:
+    def close(self, number: int) -> None:
+        """Lets go of the iterator."""
+        self.iterators.pop(number, None)
+
+    def _opened(self, start: int) -> Iterator[Any]:
         if not callable(self.source):
             return iter(self.source)
         made = self.source(start) if self.seekable else self.source()

@@ -18,7 +18,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
-#include "docs_files.h"
 #include "elements.h"
 #include "gil.h"
 #include "indexing.h"
@@ -184,7 +183,8 @@ nb::tuple reduce(const PyLazyTensor& entry) {
 }
 
 void bind_archive_class(nb::module_& module) {
-  nb::class_<PyArchive>(module, "Archive", nb::is_weak_referenceable(), docs::kArchive)
+  nb::class_<PyArchive>(module, "Archive", nb::sig("class Archive(ArchiveMethods)"), nb::is_weak_referenceable(),
+                        "Archive()\n--\n\n")
       .def_prop_ro(
           "format", [](const PyArchive& a) { return std::string(a.get().format()); },
           "\"npy\", \"npz\", \"pt\", \"safetensors\", ...")
@@ -198,15 +198,11 @@ void bind_archive_class(nb::module_& module) {
                    "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
       .def_prop_ro("structure", structure, nb::sig("def structure(self) -> typing.Any"),
                    "The nested content, with a LazyTensor for each tensor.")
-      .def("keys", names, nb::sig("def keys(self) -> list[str]"), "The tensors' names, in the file's order.")
+      .def("_keys", names)
       .def("__len__", [](const PyArchive& a) { return a.get().size(); })
-      .def("values", values, nb::sig("def values(self) -> list[LazyTensor]"),
-           "The tensors, not loaded, in the file's order.")
-      .def("items", items, nb::sig("def items(self) -> list[tuple[str, LazyTensor]]"),
-           "Pairs of a name and its tensor, in the file's order.")
-      .def("get", get, nb::arg("name").none(), nb::arg("default").none() = nb::none(),
-           nb::sig("def get(self, name: object, default: typing.Any = None) -> typing.Any"),
-           "The tensor of that name, not loaded, or `default` where the file has none.")
+      .def("_values", values)
+      .def("_items", items)
+      .def("_get", get, nb::arg("name").none(), nb::arg("default").none())
       .def("__contains__", has, nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
       .def(
           "__iter__", [](const PyArchive& a) { return nb::iter(names(a)); },
@@ -215,7 +211,7 @@ void bind_archive_class(nb::module_& module) {
            nb::sig("def __getitem__(self, name: str, /) -> LazyTensor"),
            "The entry of that name; KeyError names similar ones.")
       .def(
-          "load",
+          "_load",
           [](const PyArchive& a, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
              std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report,
              nb::handle progress, nb::handle dtype, nb::handle strict) {
@@ -224,16 +220,10 @@ void bind_archive_class(nb::module_& module) {
             return with_progress(progress, "loading", path_of(a),
                                  [archive = a.get(), options, report] { return load_value(archive, options, report); });
           },
-          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
-          nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
-          nb::arg("progress") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
-          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
-                  "gds: bool | None = None, threads: int | None = None, "
-                  "report: dict[str, typing.Any] | None = None, "
-                  "progress: bool | typing.Callable[[int, int], object] | None = None, "
-                  "dtype: object | None = None, strict: bool = False) -> typing.Any"),
-          docs::kArchiveLoad)
-      .def("close", &PyArchive::close, "Lets go of the file; entries taken before still work.")
+          nb::arg("device"), nb::arg("mmap").none(), nb::arg("direct").none(), nb::arg("gds").none(),
+          nb::arg("threads").none(), nb::arg("report").none(), nb::arg("progress").none(), nb::arg("dtype").none(),
+          nb::arg("strict"))
+      .def("_close", &PyArchive::close)
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
       .def(
@@ -260,7 +250,8 @@ std::string describe(const PyLazyTensor& entry) {
 }
 
 void bind_entry_class(nb::module_& module) {
-  nb::class_<PyLazyTensor>(module, "LazyTensor", nb::is_weak_referenceable(), docs::kLazyTensor)
+  nb::class_<PyLazyTensor>(module, "LazyTensor", nb::sig("class LazyTensor(LazyTensorMethods)"),
+                           nb::is_weak_referenceable(), "LazyTensor()\n--\n\n")
       .def_prop_ro(
           "name", [](const PyLazyTensor& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
       .def_prop_ro("dtype", [](const PyLazyTensor& e) { return e.tensor.dtype(); })
@@ -301,21 +292,15 @@ void bind_entry_class(nb::module_& module) {
           nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> LazyTensor"),
           "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
       .def(
-          "load",
+          "_load",
           [](const PyLazyTensor& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
              std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report, nb::handle dtype,
              nb::handle strict) {
             const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict};
             return load_entry(e, arguments.options(e.verify), report);
           },
-          nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(), nb::arg("direct") = nb::none(),
-          nb::arg("gds") = nb::none(), nb::arg("threads") = nb::none(), nb::arg("report") = nb::none(),
-          nb::arg("dtype") = nb::none(), nb::arg("strict") = false,
-          nb::sig("def load(self, device: object = 'cpu', mmap: bool | None = None, *, direct: bool | None = None, "
-                  "gds: bool | None = None, threads: int | None = None, "
-                  "report: dict[str, typing.Any] | None = None, "
-                  "dtype: object | None = None, strict: bool = False) -> Tensor"),
-          docs::kLazyTensorLoad)
+          nb::arg("device"), nb::arg("mmap").none(), nb::arg("direct").none(), nb::arg("gds").none(),
+          nb::arg("threads").none(), nb::arg("report").none(), nb::arg("dtype").none(), nb::arg("strict"))
       .def(
           "__array__",
           [](const PyLazyTensor& e, const nb::args& args, const nb::kwargs& kwargs) {
@@ -470,14 +455,8 @@ void bind_archive(nb::module_& module) {
         if (!nb::isinstance<nb::str>(mode) || name_from(mode) != "r") throw nb::next_overload();
         return open_given(path, {.verify = verify});
       },
-      nb::arg("path").none(), nb::arg("mode") = "r", nb::kw_only(), nb::arg("verify") = true,
-      nb::sig("def open(path: typing.Any, mode: typing.Literal['r'] = 'r', *, verify: bool = True) -> Archive"),
-      docs::kOpen);
-  module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::kw_only(),
-             nb::arg("verify") = true,
-             nb::sig("def open(path: str | bytes | os.PathLike[str], mode: typing.Literal['r+'], *, "
-                     "verify: bool = True) -> WritableArchive"),
-             docs::kOpen);
+      nb::arg("path").none(), nb::arg("mode"), nb::arg("verify"));
+  module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::arg("verify"));
 }
 
 }  // namespace penstock::python

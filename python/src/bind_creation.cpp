@@ -11,10 +11,10 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 #include "penstock/random.h"
+#include "typed.h"
 
 namespace penstock::python {
 namespace {
@@ -28,7 +28,7 @@ std::optional<DType> optional_dtype(nb::handle dtype) {
 }
 
 /// Sizes as separate arguments or as one sequence.
-Shape shape_of(const nb::args& sizes) {
+Shape shape_of(const nb::tuple& sizes) {
   const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
   return nested ? shape_argument(sizes[0]) : shape_argument(sizes);
 }
@@ -75,38 +75,35 @@ class Draws {
 using Maker = Tensor (*)(const Shape&, DType, Device);
 
 /// Functions of sizes alone.
-void bind_filled(nb::module_& module, const char* name, Maker make, const char* signature, const char* doc) {
+void bind_filled(nb::module_& module, const char* name, Maker make) {
   module.def(
       name,
-      [make](const nb::args& size, nb::handle dtype, nb::handle device) {
+      [make](const nb::tuple& size, nb::handle dtype, nb::handle device) {
         const Shape shape = shape_of(size);
         const DType type = dtype_or(dtype, DType::float32);
         const Device where = device_or_cpu(device);
         return computed(bytes_of(shape, type, where), [=] { return make(shape, type, where); });
       },
-      nb::arg("size"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(), nb::sig(signature),
-      docs::docstring(doc, {docs::kSize, docs::kMadeType, docs::kMadeDevice}, "Tensor").c_str());
+      nb::arg("size"), nb::arg("dtype").none(), nb::arg("device").none());
 }
 
 using Drawer = Tensor (*)(const Shape&, Generator&, const DType&, Device);
 
-void bind_drawn(nb::module_& module, const char* name, Drawer draw, const char* signature, const char* doc) {
+void bind_drawn(nb::module_& module, const char* name, Drawer draw) {
   module.def(
       name,
-      [draw](const nb::args& size, nb::handle generator, nb::handle dtype, nb::handle device) {
+      [draw](const nb::tuple& size, nb::handle generator, nb::handle dtype, nb::handle device) {
         const Shape shape = shape_of(size);
         const DType type = dtype_or(dtype, DType::float32);
         const Device where = device_or_cpu(device);
         return Draws(generator).draw(shape, type, where,
                                      [=](Generator& source) { return draw(shape, source, type, where); });
       },
-      nb::arg("size"), nb::kw_only(), nb::arg("generator") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(), nb::sig(signature),
-      docs::docstring(doc, {docs::kSize, docs::kGenerator, docs::kMadeType, docs::kMadeDevice}, "Tensor").c_str());
+      nb::arg("size"), nb::arg("generator").none(), nb::arg("dtype").none(), nb::arg("device").none());
 }
 
 /// randint(high, size) and randint(low, high, size).
-Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dtype, nb::handle device) {
+Tensor random_integers(const nb::tuple& args, nb::handle generator, nb::handle dtype, nb::handle device) {
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
   const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
@@ -118,7 +115,7 @@ Tensor random_integers(const nb::args& args, nb::handle generator, nb::handle dt
 }
 
 /// arange(end), arange(start, end) and arange(start, end, step).
-Tensor range(const nb::args& args, nb::handle dtype, nb::handle device) {
+Tensor range(const nb::tuple& args, nb::handle dtype, nb::handle device) {
   const std::size_t given = args.size();
   if (given < 1 || given > 3) throw nb::type_error("arange() takes (end), (start, end) or (start, end, step)");
   const Scalar start = given == 1 ? Scalar(0) : number_from(args[0]);
@@ -144,39 +141,30 @@ Generator make_generator(nb::handle seed) {
 }
 
 void bind_generator(nb::module_& module) {
-  nb::class_<Generator>(
-      module, "Generator",
-      docs::docstring(
-          "A stream of random bits (Philox4x32-10).\n\nThe same seed and calls give the same values on every device.",
-          {{"seed", "An integer; the operating system chooses one unless given."}})
-          .c_str())
+  nb::class_<Generator>(module, "Generator", nb::sig("class Generator(GeneratorMethods)"),
+                        "Generator(seed=None)\n--\n\n")
       .def(
           "__init__", [](Generator* self, nb::handle seed) { new (self) Generator(make_generator(seed)); },
           nb::arg("seed") = nb::none(), nb::sig("def __init__(self, seed: int | None = None) -> None"))
       .def(
-          "manual_seed",
-          [](nb::handle self, nb::handle seed) {
+          "_manual_seed",
+          [](nb::handle self, nb::handle seed) -> Typed<Generator> {
             nb::cast<Generator&>(self).manual_seed(seed_from(seed));
             return nb::borrow(self);
           },
-          nb::arg("seed"), nb::lock_self(), nb::sig("def manual_seed(self, seed: int) -> Generator"),
-          docs::docstring("Starts anew; returns itself.", {{"seed", "An integer."}}, "Generator").c_str())
-      .def("initial_seed", &Generator::seed, nb::lock_self(), "The seed.")
+          nb::arg("seed"), nb::lock_self())
+      .def("_initial_seed", &Generator::seed, nb::lock_self())
       .def(
-          "get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); }, nb::lock_self(),
-          nb::sig("def get_state(self) -> tuple[int, int]"), "Seed and blocks taken: the whole state.")
+          "_get_state", [](const Generator& g) { return nb::make_tuple(g.seed(), g.offset()); }, nb::lock_self())
       .def(
-          "set_state",
-          [](nb::handle self, std::pair<std::uint64_t, std::uint64_t> state) {
+          "_set_state",
+          [](nb::handle self, std::pair<std::uint64_t, std::uint64_t> state) -> Typed<Generator> {
             auto& generator = nb::cast<Generator&>(self);
             generator.manual_seed(state.first);
             generator.set_offset(state.second);
             return nb::borrow(self);
           },
-          nb::arg("state"), nb::lock_self(), nb::sig("def set_state(self, state: tuple[int, int]) -> Generator"),
-          docs::docstring("Goes on where `get_state` was called; returns itself.",
-                          {{"state", "What get_state() gave."}}, "Generator")
-              .c_str())
+          nb::arg("state"), nb::lock_self())
       .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(
           "__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); }, nb::lock_self())
@@ -190,45 +178,14 @@ void bind_generator(nb::module_& module) {
 
 void bind_creation(nb::module_& module) {
   bind_generator(module);
-  bind_filled(
-      module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, std::move(t), d); },
-      "def empty(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor",
-      "A tensor whose elements are whatever the memory held.");
-  bind_filled(
-      module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, std::move(t), d); },
-      "def zeros(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor", "A tensor of zeros.");
-  bind_filled(
-      module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, std::move(t), d); },
-      "def ones(*size: typing.Any, dtype: object = None, device: object = None) -> Tensor", "A tensor of ones.");
-  bind_drawn(module, "rand", rand,
-             "def rand(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
-             "None) -> Tensor",
-             "Uniform random numbers in [0, 1).");
-  bind_drawn(module, "randn", randn,
-             "def randn(*size: typing.Any, generator: Generator | None = None, dtype: object = None, device: object = "
-             "None) -> Tensor",
-             "Normal random numbers, of mean 0 and variance 1.");
-  module.def("randint", random_integers, nb::arg("args"), nb::kw_only(), nb::arg("generator") = nb::none(),
-             nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-             nb::sig("def randint(*args: typing.Any, generator: Generator | None = None, dtype: object = None, "
-                     "device: object = None) -> Tensor"),
-             docs::docstring(
-                 "Random integers in [low, high).",
-                 {{"args", "(high, size), or (low, high, size); low is 0 unless given, and size a sequence of sizes."},
-                  docs::kGenerator,
-                  {"dtype", "The dtype of the elements; int64 unless given."},
-                  docs::kMadeDevice},
-                 "Tensor")
-                 .c_str());
-  module.def(
-      "arange", range, nb::arg("args"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-      nb::sig("def arange(*args: float, dtype: object = None, device: object = None) -> Tensor"),
-      docs::docstring("Numbers from start to before end.",
-                      {{"args", "(end), (start, end) or (start, end, step); start is 0 and step 1 unless given."},
-                       {"dtype", "The dtype of the elements; of integers int64, else float32, unless given."},
-                       docs::kMadeDevice},
-                      "Tensor")
-          .c_str());
+  bind_filled(module, "empty", [](const Shape& s, DType t, Device d) { return Tensor::empty(s, std::move(t), d); });
+  bind_filled(module, "zeros", [](const Shape& s, DType t, Device d) { return Tensor::zeros(s, std::move(t), d); });
+  bind_filled(module, "ones", [](const Shape& s, DType t, Device d) { return ones(s, std::move(t), d); });
+  bind_drawn(module, "rand", rand);
+  bind_drawn(module, "randn", randn);
+  module.def("randint", random_integers, nb::arg("args"), nb::arg("generator").none(), nb::arg("dtype").none(),
+             nb::arg("device").none());
+  module.def("arange", range, nb::arg("args"), nb::arg("dtype").none(), nb::arg("device").none());
   module.def(
       "full",
       [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
@@ -238,18 +195,7 @@ void bind_creation(nb::module_& module) {
         return computed(bytes_of(shape, type.value_or(DType::int64), where),
                         [=, number = number_from(value)] { return full(shape, number, type, where); });
       },
-      nb::arg("size"), nb::arg("fill_value"), nb::kw_only(), nb::arg("dtype") = nb::none(),
-      nb::arg("device") = nb::none(),
-      nb::sig("def full(size: typing.Any, fill_value: complex, *, dtype: object = None, device: object = None) -> "
-              "Tensor"),
-      docs::docstring(
-          "A tensor of one value.",
-          {{"size", "The sizes of the dimensions, in one sequence."},
-           {"fill_value", "A bool or a number."},
-           {"dtype", "The dtype of the elements; bool, int64, float32 or complex64, by the value, unless given."},
-           docs::kMadeDevice},
-          "Tensor")
-          .c_str());
+      nb::arg("size"), nb::arg("fill_value"), nb::arg("dtype").none(), nb::arg("device").none());
 }
 
 }  // namespace penstock::python

@@ -242,8 +242,8 @@ void require_cover(nb::handle metadata_path, const nb::list& tensors) {
   }
 }
 
-/// Compares the recorded checksums of a stream of torch.save, which is in memory; one that is no zip has none. An object
-/// is not torch's to deflate, so what it inflates to is bounded.
+/// Compares the recorded checksums of a stream of torch.save, which is in memory; one that is no zip has none. An
+/// object is not torch's to deflate, so what it inflates to is bounded.
 void check_stream(const nb::bytes& stream, nb::handle path, nb::handle name, std::uint64_t offset) {
   constexpr std::uint64_t kMostInflated = std::uint64_t{1} << 30;
   const std::span bytes(reinterpret_cast<const std::byte*>(stream.c_str()), stream.size());

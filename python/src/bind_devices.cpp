@@ -11,7 +11,6 @@
 
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "gil.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
@@ -52,33 +51,17 @@ nb::dict properties_of(nb::handle device) {
 }
 
 void bind_functions(nb::module_& module) {
+  module.def("is_available", [] { return is_available(); });
+  module.def("device_count", [] { return device_count(); });
+  module.def("current_device", [] { return current_device(); });
   module.def(
-      "is_available", [] { return is_available(); },
-      "Whether this process can use a device besides the CPU. Makes no context on any.");
-  module.def(
-      "device_count", [] { return device_count(); }, "Devices besides the CPU that this process can use.");
-  module.def(
-      "current_device", [] { return current_device(); }, "What \"cuda\" stands for in this thread.");
-  module.def(
-      "set_current_device", [](nb::handle device) { set_current_device(device_from(device)); }, nb::arg("device"),
-      nb::sig("def set_current_device(device: object) -> None"),
-      docs::docstring("Changes the current device of this thread.", {{"device", "A Device, its text or its index."}})
-          .c_str());
-  module.def("device_properties", properties_of, nb::arg("device") = nb::none(),
-             nb::sig("def device_properties(device: object = None) -> dict[str, typing.Any]"),
-             docs::docstring("What the driver says of a device.", {docs::kWhichDevice}, "dict").c_str());
-  module.def(
-      "memory_stats", stats_of, nb::arg("device") = nb::none(),
-      nb::sig("def memory_stats(device: object = None) -> dict[str, typing.Any]"),
-      docs::docstring("What Penstock holds of a device's memory, in bytes.", {docs::kWhichDevice}, "dict").c_str());
+      "set_current_device", [](nb::handle device) { set_current_device(device_from(device)); }, nb::arg("device"));
+  module.def("device_properties", properties_of, nb::arg("device").none());
+  module.def("memory_stats", stats_of, nb::arg("device").none());
   module.def(
       "set_memory_cap",
       [](nb::handle device, std::optional<std::uint64_t> bytes) { set_memory_cap(device_or_current(device), bytes); },
-      nb::arg("device").none(), nb::arg("bytes").none(),
-      nb::sig("def set_memory_cap(device: object, bytes: int | None) -> None"),
-      docs::docstring("Sets the most that Penstock may hold of a device at once.",
-                      {docs::kWhichDevice, {"bytes", "How many; None for no cap."}})
-          .c_str());
+      nb::arg("device").none(), nb::arg("bytes").none());
   module.def(
       "empty_cache",
       [](nb::handle device) {
@@ -86,8 +69,7 @@ void bind_functions(nb::module_& module) {
         const ReleasedGil released;
         empty_cache(which);
       },
-      nb::arg("device") = nb::none(), nb::sig("def empty_cache(device: object = None) -> None"),
-      docs::docstring("Returns cached memory to the driver.", {docs::kWhichDevice}).c_str());
+      nb::arg("device").none());
   module.def(
       "synchronize",
       [](nb::handle device) {
@@ -95,8 +77,7 @@ void bind_functions(nb::module_& module) {
         const ReleasedGil released;
         synchronize(which);
       },
-      nb::arg("device") = nb::none(), nb::sig("def synchronize(device: object = None) -> None"),
-      docs::docstring("Waits for all work of a device.", {docs::kWhichDevice}).c_str());
+      nb::arg("device").none());
 }
 
 struct PyStream {
@@ -136,14 +117,11 @@ PyStream wrapped(nb::handle device, std::uintptr_t pointer) {
 }
 
 void bind_stream(nb::module_& module) {
-  nb::class_<Event>(module, "Event", "Event()\n--\n\nA point in the work of a stream; `Stream.record` makes it.")
-      .def("done", &Event::done, "Whether all work before it is done.")
-      .def("synchronize", &Event::synchronize, Released(), "Waits until it is.");
-  nb::class_<PyStream>(
-      module, "Stream",
-      docs::docstring("An ordered queue of work on a device.\n\nIn a `with` block it is the thread's current one.",
-                      {docs::kWhichDevice, {"priority", "Lower numbers go first; 0 unless given."}})
-          .c_str())
+  nb::class_<Event>(module, "Event", nb::sig("class Event(EventMethods)"), "Event()\n--\n\n")
+      .def("_done", &Event::done)
+      .def("_synchronize", &Event::synchronize, Released());
+  nb::class_<PyStream>(module, "Stream", nb::sig("class Stream(StreamMethods)"),
+                       "Stream(device=None, priority=0)\n--\n\n")
       .def(
           "__init__",
           [](PyStream* self, nb::handle device, int priority) {
@@ -152,32 +130,19 @@ void bind_stream(nb::module_& module) {
           nb::arg("device") = nb::none(), nb::arg("priority") = 0,
           nb::sig("def __init__(self, device: object = None, priority: int = 0) -> None"))
       .def_static(
-          "current", [](nb::handle device) { return PyStream{Stream::current(device_or_current(device))}; },
-          nb::arg("device") = nb::none(), nb::sig("def current(device: object = None) -> Stream"),
-          docs::docstring("Where this thread's work goes.", {docs::kWhichDevice}, "Stream").c_str())
-      .def_static("wrap", wrapped, nb::arg("device").none(), nb::arg("pointer"),
-                  nb::sig("def wrap(device: object, pointer: int) -> Stream"),
-                  docs::docstring("A stream of another library; it is never destroyed here.",
-                                  {docs::kWhichDevice,
-                                   {"pointer", "Its handle as a number, such as `torch.cuda.Stream.cuda_stream`."}},
-                                  "Stream")
-                      .c_str())
+          "_current", [](nb::handle device) { return PyStream{Stream::current(device_or_current(device))}; },
+          nb::arg("device").none())
+      .def_static("_wrap", wrapped, nb::arg("device").none(), nb::arg("pointer"))
       .def_prop_ro("device", [](const PyStream& s) { return s.stream.device(); })
       .def_prop_ro("pointer", [](const PyStream& s) { return reinterpret_cast<std::uintptr_t>(s.stream.native()); })
+      .def("_record", [](const PyStream& s) { return s.stream.record(); })
       .def(
-          "record", [](const PyStream& s) { return s.stream.record(); }, "An event behind its work so far.")
+          "_wait", [](const PyStream& s, const Event& event) { s.stream.wait(event); }, nb::arg("event"))
       .def(
-          "wait", [](const PyStream& s, const Event& event) { s.stream.wait(event); }, nb::arg("event"),
-          docs::docstring("Later work starts after an event.", {{"event", "What is waited for."}}).c_str())
+          "_wait", [](const PyStream& s, const PyStream& other) { s.stream.wait(other.stream); }, nb::arg("stream"))
+      .def("_done", [](const PyStream& s) { return s.stream.done(); })
       .def(
-          "wait", [](const PyStream& s, const PyStream& other) { s.stream.wait(other.stream); }, nb::arg("stream"),
-          docs::docstring("Later work starts after what another stream has to do now.",
-                          {{"stream", "What is waited for."}})
-              .c_str())
-      .def(
-          "done", [](const PyStream& s) { return s.stream.done(); }, "Whether all its work is done.")
-      .def(
-          "synchronize", [](const PyStream& s) { s.stream.synchronize(); }, Released(), "Waits for its work.")
+          "_synchronize", [](const PyStream& s) { s.stream.synchronize(); }, Released())
       .def(
           "__enter__",
           [](PyStream& s) -> PyStream& {

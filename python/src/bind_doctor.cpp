@@ -7,7 +7,6 @@
 
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "doctor/diagnosis.h"
 #include "interrupt.h"
 
@@ -50,17 +49,6 @@ nb::dict doctor(nb::handle path) {
 
 }  // namespace
 
-void bind_doctor(nb::module_& module) {
-  module.def(
-      "doctor", doctor, nb::arg("path") = nb::none(),
-      nb::sig("def doctor(path: object = None) -> dict[str, typing.Any]"),
-      docs::docstring("What `penstock doctor --json` prints; it takes a few seconds.\n\nDevices with measured copy "
-                      "speeds, reading of a file, "
-                      "memory, limits and what the kernel offers; under \"advice\" what slows loading down and how to "
-                      "change it. Bytes, and bytes a "
-                      "second.",
-                      {{"path", "The file that is read, or a folder, in which one is made for a moment."}}, "dict")
-          .c_str());
-}
+void bind_doctor(nb::module_& module) { module.def("doctor", doctor, nb::arg("path").none()); }
 
 }  // namespace penstock::python

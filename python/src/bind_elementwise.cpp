@@ -6,7 +6,6 @@
 
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 
@@ -65,25 +64,15 @@ constexpr std::array kCompound = {
 struct UnaryRow {
   Unary call;
   const char* name;
-  const char* signature;
-  const char* doc;
 };
 
-#define PENSTOCK_UNARY(name) "def " #name "(self) -> Tensor"
-
 constexpr std::array kUnary = {
-    UnaryRow{neg, "neg", PENSTOCK_UNARY(neg), "The negative of each element."},
-    UnaryRow{exp, "exp", PENSTOCK_UNARY(exp), "e to the power of each element; of integers, in float32."},
-    UnaryRow{log, "log", PENSTOCK_UNARY(log), "The natural logarithm of each element; of integers, in float32."},
-    UnaryRow{sqrt, "sqrt", PENSTOCK_UNARY(sqrt), "The square root of each element; of integers, in float32."},
-    UnaryRow{tanh, "tanh", PENSTOCK_UNARY(tanh), "The hyperbolic tangent of each element; of integers, in float32."},
-    UnaryRow{relu, "relu", PENSTOCK_UNARY(relu), "Each element, 0 where it is negative."},
-    UnaryRow{abs, "abs", PENSTOCK_UNARY(abs), "The absolute value of each element."},
+    UnaryRow{neg, "_neg"},   UnaryRow{exp, "_exp"},   UnaryRow{log, "_log"}, UnaryRow{sqrt, "_sqrt"},
+    UnaryRow{tanh, "_tanh"}, UnaryRow{relu, "_relu"}, UnaryRow{abs, "_abs"},
 };
 
 #undef PENSTOCK_METHOD
 #undef PENSTOCK_COMPARISON
-#undef PENSTOCK_UNARY
 
 Tensor call(Binary function, const HeldOperand& a, const HeldOperand& b) {
   return computed(a.nbytes() + b.nbytes(), [=] { return function(a.operand(), b.operand()); });
@@ -137,9 +126,7 @@ void bind_compound(nb::class_<Tensor>& tensor, const CompoundRow& row) {
 
 void bind_unary(nb::class_<Tensor>& tensor, const UnaryRow& row) {
   const Unary function = row.call;
-  tensor.def(
-      row.name, [function](const Tensor& self) { return call(function, self); }, nb::sig(row.signature),
-      docs::docstring(row.doc, {}, "Tensor").c_str());
+  tensor.def(row.name, [function](const Tensor& self) { return call(function, self); });
 }
 
 }  // namespace
@@ -156,18 +143,11 @@ void bind_elementwise(nb::module_& module) {
              [](nb::handle self) { return static_cast<Py_ssize_t>(PyBaseObject_Type.tp_hash(self.ptr())); });
   module.def(
       "promote_types", [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a), dtype_from(b)); },
-      nb::arg("type1"), nb::arg("type2"), nb::sig("def promote_types(type1: object, type2: object) -> DType"),
-      docs::docstring("The dtype that holds the values of both, by PyTorch's table.",
-                      {{"type1", "A DType or its name."}, {"type2", "A DType or its name."}}, "DType")
-          .c_str());
+      nb::arg("type1"), nb::arg("type2"));
   module.def(
       "result_type",
       [](nb::handle a, nb::handle b) { return result_type(required(a).operand(), required(b).operand()); },
-      nb::arg("tensor1"), nb::arg("tensor2"),
-      nb::sig("def result_type(tensor1: Tensor | complex, tensor2: Tensor | complex) -> DType"),
-      docs::docstring("The dtype that two operands are computed in.",
-                      {{"tensor1", "A Tensor or a number."}, {"tensor2", "A Tensor or a number."}}, "DType")
-          .c_str());
+      nb::arg("tensor1"), nb::arg("tensor2"));
 }
 
 }  // namespace penstock::python

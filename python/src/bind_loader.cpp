@@ -14,7 +14,6 @@
 #include "core/format.h"
 #include "data/loader/position_fields.h"
 #include "data/sampler/rank_sources.h"
-#include "docs_loader.h"
 #include "functions.h"
 #include "loader.h"
 #include "penstock/error.h"
@@ -62,28 +61,15 @@ class LoaderIterator {
   std::uint64_t iteration_;
 };
 
-struct Arguments {
-  nb::handle batch_size;
-  nb::handle shuffle;
-  nb::handle sampler;
-  nb::handle num_workers;
-  nb::handle collate;
-  nb::handle drop_last;
-  nb::handle batch_sampler;
-  nb::handle prefetch_factor;
-  nb::handle seed;
-  nb::handle memory_budget;
-  nb::handle timeout;
-  nb::handle device;
-  nb::handle trace;
-  nb::handle collate_fn;
-  nb::handle on_error;
-  nb::handle dtype;
-  nb::handle strict;
-  nb::handle ranks;
-  nb::handle remainder;
-  nb::handle gather;
-  nb::handle workers;
+/// What DataLoader was given, by name; penstock._api.loader says what that is.
+class Arguments {
+ public:
+  explicit Arguments(nb::dict given) : given_(std::move(given)) {}
+  nb::handle operator[](const char* name) const { return nb::handle(nb::object(given_[name])); }
+  const nb::dict& all() const noexcept { return given_; }
+
+ private:
+  nb::dict given_;
 };
 
 std::size_t workers_from(nb::handle given) {
@@ -163,7 +149,7 @@ Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerHost> h
 /// The worker processes of a loader that asks for them, or None.
 nb::object workers_for(const Arguments& arguments, const nb::object& dataset) {
   const nb::object workers =
-      nb::module_::import_("penstock._processes").attr("workers_for")(arguments.workers, arguments.num_workers);
+      nb::module_::import_("penstock._processes").attr("workers_for")(arguments["workers"], arguments["num_workers"]);
   if (!workers.is_none() && is_stream(dataset)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found workers=\"processes\" with a stream, whose functions are called in threads alone; leave it out, "
@@ -175,34 +161,34 @@ nb::object workers_for(const Arguments& arguments, const nb::object& dataset) {
 LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const std::shared_ptr<Raised>& raised) {
   LoaderOptions options;
   options.ranks = ranks_from(ranks);
-  options.remainder = remainder_from(arguments.remainder);
-  options.batch_size = integer_argument(arguments.batch_size, "batch_size");
-  options.shuffle = flag_argument(arguments.shuffle, "shuffle");
-  options.num_workers = workers_from(arguments.num_workers);
-  options.drop_last = flag_argument(arguments.drop_last, "drop_last");
+  options.remainder = remainder_from(arguments["remainder"]);
+  options.batch_size = integer_argument(arguments["batch_size"], "batch_size");
+  options.shuffle = flag_argument(arguments["shuffle"], "shuffle");
+  options.num_workers = workers_from(arguments["num_workers"]);
+  options.drop_last = flag_argument(arguments["drop_last"], "drop_last");
   options.prefetch_factor =
-      not_negative(integer_argument(arguments.prefetch_factor, "prefetch_factor"), "prefetch_factor");
-  options.seed = count_argument(arguments.seed, "seed");
-  options.timeout = number_argument(arguments.timeout, "timeout");
-  options.device = device_from(arguments.device);
-  options.on_error = on_error_from(arguments.on_error);
-  if (!arguments.trace.is_none()) {
-    options.trace = path_from(arguments.trace);
+      not_negative(integer_argument(arguments["prefetch_factor"], "prefetch_factor"), "prefetch_factor");
+  options.seed = count_argument(arguments["seed"], "seed");
+  options.timeout = number_argument(arguments["timeout"], "timeout");
+  options.device = device_from(arguments["device"]);
+  options.on_error = on_error_from(arguments["on_error"]);
+  if (!arguments["trace"].is_none()) {
+    options.trace = path_from(arguments["trace"]);
     if (options.trace.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty trace, expected a file's path");
   }
-  if (!arguments.memory_budget.is_none()) {
-    options.memory_budget = count_argument(arguments.memory_budget, "memory_budget");
+  if (!arguments["memory_budget"].is_none()) {
+    options.memory_budget = count_argument(arguments["memory_budget"], "memory_budget");
   }
-  if (nb::isinstance<Collate>(arguments.collate)) {
-    options.collate = nb::cast<Collate>(arguments.collate);
-  } else if (!arguments.collate.is_none()) {
+  if (nb::isinstance<Collate>(arguments["collate"])) {
+    options.collate = nb::cast<Collate>(arguments["collate"]);
+  } else if (!arguments["collate"].is_none()) {
     throw Error(ErrorCode::kDTypeMismatch, core::format("found a collate of type {}, expected stack(), "
                                                         "pad(), pad_to(), ragged() or samples()",
-                                                        object_type(arguments.collate)));
+                                                        object_type(arguments["collate"])));
   }
-  if (!arguments.sampler.is_none()) options.sampler = sampler_from(arguments.sampler, raised);
-  if (!arguments.batch_sampler.is_none()) {
-    options.batch_sampler = batch_sampler_from(arguments.batch_sampler, raised);
+  if (!arguments["sampler"].is_none()) options.sampler = sampler_from(arguments["sampler"], raised);
+  if (!arguments["batch_sampler"].is_none()) {
+    options.batch_sampler = batch_sampler_from(arguments["batch_sampler"], raised);
   }
   return options;
 }
@@ -228,32 +214,35 @@ void compare_ranks(PyLoader& loader, nb::handle ranks, const Arguments& argument
     told["the order"] = state["order"];
     told["the batch size"] = state["batch_size"];
     told["the number of batches"] = state["batches"];
-    told["the remainder"] = arguments.remainder;
+    told["the remainder"] = arguments["remainder"];
   }
-  ranks_module().attr("compare")(ranks, arguments.gather, told,
+  ranks_module().attr("compare")(ranks, arguments["gather"], told,
                                  is_stream(loader.dataset()) ? nb::none() : loader.dataset());
 }
 
-void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
+void make_loader(PyLoader* self, nb::dict given_by_name) {
+  const Arguments arguments(std::move(given_by_name));
+  const nb::handle given = arguments["dataset"];
   const nb::object held = is_stream(given) ? nb::borrow(given) : counted_dataset(given);
-  const nb::object dataset = typed(held, arguments.dtype, arguments.strict);
-  const nb::object ranks = ranks_module().attr("resolved")(arguments.ranks);
+  const nb::object dataset = typed(held, arguments["dtype"], arguments["strict"]);
+  const nb::object ranks = ranks_module().attr("resolved")(arguments["ranks"]);
   const auto raised = std::make_shared<Raised>();
   std::optional<HeldFunction> function;
-  if (!arguments.collate_fn.is_none()) function.emplace(arguments.collate_fn, "collate_fn");
-  if (function && !arguments.collate.is_none()) {
+  if (!arguments["collate_fn"].is_none()) function.emplace(arguments["collate_fn"], "collate_fn");
+  if (function && !arguments["collate"].is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found collate and collate_fn, expected one of them");
   }
   const nb::object workers = workers_for(arguments, held);
   const std::shared_ptr<WorkerHost> host = host_from(workers);
   // Samplers and functions may be Python objects that the options borrow.
-  nb::object given_parts =
-      nb::make_tuple(arguments.sampler, arguments.batch_sampler, arguments.collate, arguments.collate_fn,
-                     function ? function->keeper() : nb::none(), arguments.workers, workers);
+  nb::dict parts = nb::borrow<nb::dict>(nb::steal(PyDict_Copy(arguments.all().ptr())));
+  parts["dataset"] = dataset;
+  parts["collate_fn keeper"] = function ? function->keeper() : nb::none();
+  parts["worker processes"] = workers;
   try {
     LoaderOptions options = options_from(arguments, ranks, raised);
     if (function) options.collate = collate_from(*function, host);
-    new (self) PyLoader(dataset, std::move(options), std::move(given_parts), raised, host);
+    new (self) PyLoader(dataset, std::move(options), std::move(parts), raised, host);
   } catch (const Error&) {
     raised->rethrow();
     throw;
@@ -266,35 +255,16 @@ void construct(PyLoader* self, nb::handle given, const Arguments& arguments) {
   }
 }
 
-/// The arguments that make the same loader, as far as they are not the defaults of all. A trace is the loader's own:
-/// two would write over each other's file. kInvalidArgument where it is closed.
+/// The arguments that make the same loader. A trace is the loader's own: two would write over each other's file.
+/// kInvalidArgument where it is closed.
 nb::dict arguments_of(PyLoader& loader) {
-  const nb::object parts = loader.parts();
   loader.epoch();
-  const LoaderOptions& options = loader.options();
-  nb::dict out;
-  out["dataset"] = loader.dataset();
-  const nb::object batch_sampler = parts[1];
-  if (batch_sampler.is_none()) {
-    out["batch_size"] = options.batch_size;
-    out["shuffle"] = options.shuffle;
-    out["sampler"] = parts[0];
-    out["drop_last"] = options.drop_last;
-  } else {
-    out["batch_sampler"] = batch_sampler;
+  nb::dict out = nb::borrow<nb::dict>(nb::steal(PyDict_Copy(loader.parts().ptr())));
+  for (const char* own : {"collate_fn keeper", "worker processes", "trace", "dtype", "strict"}) {
+    if (out.contains(own)) nb::del(out[own]);
   }
-  out["num_workers"] = workers_of(options);
-  out["collate"] = parts[2];
-  out["collate_fn"] = parts[3];
-  out["workers"] = parts[5];
-  out["on_error"] = kOnError[static_cast<std::size_t>(options.on_error)].first;
-  out["prefetch_factor"] = options.prefetch_factor;
-  out["seed"] = options.seed;
-  out["memory_budget"] = options.memory_budget;
-  out["timeout"] = options.timeout;
-  out["device"] = options.device;
+  out["device"] = loader.options().device;
   out["ranks"] = ranks_of(loader);
-  out["remainder"] = kRemainders[static_cast<std::size_t>(options.remainder)].first;
   out["gather"] = false;
   return out;
 }
@@ -421,37 +391,8 @@ void bind_loader(nb::module_& module) {
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_loader)},
                                 {0, nullptr}};
   bind_iterator(module);
-  nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable(), docs::kDataLoader)
-      .def(
-          "__init__",
-          [](PyLoader* self, nb::handle dataset, nb::handle batch_size, nb::handle shuffle, nb::handle sampler,
-             nb::handle num_workers, nb::handle collate, nb::handle drop_last, nb::handle batch_sampler,
-             nb::handle prefetch_factor, nb::handle seed, nb::handle memory_budget, nb::handle timeout,
-             nb::handle device, nb::handle trace, nb::handle collate_fn, nb::handle on_error, nb::handle dtype,
-             nb::handle strict, nb::handle ranks, nb::handle remainder, nb::handle gather, nb::handle workers) {
-            construct(self, dataset,
-                      {batch_size,      shuffle, sampler,       num_workers, collate,   drop_last, batch_sampler,
-                       prefetch_factor, seed,    memory_budget, timeout,     device,    trace,     collate_fn,
-                       on_error,        dtype,   strict,        ranks,       remainder, gather,    workers});
-          },
-          nb::arg("dataset").none(), nb::arg("batch_size").none() = 1, nb::arg("shuffle").none() = false,
-          nb::arg("sampler") = nb::none(), nb::arg("num_workers").none() = "auto", nb::arg("collate") = nb::none(),
-          nb::arg("drop_last").none() = false, nb::kw_only(), nb::arg("batch_sampler") = nb::none(),
-          nb::arg("prefetch_factor").none() = 2, nb::arg("seed").none() = 0, nb::arg("memory_budget") = nb::none(),
-          nb::arg("timeout").none() = 0.0, nb::arg("device") = "cpu", nb::arg("trace") = nb::none(),
-          nb::arg("collate_fn") = nb::none(), nb::arg("on_error").none() = "raise", nb::arg("dtype") = nb::none(),
-          nb::arg("strict") = false, nb::arg("ranks") = nb::none(), nb::arg("remainder").none() = "pad",
-          nb::arg("gather") = nb::none(), nb::arg("workers").none() = "threads",
-          nb::sig("def __init__(self, dataset: Dataset | SampleStream, batch_size: int = 1, "
-                  "shuffle: bool = False, sampler: Sampler | typing.Iterable[int] | None = None, "
-                  "num_workers: int | str = 'auto', collate: Collate | None = None, drop_last: bool = False, *, "
-                  "batch_sampler: BatchSampler | typing.Iterable[typing.Iterable[int]] | None = None, "
-                  "prefetch_factor: int = 2, seed: int = 0, memory_budget: int | None = None, timeout: float = 0.0, "
-                  "device: object = 'cpu', trace: str | os.PathLike[str] | None = None, "
-                  "collate_fn: typing.Callable[[list[typing.Any]], typing.Any] | None = None, "
-                  "on_error: str = 'raise', dtype: object | None = None, strict: bool = False, "
-                  "ranks: Ranks | tuple[int, int] | str | None = None, remainder: str = 'pad', "
-                  "gather: typing.Callable[[str], list[str]] | bool | None = None, workers: str = 'threads') -> None"))
+  nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable())
+      .def("__init__", make_loader, nb::arg("arguments"))
       .def("__len__", length_of, nb::lock_self(),
            "Batches in an epoch; TypeError for a stream, whose length is not known.")
       .def(
@@ -460,24 +401,18 @@ void bind_loader(nb::module_& module) {
           "Ends an iteration begun before.")
       .def(
           "set_epoch", [](PyLoader& loader, nb::handle epoch) { loader.set_epoch(count_argument(epoch, "epoch")); },
-          nb::arg("epoch").none(), nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSetEpoch)
+          nb::arg("epoch").none(), nb::lock_self())
       .def_prop_ro("epoch", &PyLoader::epoch, nb::lock_self(), "The epoch that the next batch belongs to.")
-      .def("state_dict", state_dict, nb::lock_self(), nb::sig("def state_dict(self) -> dict[str, int | str]"),
-           docs::kStateDict)
-      .def("load_state_dict", load_state_dict, nb::arg("state").none(), nb::lock_self(),
-           nb::sig("def load_state_dict(self, state: dict[str, int | str]) -> None"), docs::kLoadStateDict)
+      .def("state_dict", state_dict, nb::lock_self())
+      .def("load_state_dict", load_state_dict, nb::arg("state").none(), nb::lock_self())
       .def_prop_ro("set_aside", set_aside_of, nb::lock_self(),
                    nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
                    "Samples that `on_error` left out so far: index, what it is (its file), and why.")
       .def(
           "stats", [](PyLoader& loader) { return figures_of(loader.stats()); }, nb::lock_self(),
-          nb::sig("def stats(self) -> dict[str, typing.Any]"), docs::kStats)
-      .def("write_trace", &PyLoader::write_trace, nb::lock_self(),
-           "Writes the trace so far to the file that `trace` named.\n\nIt takes the place of what was there. "
-           "ValueError without one.")
-      .def("close", &PyLoader::close, nb::lock_self(),
-           "Stops the workers; the loader is of no more use.\n\nWrites the trace where one was asked for, and frees "
-           "what was prepared.")
+          nb::sig("def stats(self) -> dict[str, typing.Any]"))
+      .def("write_trace", &PyLoader::write_trace, nb::lock_self())
+      .def("close", &PyLoader::close, nb::lock_self())
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
       .def(

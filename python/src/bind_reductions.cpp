@@ -4,7 +4,6 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "operands.h"
 #include "penstock/ops.h"
 
@@ -18,22 +17,9 @@ using Along = Extremum (*)(const Tensor&, std::int64_t, Flag);
 struct SumRow {
   const char* name;
   Over call;
-  const char* signature;
-  const char* doc;
 };
 
-constexpr SumRow kSums[] = {
-    {"sum", sum,
-     "def sum(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
-     "Tensor",
-     "The sum over dimensions.\n\nOf integers and bool it is int64. The order of summation is fixed: the same bits on "
-     "every "
-     "device."},
-    {"mean", mean,
-     "def mean(self, dim: int | typing.Iterable[int] | None = None, keepdim: bool = False, *, dtype: object = None) -> "
-     "Tensor",
-     "The mean over dimensions, of floats and complex numbers."},
-};
+constexpr SumRow kSums[] = {{"_sum", sum}, {"_mean", mean}};
 
 Tensor reduce(Over function, const Tensor& tensor, nb::handle dim, bool keepdim, nb::handle dtype) {
   std::vector<std::int64_t> dims;
@@ -50,16 +36,9 @@ struct ExtremeRow {
   const char* name;
   All all;
   Along along;
-  const char* signature;
-  const char* doc;
 };
 
-constexpr ExtremeRow kExtremes[] = {
-    {"max", max, max, "def max(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
-     "The greatest element; along a dimension, the pair (values, indices).\n\nNaN counts as the greatest."},
-    {"min", min, min, "def min(self, dim: int | None = None, keepdim: bool = False) -> typing.Any",
-     "The least element; along a dimension, the pair (values, indices).\n\nNaN counts as the least."},
-};
+constexpr ExtremeRow kExtremes[] = {{"_max", max, max}, {"_min", min, min}};
 
 nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle dim, bool keepdim) {
   if (dim.is_none()) {
@@ -80,36 +59,23 @@ Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {
   return computed(tensor.nbytes(), [=] { return argmax(tensor, along, keepdim); });
 }
 
-std::string extreme_docs(const char* summary, const char* returns) {
-  return docs::docstring(summary, {docs::kOneDim, docs::kKeepdim}, returns);
-}
-
 }  // namespace
 
 void bind_reductions(nb::module_& module) {
   auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
-  const auto dim = nb::arg("dim").none() = nb::none();
-  const auto keepdim = nb::arg("keepdim") = false;
   for (const SumRow& row : kSums) {
     const auto call = [function = row.call](const Tensor& input, nb::handle d, bool keep, nb::handle dtype) {
       return reduce(function, input, d, keep, dtype);
     };
-    tensor.def(row.name, call, dim, keepdim, nb::kw_only(), nb::arg("dtype") = nb::none(), nb::sig(row.signature),
-               docs::docstring(row.doc, {docs::kDims, docs::kKeepdim, docs::kSumType}, "Tensor").c_str());
+    tensor.def(row.name, call, nb::arg("dim").none(), nb::arg("keepdim"), nb::arg("dtype").none());
   }
   for (const ExtremeRow& row : kExtremes) {
     const auto call = [&row](const Tensor& input, nb::handle d, bool keep) {
       return find_extreme(row, input, d, keep);
     };
-    tensor.def(row.name, call, dim, keepdim, nb::sig(row.signature),
-               extreme_docs(row.doc, "Tensor, or Extremum").c_str());
+    tensor.def(row.name, call, nb::arg("dim").none(), nb::arg("keepdim"));
   }
-  tensor.def("argmax", find_argmax, dim, keepdim,
-             nb::sig("def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor"),
-             extreme_docs("The index of the greatest element in C order, or along a dimension.\n\nOf equal ones it is "
-                          "that of the first.",
-                          "Tensor")
-                 .c_str());
+  tensor.def("_argmax", find_argmax, nb::arg("dim").none(), nb::arg("keepdim"));
 }
 
 }  // namespace penstock::python

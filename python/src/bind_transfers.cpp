@@ -8,7 +8,6 @@
 
 #include "bindings.h"
 #include "convert.h"
-#include "docstring.h"
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/transfer.h"
@@ -75,10 +74,8 @@ Transfers make_transfers(const std::string& threads) {
 }
 
 void bind_scope(nb::module_& module) {
-  nb::class_<Transfers>(module, "Transfers",
-                        "Transfers()\n--\n\nWhat was transferred in a `with` block; `transfers()` makes one.")
-      .def("stats", &Transfers::stats, nb::lock_self(), nb::sig("def stats(self) -> dict[str, dict[str, float]]"),
-           "As `transfer_stats()`, of the block alone; inside it, so far.")
+  nb::class_<Transfers>(module, "Transfers", nb::sig("class Transfers(TransfersMethods)"), "Transfers()\n--\n\n")
+      .def("_stats", &Transfers::stats, nb::lock_self())
       .def(
           "__enter__",
           [](Transfers& self) -> Transfers& {
@@ -89,15 +86,7 @@ void bind_scope(nb::module_& module) {
       .def(
           "__exit__", [](Transfers& self, const nb::args&) { self.end(); }, nb::lock_self(),
           nb::sig("def __exit__(self, *exception: object) -> None"));
-  module.def(
-      "transfers", make_transfers, nb::kw_only(), nb::arg("threads") = "all",
-      nb::sig("def transfers(*, threads: str = 'all') -> Transfers"),
-      docs::docstring("Counts the transfers of a `with` block.",
-                      {{"threads",
-                        "\"all\" counts those of every thread of the process, loaders' and other people's included; "
-                        "\"current\" what this thread submits and waits for itself."}},
-                      "Transfers")
-          .c_str());
+  module.def("transfers", make_transfers, nb::arg("threads"));
 }
 
 }  // namespace
@@ -109,24 +98,12 @@ std::vector<std::string> CollectedWarnings::take() { return std::exchange(messag
 void issue_transfer_warnings(const std::vector<std::string>& messages) {
   if (messages.empty()) return;
   const nb::object category = nb::module_::import_("penstock.errors").attr("TransferWarning");
-  for (const std::string& message : messages) {
-    if (PyErr_WarnEx(category.ptr(), message.c_str(), 1) != 0) nb::raise_python_error();
-  }
+  for (const std::string& message : messages) warn(category, message);
 }
 
 void bind_transfers(nb::module_& module) {
   set_transfer_warning_handler(hand_on);
-  module.def(
-      "transfer_stats", [] { return stats_of(transfer_stats()); },
-      nb::sig("def transfer_stats() -> dict[str, dict[str, float]]"),
-      docs::docstring("Copies of this process so far, by direction.\n\nThe directions are host_to_device, "
-                      "device_to_host, device_to_device and "
-                      "peer_to_peer; of each there are `copies` and `bytes`, `submit_seconds` that threads spent "
-                      "starting them, `waits`, how "
-                      "often a thread was blocked until copies were done, and `wait_seconds`, how long. Seconds of "
-                      "several threads add up.",
-                      {}, "dict of dicts")
-          .c_str());
+  module.def("transfer_stats", [] { return stats_of(transfer_stats()); });
   bind_scope(module);
 }
 

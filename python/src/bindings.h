@@ -4,6 +4,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 #include "penstock/error.h"
 
 namespace nb = nanobind;
@@ -14,6 +16,8 @@ namespace penstock::python {
 void set_python_error(const Error& error) noexcept;
 /// The exception of penstock.errors that `error` arrives as; what a function of the program raised is its __cause__.
 nb::object exception_of(const Error& error);
+/// Issues a warning at the line of the program that called the package.
+void warn(nb::handle category, const std::string& text);
 
 void bind_errors(nb::module_& module);
 void bind_user_functions(nb::module_& module);
@@ -44,7 +48,5 @@ void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_feed(nb::module_& module);
 void bind_workers(nb::module_& module);
-/// Behind all others: gives what they made signatures.
-void bind_signatures(nb::module_& module);
 
 }  // namespace penstock::python

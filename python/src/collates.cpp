@@ -5,7 +5,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
-#include "docs_batches.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 
@@ -64,27 +63,27 @@ nb::object kept_list(nb::handle items) {
 }
 
 template <class Rule>
-nb::object plain(const char* name, Rule rule) {
+Typed<Collate> plain(const char* name, Rule rule) {
   return made_by(name, nb::tuple(), nb::cast(rule()));
 }
 
-nb::object ragged_of(nb::handle cu_seqlens, nb::handle keys) {
+Typed<Collate> ragged_of(nb::handle cu_seqlens, nb::handle keys) {
   const nb::object names = kept_list(keys);
   const bool joins = flag_argument(cu_seqlens, "cu_seqlens");
   return made_by("ragged", nb::make_tuple(joins, names),
                  nb::cast(collate::ragged({.cu_seqlens = joins, .keys = names_from(names)})));
 }
 
-nb::object pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
-                       nb::handle keys, nb::handle dims) {
+Typed<Collate> pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
+                           nb::handle keys, nb::handle dims) {
   const nb::object names = kept_list(keys);
   const nb::object several = kept_list(dims);
   return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names, several),
                  nb::cast(collate::pad(options_from(dim, mode, value, lengths, mask, names, several))));
 }
 
-nb::object pad_length(nb::handle length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
-                      bool mask, nb::handle keys, nb::handle dims) {
+Typed<Collate> pad_length(nb::handle length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
+                          bool mask, nb::handle keys, nb::handle dims) {
   const nb::object names = kept_list(keys);
   const nb::object several = kept_list(dims);
   const nb::object size = kept_list(length);
@@ -97,7 +96,9 @@ nb::object pad_length(nb::handle length, std::int64_t dim, const std::string& mo
 }  // namespace
 
 void bind_collates(nb::module_& module) {
-  nb::class_<Collate>(module, "Collate", nb::dynamic_attr(), docs::kCollate)
+  nb::class_<Collate>(
+      module, "Collate", nb::dynamic_attr(),
+      "Collate()\n--\n\nHow the samples of a batch become one: stack(), pad(), pad_to(), ragged() or samples().")
       .def(
           "__reduce__", [](nb::handle self) { return nb::object(self.attr("_recipe")); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -106,31 +107,13 @@ void bind_collates(nb::module_& module) {
       .def(
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Collate"));
-  module.def(
-      "stack", [] { return plain("stack", [] { return collate::stack(); }); }, nb::sig("def stack() -> Collate"),
-      docs::kStackBatches);
-  module.def("ragged", ragged_of, nb::arg("cu_seqlens") = false, nb::arg("keys") = nb::none(),
-             nb::sig("def ragged(cu_seqlens: bool = False, keys: str | typing.Iterable[str] | None = None) -> Collate"),
-             docs::kRagged);
-  module.def(
-      "samples", [] { return plain("samples", collate::samples); }, nb::sig("def samples() -> Collate"),
-      docs::kSamples);
-  module.def("pad", pad_longest, nb::arg("dim") = 0, nb::arg("mode") = "zero", nb::arg("value") = 0.0,
-             nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
-             nb::arg("dims") = nb::none(),
-             nb::sig("def pad(dim: int = 0, mode: str = 'zero', value: float = 0.0, "
-                     "lengths: bool = False, mask: bool = "
-                     "False, keys: str | typing.Iterable[str] | None = None, "
-                     "dims: typing.Iterable[int] | None = None) -> Collate"),
-             docs::kPadCollate);
-  module.def("pad_to", pad_length, nb::arg("length").none(), nb::arg("dim") = 0, nb::arg("mode") = "zero",
-             nb::arg("value") = 0.0, nb::arg("lengths") = false, nb::arg("mask") = false, nb::arg("keys") = nb::none(),
-             nb::arg("dims") = nb::none(),
-             nb::sig("def pad_to(length: int | typing.Iterable[int], dim: int = 0, mode: str = "
-                     "'zero', value: float = 0.0, lengths: bool = False, "
-                     "mask: bool = False, keys: str | typing.Iterable[str] | "
-                     "None = None, dims: typing.Iterable[int] | None = None) -> Collate"),
-             docs::kPadTo);
+  module.def("stack", [] { return plain("stack", [] { return collate::stack(); }); });
+  module.def("ragged", ragged_of, nb::arg("cu_seqlens"), nb::arg("keys").none());
+  module.def("samples", [] { return plain("samples", collate::samples); });
+  module.def("pad", pad_longest, nb::arg("dim"), nb::arg("mode"), nb::arg("value"), nb::arg("lengths"), nb::arg("mask"),
+             nb::arg("keys").none(), nb::arg("dims").none());
+  module.def("pad_to", pad_length, nb::arg("length").none(), nb::arg("dim"), nb::arg("mode"), nb::arg("value"),
+             nb::arg("lengths"), nb::arg("mask"), nb::arg("keys").none(), nb::arg("dims").none());
 }
 
 }  // namespace penstock::python

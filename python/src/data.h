@@ -14,6 +14,7 @@
 
 #include "penstock/dataset.h"
 #include "penstock/sampler.h"
+#include "typed.h"
 
 namespace nb = nanobind;
 
@@ -31,7 +32,7 @@ std::int64_t count_samples(const Dataset& dataset);
 nb::object counted_dataset(nb::handle object);
 /// The dataset with the tensors that `dtype=` means cast to it (data::typed), and those under `keys`; for "promote" all
 /// to what they promote to; as it is for None, beside which `strict` is refused.
-nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys = nb::none());
+Typed<Dataset> typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys = nb::none());
 /// Whether it is a penstock.SampleStream, whose `_native` is the SampleStream of C++.
 bool is_stream(nb::handle object);
 /// Integers in a list, array or tensor.

@@ -19,7 +19,6 @@
 #include "data.h"
 #include "data/dataset/rows.h"
 #include "data/dataset_impl.h"
-#include "docs_datasets.h"
 #include "foreign.h"
 #include "functions.h"
 #include "interrupt.h"
@@ -59,7 +58,7 @@ std::vector<std::string> strings_from(nb::handle items) {
   return out;
 }
 
-nb::object made(const char* function, const nb::object& arguments, Dataset dataset) {
+Typed<Dataset> made(const char* function, const nb::object& arguments, Dataset dataset) {
   return made_by(function, arguments, nb::cast(std::move(dataset)));
 }
 
@@ -128,8 +127,8 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
 }
 
 /// The samples of a file without a header, whose array the arguments say.
-nb::object headerless_rows(nb::handle source, nb::handle key, nb::handle mmap, const RawArguments& layout,
-                           nb::handle strict) {
+Typed<Dataset> headerless_rows(nb::handle source, nb::handle key, nb::handle mmap, const RawArguments& layout,
+                               nb::handle strict) {
   if (!key.is_none() || flag_argument(strict, "strict")) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("found {} beside shape=, offset= or order=: a file without a header has one array, and "
@@ -183,7 +182,7 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
   return interruptible(true, [paths, options](std::stop_token) { return files(paths, options); });
 }
 
-nb::object files_opened_by(nb::handle source, const nb::tuple& arguments, FilesOptions options) {
+Typed<Dataset> files_opened_by(nb::handle source, const nb::tuple& arguments, FilesOptions options) {
   const HeldFunction function(source, "source=");
   options.source = [f = function.lent()](const std::string& path) { return f.opened(path); };
   nb::object out =
@@ -209,7 +208,7 @@ std::vector<Dataset> datasets_from(const nb::tuple& objects) {
   return out;
 }
 
-nb::object concat_with(nb::handle self, const nb::args& others) {
+Typed<Dataset> concat_with(nb::handle self, const nb::args& others) {
   const nb::tuple parts = held_datasets(others);
   count_samples(nb::cast<Dataset>(self));
   std::vector<Dataset> all = datasets_from(parts);
@@ -284,8 +283,8 @@ nb::object sample(const Dataset& dataset, std::int64_t index) {
       interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
 }
 
-nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,
-                   nb::handle progress) {
+nb::typed<nb::dict, nb::str, nb::int_> pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes,
+                                               nb::handle format, bool verify, nb::handle progress) {
   PackOptions options;
   options.format = name_from(format);
   const std::int64_t bytes = integer_argument(shard_bytes, "shard_bytes");
@@ -295,19 +294,21 @@ nb::object pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_b
   options.shard_bytes = static_cast<std::uint64_t>(bytes);
   options.verify = verify;
   const std::string path = path_from(folder);
-  return with_sample_progress(progress, "packing", folder, [dataset, path, options](const TellSamples& tell) {
-    const PackSummary done = interruptible(true, [dataset, path, options, tell](const std::stop_token& stop) {
-      PackOptions told = options;
-      told.stop = stop;
-      told.progress = [&](std::int64_t samples) { tell(samples, dataset.size()); };
-      return pack(dataset, path, told);
-    });
-    nb::dict out;
-    out["samples"] = done.samples;
-    out["shards"] = done.shards;
-    out["bytes"] = done.bytes;
-    return nb::object(std::move(out));
-  });
+  using Counts = nb::typed<nb::dict, nb::str, nb::int_>;
+  return nb::borrow<Counts>(
+      with_sample_progress(progress, "packing", folder, [dataset, path, options](const TellSamples& tell) {
+        const PackSummary done = interruptible(true, [dataset, path, options, tell](const std::stop_token& stop) {
+          PackOptions told = options;
+          told.stop = stop;
+          told.progress = [&](std::int64_t samples) { tell(samples, dataset.size()); };
+          return pack(dataset, path, told);
+        });
+        nb::dict out;
+        out["samples"] = done.samples;
+        out["shards"] = done.shards;
+        out["bytes"] = done.bytes;
+        return nb::object(std::move(out));
+      }));
 }
 
 /// The array that an argument is. Errors name the argument.
@@ -354,7 +355,7 @@ std::vector<std::string> keys_from(nb::handle keys, bool in_brackets) {
   return out;
 }
 
-nb::object typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys) {
+Typed<Dataset> typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb::handle keys) {
   const bool is_strict = flag_argument(strict, "strict");
   if (dtype.is_none() && !is_strict) return dataset;
   if (dtype.is_none()) {
@@ -415,7 +416,8 @@ nb::object held_dataset(nb::handle object) {
 }
 
 void bind_datasets(nb::module_& module) {
-  nb::class_<Dataset> of_samples(module, "Dataset", nb::is_weak_referenceable(), nb::dynamic_attr(), docs::kDataset);
+  nb::class_<Dataset> of_samples(module, "Dataset", nb::sig("class Dataset(DatasetMethods)"),
+                                 nb::is_weak_referenceable(), nb::dynamic_attr(), "Dataset()\n--\n\n");
   of_samples.def("__len__", count_samples)
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
@@ -451,8 +453,8 @@ void bind_datasets(nb::module_& module) {
           "__dask_tokenize__", [](nb::handle self) { return of_row_array("token", self); },
           nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
       .def(
-          "describe", [](const Dataset& self, std::int64_t index) { return path_text(self.describe(index)); },
-          nb::arg("index"), nb::sig("def describe(self, index: int) -> str"), docs::kDescribe)
+          "_describe", [](const Dataset& self, std::int64_t index) { return nb::str(path_text(self.describe(index))); },
+          nb::arg("index"))
       .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
                    "them. AttributeError where samples are not files.")
@@ -479,7 +481,7 @@ void bind_datasets(nb::module_& module) {
         return core::format("penstock.Dataset({}{}{})", core::counted(samples, "sample"), remark.empty() ? "" : "; ",
                             remark);
       });
-  of_samples.def("concat", concat_with, nb::sig("def concat(self, *others: Dataset) -> Dataset"), docs::kConcat);
+  of_samples.def("_concat", concat_with);
   bind_transforms(of_samples);
   bind_windows(of_samples);
   module.def(
@@ -497,13 +499,8 @@ void bind_datasets(nb::module_& module) {
         return typed(made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap))), dtype,
                      strict);
       },
-      nb::arg("source").none(), nb::arg("key") = nb::none(), nb::arg("mmap") = nb::none(), nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("strict") = false, nb::arg("shape") = nb::none(),
-      nb::arg("offset") = nb::none(), nb::arg("order") = nb::none(),
-      nb::sig("def rows(source: object, key: str | None = None, mmap: bool | None = None, *, dtype: object | None = "
-              "None, strict: bool = False, shape: int | typing.Sequence[int] | None = None, offset: int | None = None, "
-              "order: str | None = None) -> Dataset"),
-      docs::kRows);
+      nb::arg("source").none(), nb::arg("key").none(), nb::arg("mmap").none(), nb::arg("dtype").none(),
+      nb::arg("strict"), nb::arg("shape").none(), nb::arg("offset").none(), nb::arg("order").none());
   module.def(
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
@@ -520,16 +517,8 @@ void bind_datasets(nb::module_& module) {
         }
         return typed(made("files", arguments, files_of(paths, options)), dtype, strict, names);
       },
-      nb::arg("pattern").none(), nb::arg("keys") = nb::none(), nb::arg("index") = false,
-      nb::arg("exclude") = nb::none(), nb::arg("raw") = false, nb::arg("class_folders") = false, nb::kw_only(),
-      nb::arg("dtype") = nb::none(), nb::arg("strict") = false, nb::arg("source") = nb::none(),
-      nb::sig("def files(pattern: str | os.PathLike[str] | "
-              "typing.Iterable[str | os.PathLike[str]], keys: str | int | "
-              "typing.Iterable[str | int] | None = None, index: bool | str | os.PathLike[str] = False, exclude: str | "
-              "typing.Iterable[str] | None = None, raw: bool = False, class_folders: bool = False, *, dtype: object | "
-              "None = None, strict: bool = False, "
-              "source: typing.Callable[[str], typing.Any] | None = None) -> Dataset"),
-      docs::kFiles);
+      nb::arg("pattern").none(), nb::arg("keys").none(), nb::arg("index"), nb::arg("exclude").none(), nb::arg("raw"),
+      nb::arg("class_folders"), nb::arg("dtype").none(), nb::arg("strict"), nb::arg("source").none());
   module.def(
       "packed",
       [](nb::handle pattern, nb::handle mmap) {
@@ -538,18 +527,13 @@ void bind_datasets(nb::module_& module) {
             "packed", nb::make_tuple(pattern, mmap),
             interruptible(true, [text, mmap = choice_from(mmap)](std::stop_token) { return packed(text, mmap); }));
       },
-      nb::arg("pattern").none(), nb::arg("mmap") = nb::none(),
-      nb::sig("def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset"), docs::kPacked);
+      nb::arg("pattern").none(), nb::arg("mmap").none());
   module.def(
       "pack",
       [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,
          nb::handle progress) { return pack_to(dataset_from(dataset), folder, shard_bytes, format, verify, progress); },
-      nb::arg("dataset").none(), nb::arg("folder").none(), nb::kw_only(), nb::arg("shard_bytes").none() = 256 << 20,
-      nb::arg("format") = "safetensors", nb::arg("verify") = true, nb::arg("progress") = nb::none(),
-      nb::sig("def pack(dataset: Dataset, folder: str | os.PathLike[str], *, shard_bytes: int = 268435456, "
-              "format: str = 'safetensors', verify: bool = True, "
-              "progress: bool | typing.Callable[[int, int], object] | None = None) -> dict[str, int]"),
-      docs::kPack);
+      nb::arg("dataset").none(), nb::arg("folder").none(), nb::arg("shard_bytes").none(), nb::arg("format"),
+      nb::arg("verify"), nb::arg("progress").none());
   module.def(
       "subset",
       [](nb::handle given, nb::handle indices) {
@@ -558,10 +542,7 @@ void bind_datasets(nb::module_& module) {
         const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
         return made("subset", nb::make_tuple(dataset, kept), subset(dataset_from(dataset), chosen));
       },
-      nb::arg("dataset").none(), nb::arg("indices").none(),
-      nb::sig("def subset(dataset: Dataset, indices: typing.Iterable[int]) -> "
-              "Dataset"),
-      docs::kSubset);
+      nb::arg("dataset").none(), nb::arg("indices").none());
 }
 
 }  // namespace penstock::python

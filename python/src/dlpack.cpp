@@ -10,7 +10,6 @@
 #include "core/format.h"
 #include "device/backend.h"
 #include "dlpack_abi.h"
-#include "docstring.h"
 #include "foreign_memory.h"
 #include "gil.h"
 #include "penstock/error.h"
@@ -319,14 +318,6 @@ bool has_lazy_bit(nb::handle object, const char* name) {
   return PyCallable_Check(asked.ptr()) != 0 && nb::object(asked()).is(Py_True);
 }
 
-void bind_dlpack(nb::module_& module) {
-  module.def(
-      "from_dlpack", tensor_from_dlpack, nb::arg("object").none(), nb::sig("def from_dlpack(object: object) -> Tensor"),
-      docs::docstring(
-          "A tensor over the memory of an object that speaks DLPack; nothing is copied.\n\nThe memory lives as long as "
-          "either side uses it. Read-only memory stays read-only.",
-          {{"object", "An array of NumPy, PyTorch, JAX, ..."}}, "Tensor")
-          .c_str());
-}
+void bind_dlpack(nb::module_& module) { module.def("from_dlpack", tensor_from_dlpack, nb::arg("object").none()); }
 
 }  // namespace penstock::python

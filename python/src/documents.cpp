@@ -12,7 +12,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
-#include "docs_raw.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -38,7 +37,7 @@ Dataset documents_of(nb::handle source, const DocumentsOptions& options) {
   return interruptible(true, [paths, options](std::stop_token) { return documents(paths, options); });
 }
 
-nb::object documents_with(nb::handle source, nb::handle sequences, nb::handle begin, nb::handle mmap) {
+Typed<Dataset> documents_with(nb::handle source, nb::handle sequences, nb::handle begin, nb::handle mmap) {
   DocumentsOptions options{.sequences = flag_argument(sequences, "sequences")};
   if (!begin.is_none()) options.begin = integer_argument(begin, "begin");
   if (!mmap.is_none()) options.mmap = flag_argument(mmap, "mmap");
@@ -51,13 +50,8 @@ nb::object documents_with(nb::handle source, nb::handle sequences, nb::handle be
 }  // namespace
 
 void bind_documents(nb::module_& module) {
-  module.def(
-      "documents", documents_with, nb::arg("source").none(), nb::arg("sequences") = false,
-      nb::arg("begin") = nb::none(), nb::arg("mmap") = nb::none(),
-      nb::sig("def documents(source: str | os.PathLike[str] | LazyTensor | typing.Iterable[str | "
-              "os.PathLike[str]], sequences: bool = False, begin: int | None = None, mmap: bool | None = None) -> "
-              "Dataset"),
-      docs::kDocuments);
+  module.def("documents", documents_with, nb::arg("source").none(), nb::arg("sequences"), nb::arg("begin").none(),
+             nb::arg("mmap").none());
 }
 
 }  // namespace penstock::python

@@ -10,7 +10,6 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
-#include "docstring.h"
 #include "format/numpy/npy_dtype.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
@@ -51,11 +50,17 @@ DType from_state(const State& state) {
 
 void bind_dtype_class(nb::module_& module) {
   nb::class_<DType>(module, "DType",
-                    docs::docstring("The element type of a tensor: a small immutable value.\n\nIt equals every other "
-                                    "spelling of the same type, such as "
-                                    "\"float32\" or torch.float32.",
-                                    {{"name", "A name of NumPy's or PyTorch's, such as \"float32\", or their dtype."}})
-                        .c_str())
+                    R"(DType(name)
+--
+
+The element type of a tensor: a small immutable value.
+
+It equals every other spelling of the same type, such as "float32" or torch.float32.
+
+Parameters
+----------
+name
+    A name of NumPy's or PyTorch's, such as "float32", or their dtype.)")
       .def(
           "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name)); }, nb::arg("name"),
           nb::sig("def __init__(self, name: object) -> None"))
@@ -93,11 +98,16 @@ nb::object device_equal(const Device& device, nb::handle other) {
 }
 
 void bind_device_class(nb::module_& module) {
-  nb::class_<Device>(
-      module, "Device",
-      docs::docstring("Where memory lies: an immutable value that equals its own text.",
-                      {{"device", "\"cpu\", \"cuda\" (the current device), \"cuda:1\", or a device of torch's."}})
-          .c_str())
+  nb::class_<Device>(module, "Device",
+                     R"(Device(device)
+--
+
+Where memory lies: an immutable value that equals its own text.
+
+Parameters
+----------
+device
+    "cpu", "cuda" (the current device), "cuda:1", or a device of torch's.)")
       .def(
           "__init__", [](Device* self, nb::handle device) { new (self) Device(device_from(device)); },
           nb::arg("device"), nb::sig("def __init__(self, device: object) -> None"))

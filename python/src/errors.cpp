@@ -66,6 +66,17 @@ nb::object exception_of(const Error& error) {
   return out;
 }
 
+void warn(nb::handle category, const std::string& text) {
+  int level = 1;
+  auto frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  for (; frame.is_valid() && !frame.is_none(); frame = frame.attr("f_back"), ++level) {
+    const nb::object name = frame.attr("f_globals").attr("get")("__name__");
+    const bool is_text = PyUnicode_Check(name.ptr()) != 0;
+    if (!is_text || !std::string_view(nb::cast<std::string>(name)).starts_with("penstock.")) break;
+  }
+  if (PyErr_WarnEx(category.ptr(), text.c_str(), level) != 0) nb::raise_python_error();
+}
+
 void set_python_error(const Error& error) noexcept {
   try {
     nb::object exception = raised_in_python(error);

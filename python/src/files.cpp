@@ -19,7 +19,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
-#include "docs_files.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "io/file/output.h"
@@ -196,21 +195,10 @@ void bind_files(nb::module_& module) {
               return load(path, {device, mmap, direct, gds, threads, dtype, strict}, verify, key, prefix, report);
             });
       },
-      nb::arg("path").none(), nb::arg("device") = "cpu", nb::arg("mmap") = nb::none(), nb::kw_only(),
-      nb::arg("verify") = true, nb::arg("direct") = nb::none(), nb::arg("gds") = nb::none(),
-      nb::arg("threads") = nb::none(), nb::arg("key") = nb::none(), nb::arg("prefix") = nb::none(),
-      nb::arg("report") = nb::none(), nb::arg("progress") = nb::none(), nb::arg("dtype") = nb::none(),
-      nb::arg("strict") = false, nb::arg("shape") = nb::none(), nb::arg("offset") = nb::none(),
-      nb::arg("order") = nb::none(),
-      nb::sig("def load(path: typing.Any, device: object = 'cpu', mmap: bool | None = None, *, "
-              "verify: bool = True, direct: bool | None = None, gds: bool | None = None, threads: int | None = None, "
-              "key: str | int | typing.Sequence[str | int] | None = None, prefix: str | None = None, "
-              "report: dict[str, typing.Any] | None = None, "
-              "progress: bool | typing.Callable[[int, int], object] | None = None, "
-              "dtype: object | None = None, strict: bool = False, "
-              "shape: int | typing.Sequence[int] | None = None, offset: int | None = None, "
-              "order: str | None = None) -> typing.Any"),
-      docs::kLoad);
+      nb::arg("path").none(), nb::arg("device"), nb::arg("mmap").none(), nb::arg("verify"), nb::arg("direct").none(),
+      nb::arg("gds").none(), nb::arg("threads").none(), nb::arg("key").none(), nb::arg("prefix").none(),
+      nb::arg("report").none(), nb::arg("progress").none(), nb::arg("dtype").none(), nb::arg("strict"),
+      nb::arg("shape").none(), nb::arg("offset").none(), nb::arg("order").none());
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe, nb::handle progress, bool sync) {
@@ -229,18 +217,11 @@ void bind_files(nb::module_& module) {
              nb::sig("def _goes_to_store(path: str | bytes | os.PathLike[str]) -> bool"));
   module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"),
              nb::sig("def _put_file(source: str, url: str | bytes | os.PathLike[str]) -> None"));
-  module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
-             nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
-             nb::arg("progress") = nb::none(),
-             nb::sig("def save(obj: object, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
-                     "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True, "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"),
-             docs::kSave);
+  module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::arg("format").none(), nb::arg("compress"),
+             nb::arg("metadata").none(), nb::arg("sync"), nb::arg("progress").none());
   nb::class_<HeldValue>(module, "_HeldValue")
-      .def("save", &HeldValue::save, nb::arg("path"), nb::kw_only(), nb::arg("format") = nb::none(),
-           nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
-           nb::sig("def save(self, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
-                   "compress: bool = False, metadata: dict[str, str] | None = None, sync: bool = True) -> None"));
+      .def("save", &HeldValue::save, nb::arg("path"), nb::arg("format").none(), nb::arg("compress"),
+           nb::arg("metadata").none(), nb::arg("sync"));
   module.def("_hold", hold, nb::arg("obj").none(), nb::arg("copy"),
              nb::sig("def _hold(obj: object, copy: bool) -> _HeldValue"));
 }

@@ -10,7 +10,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
-#include "docs_lengths.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 
@@ -28,7 +27,7 @@ std::string label_from(nb::handle given) {
               core::format("found a label of type {}, expected text or a number", object_type(given)));
 }
 
-nb::object labelled(nb::handle given, nb::handle table, nb::handle file, nb::handle label) {
+Typed<Dataset> labelled(nb::handle given, nb::handle table, nb::handle file, nb::handle label) {
   const nb::object object = held_dataset(given);
   const Dataset dataset = nb::cast<Dataset>(object);
   const nb::tuple arguments = nb::make_tuple(object, table, file, label);
@@ -51,11 +50,8 @@ nb::object labelled(nb::handle given, nb::handle table, nb::handle file, nb::han
 }  // namespace
 
 void bind_labels(nb::module_& module) {
-  module.def("with_labels", labelled, nb::arg("dataset").none(), nb::arg("table").none(), nb::arg("file") = nb::none(),
-             nb::arg("label") = nb::none(),
-             nb::sig("def with_labels(dataset: Dataset, table: str | os.PathLike[str] | dict[str, typing.Any], "
-                     "file: str | None = None, label: str | None = None) -> Dataset"),
-             docs::kWithLabels);
+  module.def("with_labels", labelled, nb::arg("dataset").none(), nb::arg("table").none(), nb::arg("file").none(),
+             nb::arg("label").none());
 }
 
 }  // namespace penstock::python

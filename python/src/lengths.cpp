@@ -20,7 +20,6 @@
 #include "core/text.h"
 #include "data.h"
 #include "data/sampler/length_buckets.h"
-#include "docs_lengths.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
@@ -115,8 +114,8 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
                       too_long));
 }
 
-nb::object pack(nb::handle given, nb::handle length, nb::handle too_long, nb::handle value, nb::handle key,
-                nb::handle cu_seqlens) {
+Typed<Dataset> pack(nb::handle given, nb::handle length, nb::handle too_long, nb::handle value, nb::handle key,
+                    nb::handle cu_seqlens) {
   const nb::object dataset = held_dataset(given);
   const std::int64_t row = integer_argument(length, "length");
   PackSequencesOptions options{.too_long = choice_of(too_long, "too_long", kLongSequence),
@@ -138,30 +137,20 @@ void bind_lengths(nb::module_& module) {
       .def("__init__", make_buckets, nb::arg("lengths").none(), nb::arg("boundaries").none(),
            nb::arg("max_tokens").none(), nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(),
            nb::arg("shuffle"), nb::arg("drop_last"), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
-  module.def("lengths", lengths_of, nb::arg("dataset").none(), nb::arg("dim") = 0, nb::arg("key") = nb::none(),
-             nb::sig("def lengths(dataset: Dataset, dim: int = 0, key: str | None = None) -> list[int]"),
-             docs::kLengths);
+  module.def("lengths", lengths_of, nb::arg("dataset").none(), nb::arg("dim"), nb::arg("key").none());
   module.def(
       "length_buckets",
       [](nb::handle dataset, nb::handle boundaries, nb::handle max_tokens, nb::handle batch_size, nb::handle dim,
          nb::handle key, nb::handle shuffle, nb::handle drop_last, nb::handle num_replicas, nb::handle rank,
-         nb::handle too_long) {
+         nb::handle too_long) -> Typed<PyBatchSampler> {
         return nb::type<PyLengthBuckets>()(dataset, boundaries, max_tokens, batch_size, dim, key, shuffle, drop_last,
                                            num_replicas, rank, too_long);
       },
-      nb::arg("dataset").none(), nb::arg("boundaries") = nb::none(), nb::kw_only(), nb::arg("max_tokens") = nb::none(),
-      nb::arg("batch_size") = nb::none(), nb::arg("dim") = 0, nb::arg("key") = nb::none(), nb::arg("shuffle") = true,
-      nb::arg("drop_last") = false, nb::arg("num_replicas") = 1, nb::arg("rank") = 0, nb::arg("too_long") = "raise",
-      nb::sig("def length_buckets(dataset: Dataset | typing.Iterable[int], boundaries: typing.Iterable[int] | None = "
-              "None, *, max_tokens: int | None = None, batch_size: int | None = None, dim: int = 0, key: str | None = "
-              "None, shuffle: bool = True, drop_last: bool = False, num_replicas: int = 1, rank: int = 0, too_long: "
-              "str = 'raise') -> BatchSampler"),
-      docs::kLengthBuckets);
-  module.def("pack_sequences", pack, nb::arg("dataset").none(), nb::arg("length").none(), nb::arg("too_long") = "raise",
-             nb::arg("value") = 0, nb::arg("key") = nb::none(), nb::arg("cu_seqlens") = false,
-             nb::sig("def pack_sequences(dataset: Dataset, length: int, too_long: str = 'raise', value: float = 0, "
-                     "key: str | None = None, cu_seqlens: bool = False) -> Dataset"),
-             docs::kPackSequences);
+      nb::arg("dataset").none(), nb::arg("boundaries").none(), nb::arg("max_tokens").none(),
+      nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(), nb::arg("shuffle"), nb::arg("drop_last"),
+      nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
+  module.def("pack_sequences", pack, nb::arg("dataset").none(), nb::arg("length").none(), nb::arg("too_long"),
+             nb::arg("value"), nb::arg("key").none(), nb::arg("cu_seqlens"));
 }
 
 }  // namespace penstock::python

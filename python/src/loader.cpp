@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "bindings.h"
 #include "convert.h"
 #include "core/forks.h"
 #include "core/format.h"
@@ -228,8 +229,9 @@ std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take 
 }
 
 nb::object PyLoader::states_before_first() {
-  if (!parts_.is_valid()) return {};                                        // it is closed, which the next step says
-  const bool may_draw_here = !parts_[0].is_none() || !parts_[1].is_none();  // the program's own sampler
+  if (!parts_.is_valid()) return {};  // it is closed, which the next step says
+  const bool may_draw_here =
+      !parts_["sampler"].is_none() || !parts_["batch_sampler"].is_none();  // the program's own sampler
   if (std::exchange(watched_, true) || may_draw_here || is_stream_) return {};
   return nb::module_::import_("penstock._functions").attr("random_states")();
 }
@@ -239,7 +241,7 @@ void PyLoader::warn_of_shared_generators(const nb::object& states) {
   const nb::object drawn = functions.attr("drawn_since")(states);
   if (nb::len(drawn) == 0) return;
   const nb::object text = functions.attr("shared_generators")(drawn);
-  if (PyErr_WarnEx(PyExc_UserWarning, name_from(text).c_str(), 1) != 0) nb::raise_python_error();
+  warn(PyExc_UserWarning, name_from(text));
 }
 
 std::optional<Batch> PyLoader::next_prepared(std::uint64_t iteration) {

@@ -13,7 +13,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
-#include "docs_lengths.h"
 #include "penstock/error.h"
 #include "streams.h"
 
@@ -23,7 +22,7 @@ namespace {
 using Counted = Dataset (*)(const Dataset&, std::int64_t);
 
 /// What `make`, which is the method `name`, gives of a dataset and a count.
-nb::object counted(const char* name, Counted make, nb::handle self, nb::handle count, const char* what) {
+Typed<Dataset> counted(const char* name, Counted make, nb::handle self, nb::handle count, const char* what) {
   const std::int64_t number = integer_argument(count, what);
   return with_recipe("transformed", nb::make_tuple(self, name, nb::make_tuple(number)),
                      nb::cast(make(nb::cast<const Dataset&>(self), number)));
@@ -61,19 +60,16 @@ void bind_mix(nb::module_& module) {
   auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
   dataset
       .def(
-          "take", [](nb::handle self, nb::handle count) { return counted("take", take, self, count, "count"); },
-          nb::arg("count").none(), nb::sig("def take(self, count: int) -> Dataset"), docs::kTake)
+          "_take", [](nb::handle self, nb::handle count) { return counted("take", take, self, count, "count"); },
+          nb::arg("count").none())
       .def(
-          "skip", [](nb::handle self, nb::handle count) { return counted("skip", skip, self, count, "count"); },
-          nb::arg("count").none(), nb::sig("def skip(self, count: int) -> Dataset"), docs::kSkip)
+          "_skip", [](nb::handle self, nb::handle count) { return counted("skip", skip, self, count, "count"); },
+          nb::arg("count").none())
       .def(
-          "repeat", [](nb::handle self, nb::handle times) { return counted("repeat", repeat, self, times, "times"); },
-          nb::arg("times").none(), nb::sig("def repeat(self, times: int) -> Dataset"), docs::kRepeat);
-  module.def("mix", mixed, nb::arg("datasets").none(), nb::arg("weights").none(), nb::arg("end") = "first",
-             nb::arg("size") = nb::none(),
-             nb::sig("def mix(datasets: typing.Iterable[Dataset], weights: typing.Iterable[float], end: str = 'first', "
-                     "size: int | None = None) -> Dataset"),
-             docs::kMix);
+          "_repeat", [](nb::handle self, nb::handle times) { return counted("repeat", repeat, self, times, "times"); },
+          nb::arg("times").none());
+  module.def("mix", mixed, nb::arg("datasets").none(), nb::arg("weights").none(), nb::arg("end"),
+             nb::arg("size").none());
 }
 
 }  // namespace penstock::python

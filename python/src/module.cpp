@@ -52,7 +52,6 @@ void bind_all(nb::module_& module) {
   bind_loader(module);
   bind_feed(module);
   bind_workers(module);
-  bind_signatures(module);
 }
 
 }  // namespace

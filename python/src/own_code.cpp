@@ -12,7 +12,6 @@
 #include "core/format.h"
 #include "data.h"
 #include "data/dataset/map.h"
-#include "docs_own_code.h"
 #include "functions.h"
 #include "interrupt.h"
 #include "penstock/dataset.h"
@@ -59,7 +58,7 @@ bool reads_on_demand(nb::handle object) {
          module != "builtins" && module != "collections" && module != "array";
 }
 
-nb::object made_dataset(nb::handle first, nb::handle function) {
+Typed<Dataset> made_dataset(nb::handle first, nb::handle function) {
   if (!function.is_none()) return of_function(first, function);
   if (nb::isinstance<Dataset>(first) || is_stream(first) || has_attribute(first, "__penstock_dataset__")) {
     return held_dataset(first);
@@ -68,7 +67,7 @@ nb::object made_dataset(nb::handle first, nb::handle function) {
   return of_values(first);
 }
 
-nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle seeded) {
+Typed<Dataset> map(nb::handle self, nb::handle given, nb::handle batched, nb::handle seeded) {
   const HeldFunction function(given, "map()");
   const bool random = flag_argument(seeded, "seeded");
   const bool of_batches = flag_argument(batched, "batched");
@@ -78,7 +77,7 @@ nb::object map(nb::handle self, nb::handle given, nb::handle batched, nb::handle
   return with_keeper(std::move(out), function);
 }
 
-nb::object filter(nb::handle self, nb::handle keep) {
+Typed<Dataset> filter(nb::handle self, nb::handle keep) {
   const HeldFunction function(keep, "filter()");
   const Dataset dataset = nb::cast<Dataset>(self);
   const std::vector<std::int64_t> kept =
@@ -93,18 +92,9 @@ nb::object filter(nb::handle self, nb::handle keep) {
 
 void bind_own_code(nb::module_& module) {
   auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
-  dataset
-      .def("map", map, nb::arg("function").none(), nb::kw_only(), nb::arg("batched") = false, nb::arg("seeded") = false,
-           nb::sig("def map(self, function: typing.Callable[..., typing.Any], *, batched: bool = False, seeded: bool "
-                   "= False) -> Dataset"),
-           docs::kMap)
-      .def("filter", filter, nb::arg("keep").none(),
-           nb::sig("def filter(self, keep: typing.Callable[[typing.Any], typing.Any]) -> Dataset"), docs::kFilter);
-  module.def(
-      "dataset", made_dataset, nb::arg("samples").none(), nb::arg("get") = nb::none(),
-      nb::sig("def dataset(samples: typing.Iterable[typing.Any] | int, get: typing.Callable[[int], typing.Any] | "
-              "None = None) -> Dataset"),
-      docs::kOwnDataset);
+  dataset.def("_map", map, nb::arg("function").none(), nb::arg("batched"), nb::arg("seeded"))
+      .def("_filter", filter, nb::arg("keep").none());
+  module.def("dataset", made_dataset, nb::arg("samples").none(), nb::arg("get").none());
 }
 
 }  // namespace penstock::python

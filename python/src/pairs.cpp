@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "arguments.h"
+#include "bindings.h"
 #include "bindings_of_datasets.h"
 #include "convert.h"
 #include "core/format.h"
 #include "core/refuse.h"
 #include "data.h"
-#include "docs_pairs.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/join.h"
@@ -72,13 +72,10 @@ std::pair<Dataset, std::string> zipped_parts(const Parts& parts, bool compares) 
 }
 
 /// `level` of the Python code that is warned, as of warnings.warn; 0: names are not compared.
-nb::object zip_at(nb::handle datasets, const nb::dict& named, int level) {
+Typed<Dataset> zip_parts(nb::handle datasets, const nb::dict& named, bool compares) {
   const Parts parts = parts_from(datasets, named, "zip");
-  auto [made, told] = zipped_parts(parts, level > 0);
-  if (!told.empty()) {
-    const nb::object category = nb::module_::import_("penstock.errors").attr("PairWarning");
-    if (PyErr_WarnEx(category.ptr(), told.c_str(), level) != 0) nb::raise_python_error();
-  }
+  auto [made, told] = zipped_parts(parts, compares);
+  if (!told.empty()) warn(nb::module_::import_("penstock.errors").attr("PairWarning"), told);
   return with_recipe("zipped", nb::make_tuple(parts.objects, parts.named), nb::cast(std::move(made)));
 }
 
@@ -129,7 +126,7 @@ JoinOptions join_options(nb::handle by, nb::handle missing) {
   return out;
 }
 
-nb::object join_parts(nb::handle datasets, const nb::dict& named, nb::handle by, nb::handle missing) {
+Typed<Dataset> join_parts(nb::handle datasets, const nb::dict& named, nb::handle by, nb::handle missing) {
   const Parts parts = parts_from(datasets, named, "join");
   const auto joined = [&](const JoinOptions& options) {
     return parts.names.empty() ? join(parts.datasets, options) : join(parts.with_names(), options);
@@ -145,25 +142,6 @@ nb::object join_parts(nb::handle datasets, const nb::dict& named, nb::handle by,
   return with_recipe("joined", nb::make_tuple(parts.objects, parts.named, by, missing), nb::cast(std::move(made)));
 }
 
-nb::object joined(const nb::args& datasets, const nb::kwargs& given) {
-  nb::object by = nb::str("stem");
-  nb::object missing = nb::str("error");
-  nb::dict named;
-  for (const auto& [key, value] : given) {
-    const std::string name = name_from(key);
-    if (name == "by") {
-      by = nb::borrow(value);
-    } else if (name == "missing") {
-      missing = nb::borrow(value);
-    } else {
-      named[key] = value;
-    }
-  }
-  if (datasets.size() != 1 || PyDict_Check(datasets[0].ptr()) == 0) return join_parts(datasets, named, by, missing);
-  for (const auto& [key, value] : nb::borrow<nb::dict>(datasets[0])) named[key] = value;
-  return join_parts(nb::tuple(), named, by, missing);
-}
-
 std::optional<std::vector<std::string>> raw_fields(nb::handle raw, const nb::dict& templates) {
   if (raw.is_none()) return std::nullopt;
   if (!PyBool_Check(raw.ptr())) return keys_from(raw);
@@ -174,7 +152,7 @@ std::optional<std::vector<std::string>> raw_fields(nb::handle raw, const nb::dic
   return out;
 }
 
-nb::object with_fields(nb::handle self, nb::handle given, nb::handle missing, nb::handle check, nb::handle raw) {
+Typed<Dataset> with_fields(nb::handle self, nb::handle given, nb::handle missing, nb::handle check, nb::handle raw) {
   if (PyDict_Check(given.ptr()) == 0) {
     throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {}, expected a dict of templates by "
                                                         "field, such as {{\"image\": \"{{name}}\"}}",
@@ -193,7 +171,7 @@ nb::object with_fields(nb::handle self, nb::handle given, nb::handle missing, nb
   return with_recipe("with_fields", nb::make_tuple(self, kept, missing, check, fields_raw), nb::cast(std::move(made)));
 }
 
-nb::object chosen(nb::handle datasets, nb::handle weights) {
+Typed<Dataset> chosen(nb::handle datasets, nb::handle weights) {
   const Parts parts = parts_from(datasets, nb::dict(), "choice");
   std::vector<double> shares;
   nb::object numbers = nb::none();
@@ -210,28 +188,13 @@ nb::object chosen(nb::handle datasets, nb::handle weights) {
 }  // namespace
 
 void bind_pairs(nb::module_& module) {
-  module.def(
-      "zip", [](const nb::args& datasets, const nb::kwargs& named) { return zip_at(datasets, named, 1); },
-      nb::sig("def zip(*datasets: Dataset, **named: Dataset) -> Dataset"), docs::kZip);
-  module.def("_zip", zip_at, nb::arg("datasets"), nb::arg("named"), nb::arg("level"),
-             nb::sig("def _zip(datasets: typing.Iterable[Dataset], named: dict[str, Dataset], level: int) -> Dataset"));
-  module.def("join", joined,
-             nb::sig("def join(*datasets: Dataset | dict[str, Dataset], by: str | re.Pattern[str] | "
-                     "typing.Callable[[str], str] = 'stem', missing: str = 'error', **named: Dataset) -> Dataset"),
-             docs::kJoin);
-  module.def("_join", join_parts, nb::arg("datasets"), nb::arg("named"), nb::arg("by"), nb::arg("missing"),
-             nb::sig("def _join(datasets: typing.Iterable[Dataset], named: dict[str, Dataset], by: object, missing: "
-                     "object) -> Dataset"));
-  module.def("choice", chosen, nb::arg("datasets").none(), nb::arg("weights") = nb::none(),
-             nb::sig("def choice(datasets: typing.Iterable[Dataset], weights: typing.Iterable[float] | None = None) -> "
-                     "Dataset"),
-             docs::kChoice);
+  module.def("zip", zip_parts, nb::arg("datasets"), nb::arg("named"), nb::arg("compares"));
+  module.def("join", join_parts, nb::arg("datasets"), nb::arg("named"), nb::arg("by").none(),
+             nb::arg("missing").none());
+  module.def("choice", chosen, nb::arg("datasets").none(), nb::arg("weights").none());
   auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
-  dataset.def("fields", with_fields, nb::arg("templates").none(), nb::kw_only(), nb::arg("missing") = "error",
-              nb::arg("check") = true, nb::arg("raw") = nb::none(),
-              nb::sig("def fields(self, templates: dict[str, str], *, missing: str = 'error', check: bool = True, raw: "
-                      "bool | str | typing.Iterable[str] | None = None) -> Dataset"),
-              docs::kFields);
+  dataset.def("_fields", with_fields, nb::arg("templates").none(), nb::arg("missing"), nb::arg("check"),
+              nb::arg("raw").none());
 }
 
 }  // namespace penstock::python

@@ -12,7 +12,6 @@
 #include "contents.h"
 #include "convert.h"
 #include "core/format.h"
-#include "docs_raw.h"
 #include "format/numpy/npy_dtype.h"
 #include "interrupt.h"
 #include "io/file/url.h"
@@ -110,11 +109,7 @@ void bind_raw(nb::module_& module) {
       [](nb::handle path, nb::handle dtype, nb::handle shape, nb::handle offset, nb::handle order) {
         return open_raw(path, {dtype, shape, offset, order}, true);
       },
-      nb::arg("path").none(), nb::arg("dtype").none(), nb::arg("shape") = nb::none(), nb::arg("offset") = 0,
-      nb::arg("order") = "C",
-      nb::sig("def raw(path: typing.Any, dtype: object, shape: int | typing.Sequence[int] | None = None, offset: int = "
-              "0, order: str = 'C') -> LazyTensor"),
-      docs::kRaw);
+      nb::arg("path").none(), nb::arg("dtype").none(), nb::arg("shape").none(), nb::arg("offset"), nb::arg("order"));
 }
 
 }  // namespace penstock::python

@@ -16,7 +16,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
-#include "docs_samplers.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "iterable_sampler.h"
@@ -127,15 +126,15 @@ void make(nb::pointer_and_handle<Sampler> self, Ptr sampler, const nb::tuple& ar
 nb::object reduced(nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_sampler")(self); }
 
 void bind_base(nb::module_& module) {
-  nb::class_<PySampler>(module, "Sampler", nb::is_weak_referenceable(), docs::kSampler)
+  nb::class_<PySampler>(module, "Sampler", nb::sig("class Sampler(SamplerMethods)"), nb::is_weak_referenceable(),
+                        "Sampler()\n--\n\n")
       .def("__init__",
            [](nb::pointer_and_handle<PySampler> self) { make(self, std::optional<Sampler>(), nb::tuple()); })
       .def("__len__", [](const PySampler& self) { return length_of(self); })
-      .def("order", order_of, nb::arg("seed") = 0, nb::arg("epoch") = 0,
-           nb::sig("def order(self, seed: int = 0, epoch: int = 0) -> list[int]"), docs::kSamplerOrder)
+      .def("_order", order_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "set_epoch", [](PySampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
+          "_set_epoch", [](PySampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
+          nb::lock_self())
       .def(
           "__iter__", [](const PySampler& self) { return nb::iter(order_of(self, 0, self.epoch)); }, nb::lock_self(),
           nb::sig("def __iter__(self) -> typing.Iterator[int]"))
@@ -147,15 +146,15 @@ void bind_base(nb::module_& module) {
 }
 
 void bind_samplers_over_sizes(nb::module_& module) {
-  nb::class_<PySequential, PySampler>(module, "SequentialSampler", docs::kSequentialSampler)
+  nb::class_<PySequential, PySampler>(module, "SequentialSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PySequential> self, nb::handle dataset) {
             const std::int64_t size = size_from(dataset);
             make(self, sampler::sequential(size), nb::make_tuple(size));
           },
-          nb::arg("dataset").none(), nb::sig("def __init__(self, dataset: typing.Sized | int) -> None"));
-  nb::class_<PyRandom, PySampler>(module, "RandomSampler", docs::kRandomSampler)
+          nb::arg("dataset").none());
+  nb::class_<PyRandom, PySampler>(module, "RandomSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyRandom> self, nb::handle dataset, bool replacement,
@@ -164,12 +163,8 @@ void bind_samplers_over_sizes(nb::module_& module) {
             make(self, make_random(size, replacement, num_samples, compact),
                  nb::make_tuple(size, replacement, num_samples, compact));
           },
-          nb::arg("dataset").none(), nb::arg("replacement") = false, nb::arg("num_samples") = nb::none(),
-          nb::arg("compact") = false,
-          nb::sig("def __init__(self, dataset: typing.Sized | int, "
-                  "replacement: bool = False, num_samples: int | None = "
-                  "None, compact: bool = False) -> None"));
-  nb::class_<PyDistributed, PySampler>(module, "DistributedSampler", docs::kDistributedSampler)
+          nb::arg("dataset").none(), nb::arg("replacement"), nb::arg("num_samples").none(), nb::arg("compact"));
+  nb::class_<PyDistributed, PySampler>(module, "DistributedSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyDistributed> self, nb::handle dataset, std::int64_t num_replicas,
@@ -180,15 +175,12 @@ void bind_samplers_over_sizes(nb::module_& module) {
             make(self, rethrowing(raised, [&] { return split(given, options, raised); }),
                  nb::make_tuple(given, num_replicas, rank, shuffle, drop_last), raised);
           },
-          nb::arg("dataset").none(), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("shuffle") = true,
-          nb::arg("drop_last") = false,
-          nb::sig("def __init__(self, dataset: typing.Sized | int | Sampler, "
-                  "num_replicas: int, rank: int, shuffle: bool "
-                  "= True, drop_last: bool = False) -> None"));
+          nb::arg("dataset").none(), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("shuffle"),
+          nb::arg("drop_last"));
 }
 
 void bind_node_local_sampler(nb::module_& module) {
-  nb::class_<PyNodeLocal, PySampler>(module, "NodeLocalSampler", docs::kNodeLocalSampler)
+  nb::class_<PyNodeLocal, PySampler>(module, "NodeLocalSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyNodeLocal> self, nb::handle dataset, std::int64_t nodes,
@@ -198,13 +190,11 @@ void bind_node_local_sampler(nb::module_& module) {
                  sampler::node_local(size, {.nodes = nodes, .ranks_per_node = ranks_per_node, .shuffle = shuffle}),
                  nb::make_tuple(size, nodes, ranks_per_node, shuffle));
           },
-          nb::arg("dataset").none(), nb::arg("nodes"), nb::arg("ranks_per_node") = 1, nb::arg("shuffle") = true,
-          nb::sig("def __init__(self, dataset: typing.Sized | int, nodes: int, ranks_per_node: int = 1, "
-                  "shuffle: bool = True) -> None"));
+          nb::arg("dataset").none(), nb::arg("nodes"), nb::arg("ranks_per_node"), nb::arg("shuffle"));
 }
 
 void bind_samplers_over_lists(nb::module_& module) {
-  nb::class_<PySubset, PySampler>(module, "SubsetSampler", docs::kSubsetSampler)
+  nb::class_<PySubset, PySampler>(module, "SubsetSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PySubset> self, nb::handle indices, bool shuffle) {
@@ -212,10 +202,8 @@ void bind_samplers_over_lists(nb::module_& module) {
             const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
             make(self, sampler::subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
           },
-          nb::arg("indices").none(), nb::arg("shuffle") = false,
-          nb::sig("def __init__(self, indices: typing.Iterable[int], shuffle: "
-                  "bool = False) -> None"));
-  nb::class_<PyWeighted, PySampler>(module, "WeightedSampler", docs::kWeightedSampler)
+          nb::arg("indices").none(), nb::arg("shuffle"));
+  nb::class_<PyWeighted, PySampler>(module, "WeightedSampler")
       .def(
           "__init__",
           [](nb::pointer_and_handle<PyWeighted> self, nb::handle weights, std::int64_t num_samples, bool replacement) {
@@ -224,10 +212,7 @@ void bind_samplers_over_lists(nb::module_& module) {
             make(self, sampler::weighted(values, num_samples, replacement),
                  nb::make_tuple(kept, num_samples, replacement));
           },
-          nb::arg("weights").none(), nb::arg("num_samples"), nb::arg("replacement") = true,
-          nb::sig("def __init__(self, weights: typing.Iterable[float], "
-                  "num_samples: int, replacement: bool = True) -> "
-                  "None"));
+          nb::arg("weights").none(), nb::arg("num_samples"), nb::arg("replacement"));
 }
 
 /// Of an order that is given by another sampler, or as a list of batches.
@@ -255,17 +240,18 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
 }
 
 void bind_batch_sampler(nb::module_& module) {
-  nb::class_<PyBatchSampler>(module, "BatchSampler", nb::is_weak_referenceable(), docs::kBatchSampler)
+  nb::class_<PyBatchSampler>(module, "BatchSampler", nb::sig("class BatchSampler(BatchSamplerMethods)"),
+                             nb::is_weak_referenceable(),
+                             "BatchSampler(sampler, batch_size=None, drop_last=False)\n--\n\n")
       .def("__init__", make_batches, nb::arg("sampler").none(), nb::arg("batch_size") = nb::none(),
            nb::arg("drop_last") = false,
            nb::sig("def __init__(self, sampler: Sampler | typing.Iterable[typing.Any], "
                    "batch_size: int | None = None, drop_last: bool = False) -> None"))
       .def("__len__", [](const PyBatchSampler& self) { return length_of(self); })
-      .def("batches", batches_of, nb::arg("seed") = 0, nb::arg("epoch") = 0,
-           nb::sig("def batches(self, seed: int = 0, epoch: int = 0) -> list[list[int]]"), docs::kBatches)
+      .def("_batches", batches_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "set_epoch", [](PyBatchSampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::lock_self(), nb::sig("def set_epoch(self, epoch: int) -> None"), docs::kSamplerSetEpoch)
+          "_set_epoch", [](PyBatchSampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
+          nb::lock_self())
       .def(
           "__iter__", [](const PyBatchSampler& self) { return nb::iter(batches_of(self, 0, self.epoch)); },
           nb::lock_self(), nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"))

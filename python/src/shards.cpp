@@ -8,13 +8,12 @@
 #include "bindings_of_datasets.h"
 #include "convert.h"
 #include "data.h"
-#include "docs_shards.h"
 #include "interrupt.h"
 
 namespace penstock::python {
 namespace {
 
-nb::object shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::handle index) {
+Typed<Dataset> shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::handle index) {
   const nb::object paths = is_path(given) ? nb::borrow(given) : nb::object(nb::list(nb::borrow(given)));
   const nb::object names = keys.is_none() || is_key(keys) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
   ShardsOptions options;
@@ -34,12 +33,7 @@ nb::object shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::hand
 }  // namespace
 
 void bind_shards(nb::module_& module) {
-  module.def("shards", shards_of, nb::arg("shards").none(), nb::arg("keys") = nb::none(), nb::arg("raw") = false,
-             nb::arg("index") = true,
-             nb::sig("def shards(shards: str | os.PathLike[str] | typing.Iterable[str | os.PathLike[str]], keys: str | "
-                     "typing.Iterable[str] | None = None, raw: bool = False, index: bool | str | os.PathLike[str] = "
-                     "True) -> Dataset"),
-             docs::kShards);
+  module.def("shards", shards_of, nb::arg("shards").none(), nb::arg("keys").none(), nb::arg("raw"), nb::arg("index"));
 }
 
 }  // namespace penstock::python

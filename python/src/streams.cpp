@@ -1,6 +1,6 @@
 // Streams of the program's samples. The class that programs see is penstock._streams.SampleStream; this is the handle
-// it holds. The iterators of a source live in Python, in its opener, which the garbage collector sees through the
-// keeper of the function. C++ asks it by numbers, which penstock._streams.Opener explains.
+// it holds. The iterators of a source live in Python, in its opener (penstock._streams.Opener), which the garbage
+// collector sees through the keepers of its methods. C++ knows each iterator by a number.
 
 #include "streams.h"
 
@@ -22,20 +22,28 @@
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/sample_stream.h"
+#include "typed.h"
 #include "value.h"
 
 namespace penstock::python {
 namespace {
 
+/// The methods of an opener.
+struct OpenerMethods {
+  HeldFunction open;
+  HeldFunction next;
+  HeldFunction close;
+};
+
 /// One iterator of an opener's; goes with the last reader of it.
 class OpenIterator {
  public:
-  OpenIterator(HeldFunction opener, std::int64_t start) : opener_(std::move(opener)) {
-    number_ = opener_(-1 - start).as_int();
+  OpenIterator(OpenerMethods opener, std::int64_t start) : opener_(std::move(opener)) {
+    number_ = opener_.open(start).as_int();
   }
   ~OpenIterator() {
     try {
-      static_cast<void>(opener_(2 * number_ + 1));
+      static_cast<void>(opener_.close(number_));
     } catch (...) {
       // The opener is gone, or Python: so is the iterator.
     }
@@ -44,13 +52,13 @@ class OpenIterator {
   OpenIterator& operator=(const OpenIterator&) = delete;
 
   std::optional<Value> next() const {
-    const Value given = opener_(2 * number_);
+    const Value given = opener_.next(number_);
     if (given.size() == 0) return std::nullopt;
     return given[0];
   }
 
  private:
-  HeldFunction opener_;
+  OpenerMethods opener_;
   std::int64_t number_ = 0;
 };
 
@@ -59,17 +67,19 @@ detail::Begins begins_from(const std::string& text) {
   return text == "anew" ? detail::Begins::kAnew : detail::Begins::kAnywhere;
 }
 
-nb::object stream_of_opener(nb::handle opener, const std::string& name, const std::string& begins) {
-  const HeldFunction function(opener, "stream()");
-  const auto open = [f = function.lent()](std::int64_t start) -> detail::NextSample {
-    return [iterator = std::make_shared<OpenIterator>(f, start)] { return iterator->next(); };
+Typed<SampleStream> stream_of_opener(nb::handle opener, const std::string& name, const std::string& begins) {
+  const HeldFunction open(opener.attr("open"), "stream()");
+  const HeldFunction next(opener.attr("next"), "stream()");
+  const HeldFunction close(opener.attr("close"), "stream()");
+  const auto opened = [methods = OpenerMethods{open.lent(), next.lent(), close.lent()}](std::int64_t start) {
+    return [iterator = std::make_shared<OpenIterator>(methods, start)] { return iterator->next(); };
   };
-  nb::object out = nb::cast(detail::stream_of(open, begins_from(begins), {.name = name}));
-  nb::setattr(out, "_function", function.keeper());
+  nb::object out = nb::cast(detail::stream_of(opened, begins_from(begins), {.name = name}));
+  nb::setattr(out, "_functions", nb::make_tuple(open.keeper(), next.keeper(), close.keeper()));
   return out;
 }
 
-nb::object filtered(const SampleStream& self, nb::handle keep) {
+Typed<SampleStream> filtered(const SampleStream& self, nb::handle keep) {
   const HeldFunction function(keep, "filter()");
   nb::object out =
       nb::cast(self.filter_plain([f = function.lent()](const Value& sample) { return f.is_true(sample); }));
@@ -158,8 +168,7 @@ void bind_streams(nb::module_& module) {
           nb::arg("count").none())
       .def("repeat", repeated, nb::arg("times").none())
       .def("shuffle", shuffled, nb::arg("window").none(), nb::arg("seed").none(), nb::arg("memory").none())
-      .def("filter", filtered, nb::arg("keep").none(),
-           nb::sig("def filter(self, keep: typing.Callable[[typing.Any], typing.Any]) -> _Stream"));
+      .def("filter", filtered, nb::arg("keep").none());
   nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
       .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>(), nb::arg("stream"),
            nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
@@ -168,8 +177,7 @@ void bind_streams(nb::module_& module) {
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))
       .def("__next__", &PyWalk::next, nb::sig("def __next__(self) -> typing.Any"));
-  module.def("_stream", stream_of_opener, nb::arg("opener"), nb::arg("name"), nb::arg("begins"),
-             nb::sig("def _stream(opener: typing.Callable[[int], typing.Any], name: str, begins: str) -> _Stream"));
+  module.def("_stream", stream_of_opener, nb::arg("opener"), nb::arg("name"), nb::arg("begins"));
   module.def(
       "_stream_of_dataset", [](nb::handle dataset) { return stream(nb::cast<Dataset>(held_dataset(dataset))); },
       nb::arg("dataset"));

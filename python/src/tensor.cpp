@@ -19,7 +19,6 @@
 #include "core/format.h"
 #include "cuda_array.h"
 #include "dlpack.h"
-#include "docstring.h"
 #include "elements.h"
 #include "foreign.h"
 #include "gil.h"
@@ -27,6 +26,7 @@
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "transfer_warnings.h"
+#include "typed.h"
 
 namespace penstock::python {
 namespace {
@@ -46,7 +46,7 @@ Tensor copied(const Tensor& tensor, Work work) {
 }
 
 /// `made` of what the object `self` is; that object itself where it is the same tensor.
-nb::object itself_or(nb::handle self, Tensor made) {
+Typed<Tensor> itself_or(nb::handle self, Tensor made) {
   const auto& tensor = nb::cast<const Tensor&>(self);
   const bool same = made.data() == tensor.data() && made.buffer().shares_memory_with(tensor.buffer()) &&
                     made.dtype() == tensor.dtype() && made.shape() == tensor.shape() &&
@@ -112,7 +112,7 @@ Device cuda_device_from(nb::handle device) {
   throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected a CUDA device", out.to_string()));
 }
 
-Tensor reshape(const Tensor& tensor, const nb::args& sizes) {
+Tensor reshape(const Tensor& tensor, const nb::tuple& sizes) {
   const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
   return tensor.reshape(nested ? shape_argument(sizes[0]) : shape_argument(sizes));
 }
@@ -127,7 +127,7 @@ std::size_t dim_from(const Tensor& tensor, std::int64_t dim) {
   return static_cast<std::size_t>(dim < 0 ? dim + rank : dim);
 }
 
-Tensor permute(const Tensor& tensor, const nb::args& dims) {
+Tensor permute(const Tensor& tensor, const nb::tuple& dims) {
   std::vector<std::size_t> order;
   for (const std::int64_t dim : integers_argument(dims, "dims")) order.push_back(dim_from(tensor, dim));
   return tensor.permute(order);
@@ -245,22 +245,19 @@ void bind_facts(Class& tensor) {
       "dtype", [](const Tensor& self) { return self.dtype(); }, "The element type.");
   tensor.def_prop_ro("device", &Tensor::device, "Where the memory lies.");
   tensor.def_prop_ro("is_cuda", &Tensor::is_cuda, "Whether the memory is that of a CUDA device.");
-  tensor.def("is_pinned", &Tensor::is_pinned, "Whether devices copy from the memory without staging.");
+  tensor.def("_is_pinned", &Tensor::is_pinned);
   tensor.def_prop_ro("nbytes", &Tensor::nbytes, "Bytes of all elements.");
   tensor.def_prop_ro("ndim", &Tensor::rank, "Number of dimensions.");
   tensor.def_prop_ro("requires_grad", &Tensor::requires_grad,
                      "A mark that a `.pt` keeps; Penstock computes no gradients.");
   tensor.def_prop_ro("read_only", &Tensor::read_only,
                      "Whether the memory may not be written, as that of a mapped file.");
-  tensor.def("numel", &Tensor::numel, "Number of elements.");
-  tensor.def("is_contiguous", &Tensor::is_contiguous, "Whether the elements lie in C order without gaps.");
+  tensor.def("_numel", &Tensor::numel);
+  tensor.def("_is_contiguous", &Tensor::is_contiguous);
 }
 
 void bind_exports(Class& tensor) {
-  tensor.def("numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
-             docs::docstring("A NumPy array over the same memory, never a copy; not writeable where "
-                             "`read_only`.\n\nBfloat16 and float8 need the package ml_dtypes.")
-                 .c_str());
+  tensor.def("_numpy", to_numpy);
   tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
              nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"));
   tensor.def_prop_ro("__array_interface__", array_interface);
@@ -278,13 +275,10 @@ void bind_exports(Class& tensor) {
       "text, dates and structures, and read-only memory towards consumers that know no read-only.");
   tensor.attr("__dlpack_c_exchange_api__") = exchange_capsule();
   tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
-  tensor.def("tobytes", to_bytes, "The elements' bytes in C order.");
-  tensor.def("tolist", to_list, nb::sig("def tolist(self) -> typing.Any"),
-             docs::docstring("Nested lists of Python numbers, strings or bytes; the element itself for a 0-d "
-                             "tensor.\n\nDates give the integers they are stored as.")
-                 .c_str());
-  tensor.def("item", to_item, nb::sig("def item(self) -> typing.Any"), "The only element of a tensor that has one.");
-  tensor.def("view_bytes", view_bytes, "The same memory as uint8, with a last dimension for the bytes of an element.");
+  tensor.def("_tobytes", to_bytes);
+  tensor.def("_tolist", to_list);
+  tensor.def("_item", to_item);
+  tensor.def("_view_bytes", view_bytes);
 }
 
 void bind_numbers(Class& tensor) {
@@ -304,88 +298,38 @@ void bind_views(Class& tensor) {
              nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
              "A view: integers, slices with positive steps, Ellipsis and None.");
   tensor.def("__iter__", iterate, nb::sig("def __iter__(self) -> typing.Iterator[Tensor]"));
-  tensor.def(
-      "reshape", reshape, nb::sig("def reshape(self, *shape: typing.Any) -> Tensor"),
-      docs::docstring("The same elements under another shape; a view where strides allow it.",
-                      {{"shape", "Sizes, each by itself or all in one sequence; one may be -1, which is inferred."}},
-                      "Tensor")
-          .c_str());
-  tensor.def("permute", permute, nb::sig("def permute(self, *dims: int) -> Tensor"),
-             docs::docstring("A view with the dimensions in another order.",
-                             {{"dims", "All dimensions, in their new order."}}, "Tensor")
-                 .c_str());
-  tensor.def("transpose", transpose, nb::arg("dim0"), nb::arg("dim1"),
-             docs::docstring("A view with two dimensions exchanged.",
-                             {{"dim0", "One of them."}, {"dim1", "The other one."}}, "Tensor")
-                 .c_str());
+  tensor.def("_reshape", reshape);
+  tensor.def("_permute", permute);
+  tensor.def("_transpose", transpose, nb::arg("dim0"), nb::arg("dim1"));
 }
 
 void bind_copies(Class& tensor) {
   tensor.def(
-      "to",
+      "_to",
       [](nb::handle self, nb::handle target, nb::handle dtype, nb::handle device, bool non_blocking, bool copy) {
         const Conversion to = conversion_from(target, dtype, device);
         return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {non_blocking, copy}));
       },
-      nb::arg("target") = nb::none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
-      nb::arg("non_blocking") = false, nb::arg("copy") = false,
-      nb::sig("def to(self, target: object = None, dtype: object = None, *, device: object = None, non_blocking: bool "
-              "= False, copy: bool = False) -> Tensor"),
-      docs::docstring(
-          "This tensor as another dtype, on another device, or both; itself where nothing changes.\n\nValues are "
-          "converted as PyTorch converts them.",
-          {{"target", "A dtype, a device, or a tensor that has both."},
-           {"dtype", "The dtype of the result."},
-           {"device", "Where the result lies."},
-           {"non_blocking",
-            "Do not wait for a copy from pinned memory to a device; copies to the CPU are always waited for."},
-           {"copy", "Make a new tensor also where nothing changes."}},
-          "Tensor")
-          .c_str());
+      nb::arg("target").none(), nb::arg("dtype").none(), nb::arg("device").none(), nb::arg("non_blocking"),
+      nb::arg("copy"));
   tensor.def(
-      "cuda",
+      "_cuda",
       [](nb::handle self, nb::handle device, bool non_blocking) {
         const Conversion to = {cuda_device_from(device), std::nullopt};
         return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {.non_blocking = non_blocking}));
       },
-      nb::arg("device") = nb::none(), nb::arg("non_blocking") = false,
-      nb::sig("def cuda(self, device: object = None, non_blocking: bool = False) -> Tensor"),
-      docs::docstring("The tensor on a CUDA device.",
-                      {{"device", "An index, \"cuda:1\" or a Device; the current one unless given."},
-                       {"non_blocking", "As in `to`."}},
-                      "Tensor")
-          .c_str());
-  tensor.def(
-      "pin_memory",
-      [](nb::handle self) {
-        return itself_or(self,
-                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.pin_memory(); }));
-      },
-      nb::sig("def pin_memory(self) -> Tensor"),
-      docs::docstring("A tensor in page-locked memory, from which devices copy faster; itself where it is.").c_str());
-  tensor.def(
-      "cpu",
-      [](nb::handle self) {
-        return itself_or(self,
-                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.to(Device{}); }));
-      },
-      nb::sig("def cpu(self) -> Tensor"), "The tensor in memory of the CPU.");
-  tensor.def(
-      "contiguous",
-      [](nb::handle self) {
-        return itself_or(self,
-                         copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.contiguous(); }));
-      },
-      nb::sig("def contiguous(self) -> Tensor"),
-      "This tensor if its elements lie in C order, else a copy where they do.");
-  tensor.def(
-      "clone", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.clone(); }); },
-      "A contiguous copy, always.");
-  tensor.def(
-      "equal", equal, nb::arg("other").none(), nb::sig("def equal(self, other: object) -> bool"),
-      docs::docstring("Whether dtype, shape and the bytes of all elements agree.\n\nNaNs of equal bits are equal.",
-                      {{"other", "A Tensor or an array of any library."}}, "bool")
-          .c_str());
+      nb::arg("device").none(), nb::arg("non_blocking"));
+  tensor.def("_pin_memory", [](nb::handle self) {
+    return itself_or(self, copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.pin_memory(); }));
+  });
+  tensor.def("_cpu", [](nb::handle self) {
+    return itself_or(self, copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.to(Device{}); }));
+  });
+  tensor.def("_contiguous", [](nb::handle self) {
+    return itself_or(self, copied(nb::cast<const Tensor&>(self), [](const Tensor& from) { return from.contiguous(); }));
+  });
+  tensor.def("_clone", [](const Tensor& t) { return copied(t, [](const Tensor& from) { return from.clone(); }); });
+  tensor.def("_equal", equal, nb::arg("other").none());
   tensor.def("__copy__", [](const Tensor& t) { return t; });
   tensor.def(
       "__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone().with_requires_grad(t.requires_grad()); },
@@ -406,11 +350,8 @@ void bind_tensor(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
                                 {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
                                 {0, nullptr}};
-  Class tensor(module, "Tensor", nb::type_slots(slots), nb::is_weak_referenceable(),
-               "Tensor()\n--\n\nA typed, strided view of memory on one device.\n\n`==` compares element by element, "
-               "`equal` whole tensors. "
-               "Slices share memory, which\nlives as long as any tensor, array or capsule made from it. "
-               "load(), tensor(), zeros() and others\nmake it.");
+  Class tensor(module, "Tensor", nb::sig("class Tensor(TensorMethods)"), nb::type_slots(slots),
+               nb::is_weak_referenceable(), "Tensor()\n--\n\n");
   bind_facts(tensor);
   bind_exports(tensor);
   bind_numbers(tensor);
@@ -429,33 +370,14 @@ void bind_tensor(nb::module_& module) {
         const Tensor typed = dtype.is_none() ? found : found.to(dtype_from(dtype));
         return device.is_none() ? typed : typed.to(device_from(device));
       },
-      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
-      nb::sig("def asarray(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
-      docs::docstring("A tensor over the memory of an array; a Tensor is itself.\n\nIt is a copy only where `dtype` or "
-                      "`device` change something, and of nested lists.",
-                      {{"data",
-                        "What speaks __array_interface__, DLPack, __cuda_array_interface__ or the buffer protocol; "
-                        "nested lists of numbers."},
-                       {"dtype", "The dtype of the result."},
-                       {"device", "Where the result lies."}},
-                      "Tensor")
-          .c_str());
+      nb::arg("data").none(), nb::arg("dtype").none(), nb::arg("device").none());
   module.def(
       "tensor",
       [](nb::handle data, nb::handle dtype, nb::handle device) {
         const Tensor host = tensor_from(data, dtype);
         return device.is_none() ? host : host.to(device_from(device));
       },
-      nb::arg("data").none(), nb::arg("dtype") = nb::none(), nb::kw_only(), nb::arg("device") = nb::none(),
-      nb::sig("def tensor(data: object, dtype: object = None, *, device: object = None) -> Tensor"),
-      docs::docstring(
-          "A new tensor of nested lists of numbers and arrays, or a copy of an array or buffer.\n\nAs in torch, Python "
-          "numbers become bool, int64, float32 or complex64 and arrays keep their type, promoted to one.",
-          {{"data", "Numbers, nested lists of them, arrays, or an object with a buffer."},
-           {"dtype", "The dtype of the result."},
-           {"device", "Where the result lies; the CPU unless given."}},
-          "Tensor")
-          .c_str());
+      nb::arg("data").none(), nb::arg("dtype").none(), nb::arg("device").none());
 }
 
 }  // namespace penstock::python

@@ -5,8 +5,12 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,7 +18,6 @@
 #include "convert.h"
 #include "data.h"
 #include "data/transform/transformed.h"
-#include "docs_transforms.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 
@@ -184,64 +187,48 @@ nb::object one_hot(nb::handle self, nb::handle classes, nb::handle keys) {
             nb::cast<const Dataset&>(self).one_hot(count, names));
 }
 
+/// Calls a function with as many arguments as it takes.
+template <auto kFunction>
+struct Call;
+template <class... Given, nb::object (*kFunction)(nb::handle, Given...)>
+struct Call<kFunction> {
+  static nb::object with(nb::handle self, const nb::args& arguments) {
+    if (arguments.size() != sizeof...(Given)) throw nb::type_error("found another number of arguments");
+    return [&]<std::size_t... I>(std::index_sequence<I...>) { return kFunction(self, nb::handle(arguments[I])...); }
+    (std::index_sequence_for<Given...>());
+  }
+};
+
+struct Transform {
+  std::string_view name;
+  nb::object (*make)(nb::handle self, const nb::args& arguments);
+};
+
+/// By the names of the methods in python/penstock/_api/transforms.py, which say what their arguments are.
+constexpr Transform kTransforms[] = {
+    {"_typed", Call<typed_to>::with},
+    {"cast", Call<cast_to>::with},
+    {"scale", Call<scaled>::with},
+    {"normalize", Call<normalized>::with},
+    {"clamp", Call<clamped>::with},
+    {"permute", Call<permuted>::with},
+    {"crop", Call<cropped>::with},
+    {"center_crop", Call<cropped_to_center>::with},
+    {"random_crop", Call<cropped_at_random>::with},
+    {"flip", Call<flipped>::with},
+    {"random_flip", Call<flipped_at_random>::with},
+    {"pad", Call<padded>::with},
+    {"one_hot", Call<one_hot>::with},
+};
+
+Typed<Dataset> transformed(nb::handle self, const std::string& name, const nb::args& arguments) {
+  const auto* const found = std::ranges::find(kTransforms, name, &Transform::name);
+  if (found == std::end(kTransforms)) throw nb::attribute_error(name.c_str());
+  return found->make(self, arguments);
+}
+
 }  // namespace
 
-void bind_transforms(nb::class_<Dataset>& dataset) {
-  const auto keys = nb::arg("keys") = nb::none();
-  const auto dims = nb::arg("dims") = nb::none();
-  dataset
-      .def("cast", cast_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
-           nb::sig("def cast(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
-                   "None) -> Dataset"),
-           docs::kCast)
-      .def(
-          "_typed", typed_to, nb::arg("dtype"), nb::arg("strict") = false, keys,
-          nb::sig("def _typed(self, dtype: typing.Any, strict: bool = False, keys: str | typing.Iterable[str] | None = "
-                  "None) -> Dataset"))
-      .def("scale", scaled, nb::arg("factor").none(), keys,
-           nb::sig("def scale(self, factor: float, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kScale)
-      .def("normalize", normalized, nb::arg("mean").none(), nb::arg("std").none(), nb::arg("dim").none() = 0, keys,
-           nb::sig("def normalize(self, mean: float | typing.Iterable[float], std: float | typing.Iterable[float], "
-                   "dim: int = 0, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kNormalize)
-      .def("clamp", clamped, nb::arg("min").none(), nb::arg("max").none(), keys,
-           nb::sig("def clamp(self, min: float, max: float, keys: str | typing.Iterable[str] | None = None) -> "
-                   "Dataset"),
-           docs::kClamp)
-      .def("permute", permuted, nb::arg("dims").none(), keys,
-           nb::sig("def permute(self, dims: typing.Iterable[int], keys: str | typing.Iterable[str] | None = None) -> "
-                   "Dataset"),
-           docs::kPermute)
-      .def("crop", cropped, nb::arg("begin").none(), nb::arg("size").none(), dims, keys,
-           nb::sig("def crop(self, begin: int | typing.Iterable[int], size: int | typing.Iterable[int], dims: int | "
-                   "typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kCrop)
-      .def("center_crop", cropped_to_center, nb::arg("size").none(), dims, keys,
-           nb::sig("def center_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
-                   "None, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kCenterCrop)
-      .def("random_crop", cropped_at_random, nb::arg("size").none(), dims, keys, nb::arg("scales") = nb::none(),
-           nb::sig("def random_crop(self, size: int | typing.Iterable[int], dims: int | typing.Iterable[int] | None = "
-                   "None, keys: str | typing.Iterable[str] | None = None, scales: dict[str, int] | "
-                   "typing.Iterable[int] | None = None) -> Dataset"),
-           docs::kRandomCrop)
-      .def("flip", flipped, dims, keys,
-           nb::sig("def flip(self, dims: int | typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | "
-                   "None = None) -> Dataset"),
-           docs::kFlip)
-      .def("random_flip", flipped_at_random, dims, nb::arg("p").none() = 0.5, keys,
-           nb::sig("def random_flip(self, dims: int | typing.Iterable[int] | None = None, p: float = 0.5, keys: str | "
-                   "typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kRandomFlip)
-      .def("pad", padded, nb::arg("before").none(), nb::arg("after").none(), nb::arg("value").none() = 0.0, dims, keys,
-           nb::sig("def pad(self, before: int | typing.Iterable[int], after: int | typing.Iterable[int], value: float "
-                   "= 0.0, dims: int | typing.Iterable[int] | None = None, keys: str | typing.Iterable[str] | None = "
-                   "None) -> Dataset"),
-           docs::kPad)
-      .def("one_hot", one_hot, nb::arg("classes").none(), keys,
-           nb::sig("def one_hot(self, classes: int, keys: str | typing.Iterable[str] | None = None) -> Dataset"),
-           docs::kOneHot);
-}
+void bind_transforms(nb::class_<Dataset>& dataset) { dataset.def("_transformed", transformed); }
 
 }  // namespace penstock::python

@@ -13,7 +13,6 @@
 #include "data.h"
 #include "data/dataset/slices.h"
 #include "data/dataset_impl.h"
-#include "docs_windows.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
@@ -29,7 +28,7 @@ nb::object with_table(nb::handle rows, Dataset made) {
   return with_recipe("transformed", arguments, nb::cast(std::move(made)));
 }
 
-nb::object slices_of(nb::handle self, nb::handle starts, nb::handle lengths) {
+Typed<Dataset> slices_of(nb::handle self, nb::handle starts, nb::handle lengths) {
   if (lengths.is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found no lengths, expected how many rows each slice has");
   }
@@ -54,7 +53,7 @@ JoinSlices join_from(nb::handle join) {
               core::format("found join={}, expected None, \"ordered\" or \"shuffled\"", shown(join)));
 }
 
-nb::object windows_of(nb::handle self, nb::handle length, nb::handle stride, nb::handle shift, nb::handle join) {
+Typed<Dataset> windows_of(nb::handle self, nb::handle length, nb::handle stride, nb::handle shift, nb::handle join) {
   WindowsOptions options{.shift = integer_argument(shift, "shift"), .join = join_from(join)};
   const std::int64_t rows = integer_argument(length, "length");
   if (!stride.is_none()) options.stride = integer_argument(stride, "stride");
@@ -66,7 +65,7 @@ nb::object windows_of(nb::handle self, nb::handle length, nb::handle stride, nb:
                      nb::cast(std::move(made)));
 }
 
-nb::object random_windows_of(nb::handle self, nb::handle length, nb::handle count, nb::handle shift) {
+Typed<Dataset> random_windows_of(nb::handle self, nb::handle length, nb::handle count, nb::handle shift) {
   const std::int64_t rows = integer_argument(length, "length");
   const std::int64_t samples = integer_argument(count, "count");
   const std::int64_t by = integer_argument(shift, "shift");
@@ -80,22 +79,13 @@ nb::object random_windows_of(nb::handle self, nb::handle length, nb::handle coun
 }  // namespace
 
 void bind_windows(nb::class_<Dataset>& dataset) {
-  dataset
-      .def("slices", slices_of, nb::arg("starts") = nb::none(), nb::arg("lengths") = nb::none(),
-           nb::sig("def slices(self, starts: typing.Iterable[int] | None = None, lengths: typing.Iterable[int] | None "
-                   "= None) -> Dataset"),
-           docs::kSlices)
+  dataset.def("_slices", slices_of, nb::arg("starts").none(), nb::arg("lengths").none())
       .def("_sliced", sliced_by, nb::arg("starts"), nb::arg("lengths").none(),
            nb::sig("def _sliced(self, starts: Tensor, lengths: Tensor | None) -> Dataset"))
-      .def("windows", windows_of, nb::arg("length").none(), nb::arg("stride") = nb::none(), nb::arg("shift").none() = 0,
-           nb::arg("join") = nb::none(),
-           nb::sig("def windows(self, length: int, stride: int | None = None, shift: int = 0, join: str | None = None) "
-                   "-> Dataset"),
-           docs::kWindows)
-      .def("random_windows", random_windows_of, nb::arg("length").none(), nb::arg("count").none(),
-           nb::arg("shift").none() = 0,
-           nb::sig("def random_windows(self, length: int, count: int, shift: int = 0) -> Dataset"),
-           docs::kRandomWindows);
+      .def("_windows", windows_of, nb::arg("length").none(), nb::arg("stride").none(), nb::arg("shift").none(),
+           nb::arg("join").none())
+      .def("_random_windows", random_windows_of, nb::arg("length").none(), nb::arg("count").none(),
+           nb::arg("shift").none());
 }
 
 }  // namespace penstock::python

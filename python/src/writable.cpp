@@ -8,13 +8,30 @@
 
 #include "convert.h"
 #include "core/format.h"
-#include "docs_writable.h"
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/writable.h"
 
 namespace penstock::python {
 namespace {
+
+constexpr const char* kGet = R"(The tensor of a name, as a view of the file.
+
+Parameters
+----------
+name
+    The tensor's name.
+
+Raises
+------
+KeyNotFoundError
+    Where there is no such tensor.
+UnsupportedError
+    Where the file does not hold it as its values are: compressed, in the other byte order, not
+    aligned.
+ChecksumError
+    Where its bytes do not have the checksum that the file records. With `verify=False` it is given
+    all the same, and its checksum is never mended.)";
 
 nb::list keys(const WritableArchive& archive) {
   nb::list out;
@@ -46,19 +63,22 @@ nb::object open_to_write(nb::handle path, nb::handle mode, bool verify) {
 }
 
 void bind_writable(nb::module_& module) {
-  nb::class_<WritableArchive>(module, "WritableArchive", docs::kWritableArchive)
+  nb::class_<WritableArchive>(module, "WritableArchive", nb::sig("class WritableArchive(WritableArchiveMethods)"),
+                              "WritableArchive()\n--\n\n")
       .def_prop_ro(
           "format", [](const WritableArchive& archive) { return std::string(archive.format()); },
           nb::sig("def format(self) -> str"), "The file's format, \"safetensors\".")
       .def_prop_ro(
           "path", [](const WritableArchive& archive) { return path_text(archive.path()); },
           nb::sig("def path(self) -> str"), "The file.")
-      .def_prop_ro("tensor", [](const WritableArchive& archive) {
+      .def_prop_ro(
+          "tensor",
+          [](const WritableArchive& archive) {
             const ReleasedGil released;
             return archive.tensor();
           },
           "The only tensor of the file, as a view of it.")
-      .def("keys", keys, nb::sig("def keys(self) -> list[str]"), "The names of the tensors, in the file's order.")
+      .def("_keys", keys)
       .def(
           "__getitem__",
           [](const WritableArchive& archive, nb::handle name) {
@@ -66,7 +86,7 @@ void bind_writable(nb::module_& module) {
             const ReleasedGil released;
             return archive[text];
           },
-          nb::arg("name"), nb::sig("def __getitem__(self, name: str) -> Tensor"), docs::kWritableGet)
+          nb::arg("name"), nb::sig("def __getitem__(self, name: str) -> Tensor"), kGet)
       .def(
           "__contains__",
           [](const WritableArchive& archive, nb::handle name) {
@@ -77,8 +97,8 @@ void bind_writable(nb::module_& module) {
       .def(
           "__iter__", [](const WritableArchive& archive) { return nb::iter(keys(archive)); },
           nb::sig("def __iter__(self) -> typing.Iterator[str]"))
-      .def("flush", flush, docs::kWritableFlush)
-      .def("close", close, docs::kWritableClose)
+      .def("_flush", flush)
+      .def("_close", close)
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> WritableArchive"))

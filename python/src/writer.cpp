@@ -11,7 +11,6 @@
 #include "convert.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
-#include "docs_writer.h"
 #include "foreign.h"
 #include "gil.h"
 #include "interrupt.h"
@@ -126,29 +125,17 @@ void exit(PyWriter& self, nb::handle type, nb::handle /*value*/, nb::handle /*tr
 }  // namespace
 
 void bind_writer(nb::module_& module) {
-  nb::class_<PyWriter>(module, "Writer", docs::kWriter)
-      .def("__init__", init, nb::arg("path").none(), nb::kw_only(), nb::arg("format") = nb::none(),
-           nb::arg("resume") = false, nb::arg("dtype") = nb::none(), nb::arg("row_shape") = nb::none(),
-           nb::arg("compress") = false, nb::arg("metadata") = nb::none(), nb::arg("sync") = true,
-           nb::sig("def __init__(self, path: str | bytes | os.PathLike[str], *, format: str | None = None, "
-                   "resume: bool = False, dtype: object = None, "
-                   "row_shape: int | typing.Sequence[int] | None = None, compress: bool = False, "
-                   "metadata: dict[str, str] | None = None, sync: bool = True) -> None"))
-      .def("append", append, nb::arg("rows").none(), nb::sig("def append(self, rows: object) -> None"),
-           docs::kWriterAppend)
-      .def("append_row", append_row, nb::arg("row").none(), nb::sig("def append_row(self, row: object) -> None"),
-           docs::kWriterAppendRow)
-      .def("add", add, nb::arg("name").none(), nb::arg("tensor").none(),
-           nb::sig("def add(self, name: str, tensor: object) -> None"), docs::kWriterAdd)
-      .def("add_sample", add_sample, nb::arg("sample").none(), nb::sig("def add_sample(self, sample: object) -> None"),
-           docs::kWriterAddSample)
-      .def("begin", begin, nb::arg("name").none(), nb::arg("dtype").none(), nb::arg("shape").none(),
-           nb::sig("def begin(self, name: str, dtype: object, shape: int | typing.Sequence[int]) -> None"),
-           docs::kWriterBegin)
-      .def(
-          "finish", [](PyWriter& self) { self.run([](Writer& writer) { writer.finish(); }); }, docs::kWriterFinish)
-      .def(
-          "discard", [](PyWriter& self) { self.run([](Writer& writer) { writer.discard(); }); }, docs::kWriterDiscard)
+  nb::class_<PyWriter>(module, "Writer")
+      .def("__init__", init, nb::arg("path").none(), nb::arg("format").none(), nb::arg("resume"),
+           nb::arg("dtype").none(), nb::arg("row_shape").none(), nb::arg("compress"), nb::arg("metadata").none(),
+           nb::arg("sync"))
+      .def("append", append, nb::arg("rows").none())
+      .def("append_row", append_row, nb::arg("row").none())
+      .def("add", add, nb::arg("name").none(), nb::arg("tensor").none())
+      .def("add_sample", add_sample, nb::arg("sample").none())
+      .def("begin", begin, nb::arg("name").none(), nb::arg("dtype").none(), nb::arg("shape").none())
+      .def("finish", [](PyWriter& self) { self.run([](Writer& writer) { writer.finish(); }); })
+      .def("discard", [](PyWriter& self) { self.run([](Writer& writer) { writer.discard(); }); })
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Writer"))
       .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),

@@ -35,26 +35,6 @@ def callables():
 CALLABLES = dict(callables())
 
 
-def definitions(body, prefix=""):
-    for node in body:
-        if isinstance(node, ast.FunctionDef) and not any("property" in ast.unparse(d) for d in node.decorator_list):
-            yield prefix + node.name, node
-        elif isinstance(node, ast.ClassDef):
-            yield from definitions(node.body, f"{node.name}.")
-
-
-def parameters(node, is_method):
-    given = node.args
-    names = [a.arg for a in given.posonlyargs + given.args + ([given.vararg] if given.vararg else [])]
-    names += [a.arg for a in given.kwonlyargs + ([given.kwarg] if given.kwarg else [])]
-    return names[1:] if is_method and names[:1] == ["self"] else names
-
-
-IN_STUB: dict[str, list[ast.FunctionDef]] = {}
-for _name, _node in definitions(STUB.body):
-    IN_STUB.setdefault(_name, []).append(_node)
-
-
 @pytest.mark.parametrize("name", CALLABLES)
 def test_signatures_and_docstrings(name):
     value = CALLABLES[name]
@@ -70,31 +50,40 @@ def test_signatures_and_docstrings(name):
                 assert re.search(rf"\b{parameter}\b", text), f"{parameter} is not in the docstring"
 
 
-@pytest.mark.parametrize("name", sorted(IN_STUB))
-def test_signatures_are_those_of_the_stub(name):
-    owner, _, method = name.rpartition(".")
-    if method.startswith("_") and method != "__init__":
-        return
-    kind = getattr(penstock._core, owner) if owner else penstock._core
-    found = getattr(kind, method)
-    longest = max(IN_STUB[name], key=lambda node: len(parameters(node, owner)))
-    signature = inspect.signature(found)
-    assert [one for one in signature.parameters if one != "self"] == parameters(longest, owner)
-    if len(IN_STUB[name]) > 1:
-        return
-    written = {
-        argument.arg: ast.literal_eval(default)
-        for argument, default in [
-            *zip(reversed(longest.args.args), reversed(longest.args.defaults), strict=False),
-            *zip(longest.args.kwonlyargs, longest.args.kw_defaults, strict=True),
-        ]
-        if default is not None
+def bases_in_stub():
+    """The classes whose methods stand in Python, by the name of the compiled class."""
+    classes = {
+        node.name: [ast.unparse(base) for base in node.bases] for node in STUB.body if isinstance(node, ast.ClassDef)
     }
-    defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
-    assert defaults == written
-    if method != "__init__":
-        told = str(signature.return_annotation).replace("typing.", "").replace("'", "").replace('"', "")
-        assert told == ast.unparse(longest.returns).replace("'", "")
+    modules = {
+        alias.name: node.module for node in STUB.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    return {
+        name: getattr(importlib.import_module(modules[base]), base)
+        for name, bases in classes.items()
+        for base in bases
+        if base in modules
+    }
+
+
+BASES = bases_in_stub()
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_compiled_class_has_what_type_checkers_take_for_its_base(name):
+    kind, methods = getattr(penstock._core, name), BASES[name]
+    inherited = {key: value for base in methods.__mro__[-2::-1] for key, value in vars(base).items()}
+    assert kind.__doc__ == methods.__doc__
+    for key, value in inherited.items():
+        if not key.startswith("__"):
+            assert vars(kind)[key] is value, key
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_what_programs_call_is_pythons(name):
+    """Signature and docstring stand once, where editors find them."""
+    value = CALLABLES[name]
+    assert inspect.isfunction(value) or isinstance(value, type), name
 
 
 def test_bound_methods_and_classes_have_theirs():
@@ -160,11 +149,3 @@ def test_errors_and_warnings_say_what_they_are(package):
                 inspect.signature(value)
             assert inspect.getdoc(value), name
             assert max(map(len, inspect.getdoc(value).splitlines())) <= 124, name
-
-
-def test_getters_have_signatures_too():
-    """Tools that write documentation ask for them."""
-    assert str(inspect.signature(penstock.Tensor.shape.fget)) in (
-        "() -> 'tuple[int, ...]'",
-        "(self) -> 'tuple[int, ...]'",
-    )

@@ -14,9 +14,9 @@ import torch.utils.data as torch_data
 from typing_extensions import Self, TypeVar
 
 import penstock
+from penstock._api.transforms import Transforms
 from penstock._functions import not_an_end
 from penstock._text import plural
-from penstock._transforms import Transforms
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of, is_of_process

@@ -14,7 +14,7 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock._core import _zip
+from penstock._core import zip as zipped
 from penstock.torch.datasets._dataset import Dataset, Mapped, Rows, counted, has_plain_samples
 from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
 from penstock.torch.datasets._stream import Stream
@@ -213,13 +213,13 @@ def _of_stack(dataset: torch_data.StackDataset[Any]) -> _Plan:
     if isinstance(dataset.datasets, dict):
         named = {name: _plan_of_part(part) for name, part in dataset.datasets.items()}
         makes = {name: part.make for name, part in named.items()}
-        native = _zip((), {name: part.native for name, part in named.items()}, 0)
+        native = zipped((), {name: part.native for name, part in named.items()}, False)
         if all(make is None for make in makes.values()):
             return _Plan(dataset, native, None)
         read = torch_data.StackDataset(**{name: part.dataset for name, part in named.items()})
         return _Plan(read, native, Fields(makes))
     parts = [_plan_of_part(part) for part in dataset.datasets]
-    native = _zip([part.native for part in parts], {}, 0)
+    native = zipped([part.native for part in parts], {}, False)
     if all(part.make is None for part in parts):
         return _Plan(dataset, native, None)
     read = torch_data.StackDataset(*(part.dataset for part in parts))

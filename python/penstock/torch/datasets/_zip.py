@@ -10,7 +10,7 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
-from penstock._core import _join, _zip
+from penstock._core import join, zip
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import contains_penstock, native_of
 
@@ -57,9 +57,9 @@ class Zip(Dataset[_Sample]):
         if by is None:
             if missing != "error":
                 raise ValueError(f"found missing={missing!r} for pairs by place, expected by= beside it")
-            super().__init__(_zip(parts, by_name, 2))
+            super().__init__(zip(parts, by_name, True))
         else:
-            super().__init__(_join(parts, by_name, by, missing))
+            super().__init__(join(parts, by_name, by, missing))
 
 
 class Choice(Dataset[_Sample]):
