@@ -11,6 +11,8 @@ Reads and writes `.npy`, `.npz`, `.pt`/`.pth` and `.safetensors`; nothing found 
 NumPy nor PyTorch; Tensors go to and from both without a copy. Errors are in `penstock.errors`.
 """
 
+from __future__ import annotations
+
 __distribution__ = "penstock-tensors"  # before all imports: penstock._whole looks for it
 
 # What `collections.abc` gives, which every interpreter has loaded; that name would bring `collections` with it.
@@ -74,7 +76,6 @@ from penstock._api.tensors import (
     tensor,
     zeros,
 )
-from penstock._async import load_async, save_async
 from penstock._core import (
     Archive,
     BatchSampler,
@@ -90,15 +91,6 @@ from penstock._core import (
 from penstock._core import (
     _version as __version__,
 )
-from penstock._extremum import Extremum as Extremum
-from penstock._html import attach as _attach
-from penstock._load_into import Unmatched as Unmatched
-from penstock._load_into import load_into
-from penstock._map_files import map_files
-from penstock._moving import to
-from penstock._opaque import Opaque
-from penstock._ranks import Ranks, ranks
-from penstock._streams import SampleStream, stream
 from penstock.errors import CancelledError as CancelledError
 from penstock.errors import ChangedError as ChangedError
 from penstock.errors import ChecksumError as ChecksumError
@@ -128,7 +120,36 @@ from penstock.errors import UnsafeError as UnsafeError
 from penstock.errors import UnsupportedError as UnsupportedError
 from penstock.errors import UserCodeError as UserCodeError
 
-_attach()  # what notebooks show
+# Only type checkers need `typing`, which takes a third of the module's import time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from penstock._async import load_async, save_async
+    from penstock._extremum import Extremum as Extremum
+    from penstock._load_into import Unmatched as Unmatched
+    from penstock._load_into import load_into
+    from penstock._map_files import map_files
+    from penstock._moving import to
+    from penstock._opaque import Opaque
+    from penstock._ranks import Ranks, ranks
+    from penstock._streams import SampleStream, stream
+
+# Where names are that not every program asks for: each module is imported when one of them is.
+_LATER = {
+    "Extremum": "_extremum",
+    "Opaque": "_opaque",
+    "Ranks": "_ranks",
+    "SampleStream": "_streams",
+    "Unmatched": "_load_into",
+    "load_async": "_async",
+    "load_into": "_load_into",
+    "map_files": "_map_files",
+    "ranks": "_ranks",
+    "save_async": "_async",
+    "stream": "_streams",
+    "to": "_moving",
+}
 
 # What a program writes by name. `penstock.errors` lists the errors, which may be written `penstock.NotFoundError` too.
 __all__ = [
@@ -213,3 +234,15 @@ for _item in list(globals().values()):
     if isinstance(_item, type) and _item.__module__.partition(".")[0] == "penstock":
         _item.__module__ = "penstock"
 del _item, Mapping
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    found = getattr(__import__(f"penstock.{_LATER[name]}", fromlist=[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

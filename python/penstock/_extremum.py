@@ -21,6 +21,8 @@ class Extremum(tuple["Tensor", "Tensor"]):
         Where they are: of equal ones the first.
     """
 
+    __module__ = "penstock"
+
     __slots__ = ()
 
     def __new__(cls, values: Tensor, indices: Tensor) -> Extremum:

@@ -92,8 +92,6 @@ _SHOWN: dict[type, Callable[[Any], str]] = {
 }
 
 
-def attach() -> None:
-    """Gives each class its `_repr_html_`."""
-    name = "_repr_html_"
-    for kind, shown in _SHOWN.items():
-        setattr(kind, name, shown)
+def shown(thing: object) -> str:
+    """The `_repr_html_` of an object of a class in `_SHOWN`."""
+    return next(show for kind, show in _SHOWN.items() if isinstance(thing, kind))(thing)

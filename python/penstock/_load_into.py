@@ -32,6 +32,8 @@ class Unmatched(tuple):  # as collections.namedtuple makes them, which takes lon
         What the file has and the target has no place for.
     """
 
+    __module__ = "penstock"
+
     __slots__ = ()
     _fields = __match_args__ = ("missing_keys", "unexpected_keys")
 

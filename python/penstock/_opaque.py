@@ -30,6 +30,8 @@ class Opaque:
         What the object would then be given.
     """
 
+    __module__ = "penstock"
+
     __slots__ = ("__weakref__", "args", "state", "type_name")
 
     type_name: str

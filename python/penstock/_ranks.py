@@ -40,6 +40,8 @@ class Ranks:
         Who says so, for people.
     """
 
+    __module__ = "penstock"
+
     __slots__ = ("local_rank", "local_size", "rank", "size", "source")
     rank: int
     size: int

@@ -165,6 +165,8 @@ class SampleStream(Transforms):
     its source does.
     """
 
+    __module__ = "penstock"
+
     def __init__(self, native: _Stream, made_by: Any, samples: Dataset | None = None) -> None:
         self._native = native
         self._samples = native.samples if samples is None else samples

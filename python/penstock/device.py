@@ -160,6 +160,19 @@ def transfers(*, threads: str = "all") -> Transfers:
     return _core.transfers(threads)
 
 
+@methods_of(_core.Device)
+class DeviceMethods:
+    """Where memory lies: an immutable value that equals its own text.
+
+    Parameters
+    ----------
+    device
+        "cpu", "cuda" (the current device), "cuda:1", or a device of torch's.
+    """
+
+    def __init__(self, device: object) -> None: ...
+
+
 @methods_of(_core.Event)
 class EventMethods:
     """A point in the work of a stream; `Stream.record` makes it."""
@@ -186,6 +199,8 @@ class StreamMethods:
     priority
         Lower numbers go first; 0 unless given.
     """
+
+    def __init__(self, device: object = None, priority: int = 0) -> None: ...
 
     @staticmethod
     def current(device: object = None) -> Stream:

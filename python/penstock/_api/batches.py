@@ -9,6 +9,7 @@ from penstock._api import methods_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sized
+    from typing import Any
 
     from penstock._core import BatchSampler, Collate, Dataset, Sampler
 
@@ -206,6 +207,8 @@ class SamplerMethods:
     number is known. Classes of your own are pickled with their attributes.
     """
 
+    def __init__(self) -> None: ...
+
     def order(self: Sampler, seed: int = 0, epoch: int = 0) -> list[int]:
         """The indices of one epoch.
 
@@ -385,6 +388,10 @@ class BatchSamplerMethods:
 
     Derive from this class for batches of your own: override `batches(seed, epoch)` or `__iter__`.
     """
+
+    def __init__(
+        self, sampler: Sampler | Iterable[Any], batch_size: int | None = None, drop_last: bool = False
+    ) -> None: ...
 
     def batches(self: BatchSampler, seed: int = 0, epoch: int = 0) -> list[list[int]]:
         """All batches of one epoch.

@@ -367,7 +367,7 @@ def mix(
     -------
     Dataset
     """
-    return _core.mix(datasets, weights, end, size)
+    return _core.mix(datasets, weights, end, size)  # type: ignore[return-value]
 
 
 def zip(*datasets: Dataset, **named: Dataset) -> Dataset:
@@ -557,6 +557,11 @@ class DatasetMethods(Transforms):
     threads may use it. Pickling keeps what it was made of, such as paths, and no file's bytes; the
     files are looked up again when it is unpickled.
     """
+
+    def _repr_html_(self) -> str:
+        from penstock._html import shown
+
+        return shown(self)
 
     def describe(self: Dataset, index: int) -> str:
         """What a sample is, for messages: "clips/0007.pt".

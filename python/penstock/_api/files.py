@@ -257,6 +257,11 @@ class LazyTensorMethods:
     open.
     """
 
+    def _repr_html_(self) -> str:
+        from penstock._html import shown
+
+        return shown(self)
+
     def load(
         self: LazyTensor,
         device: object = "cpu",
@@ -308,6 +313,11 @@ class ArchiveMethods:
     A mapping from names to lazy tensors, which load on request. Made by `penstock.open`. Any number of
     threads may use it.
     """
+
+    def _repr_html_(self) -> str:
+        from penstock._html import shown
+
+        return shown(self)
 
     def keys(self: Archive) -> list[str]:
         """The tensors' names, in the file's order."""

@@ -329,6 +329,21 @@ def result_type(tensor1: Tensor | complex, tensor2: Tensor | complex) -> DType:
     return _core.result_type(tensor1, tensor2)
 
 
+@methods_of(_core.DType)
+class DTypeMethods:
+    """The element type of a tensor: a small immutable value.
+
+    It equals every other spelling of the same type, such as "float32" or torch.float32.
+
+    Parameters
+    ----------
+    name
+        A name of NumPy's or PyTorch's, such as "float32", or their dtype.
+    """
+
+    def __init__(self, name: object) -> None: ...
+
+
 @methods_of(_core.Tensor)
 class TensorMethods:
     """A typed, strided view of memory on one device.
@@ -337,6 +352,11 @@ class TensorMethods:
     lives as long as any tensor, array or capsule made from it. load(), tensor(), zeros() and others
     make it.
     """
+
+    def _repr_html_(self) -> str:
+        from penstock._html import shown
+
+        return shown(self)
 
     def is_pinned(self: Tensor) -> bool:
         """Whether devices copy from the memory without staging."""
@@ -705,6 +725,8 @@ class GeneratorMethods:
     seed
         An integer; the operating system chooses one unless given.
     """
+
+    def __init__(self, seed: int | None = None) -> None: ...
 
     def manual_seed(self: Generator, seed: int) -> Generator:
         """Starts anew; returns itself.
