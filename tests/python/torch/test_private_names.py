@@ -34,9 +34,6 @@ OTHERS = {
     "_replace": "of named tuples, documented",
     "_dataclass_setstate": "of dataclasses; None where it is gone",
     "_member_type_": "of enums, documented",
-    "_as_stored": "of penstock._core",
-    "_draws": "of penstock._core",
-    "_restore": "of penstock._core",
 }
 LISTED = {name for names in _private.ATTRIBUTES.values() for name in names}
 
@@ -46,9 +43,9 @@ def is_private(name: str) -> bool:
 
 
 def own_names() -> set[str]:
-    """Private names that the package itself gives to something."""
+    """Private names that the package itself gives to something, the compiled module among it."""
     out = set()
-    for tree in TREES.values():
+    for tree in [*TREES.values(), ast.parse((PACKAGE / "_core.pyi").read_text())]:
         for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 out.add(node.name)
