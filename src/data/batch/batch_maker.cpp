@@ -135,6 +135,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
     return feed_;
   }();
   CallContext call = own.call;
+  // Whether one bad sample ends the batch is decided here, for all that are below.
   call.sets_aside = policy_.is_lenient();
   if (!feed) return make_of(indices, number, call, own, grant);
   // After a stop, the feed may already be that of the next run.
@@ -159,6 +160,7 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
   if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
   check_indices(indices, dataset_, number);
   const core::StopScope stops(call.cancelled);
+  // In every way out: the samples of this batch are the last to point into the Scratch.
   struct Reset {
     Workspace& own;
     ~Reset() {
@@ -191,6 +193,7 @@ Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int6
       return std::move(*batch);
     }
   } catch (const Error& error) {
+    // A stop is no fault of a guess. Neither is a file that changed, unless it was taken for one that it is not.
     const bool is_final =
         error.code() == ErrorCode::kCancelled || (error.code() == ErrorCode::kChanged && !guesses.refuted());
     if (!guesses.any() || is_final) throw;
@@ -204,6 +207,7 @@ Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int6
 std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& work,
                                           const Grant& grant) const {
   const BatchPrediction& prediction = work.scratch.state<PlanState>(this).prediction;
+  // The block comes before the samples where it can be foreseen: small files are then read straight into it.
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
     host = take(bytes, indices.size(), number, work.figures.clock, grant);
@@ -213,6 +217,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
   work.figures.clock.start();
   Fetched fetched = fetch(dataset_, indices, work);
   work.figures.clock.lap(Stage::kDecode);
+  // Once for each sample that turns out bad only when its payload is read; mostly once.
   while (true) {
     if (work.call.sets_aside) {
       const auto failed = [](const Sample& sample) { return sample.failed(); };
@@ -226,6 +231,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
       Batch batch = finish(fetched, host, number, work, grant);
       return work.guesses.hold() ? std::optional(std::move(batch)) : std::nullopt;
     } catch (const SampleError& error) {
+      // A full disk or a server that is gone says nothing about the sample, and would empty every batch.
       const bool is_raised = !work.call.sets_aside || is_of_surroundings(error.error());
       if (is_raised) throw of_sample(error.error(), dataset_, fetched.indices[error.position()]);
       note_failure(fetched, error.position(), error.error(), work.call, work.scratch);
@@ -258,16 +264,18 @@ Batch BatchMaker::finish(Fetched fetched, Buffer& host, std::int64_t number, con
                          const Grant& grant) const {
   auto& [plan, prediction, steps] = work.scratch.state<PlanState>(this);
   auto& [stats, clock] = work.figures;
+  // Planned twice where the device takes over the last transforms, because that changes the types that are sent.
   plan_batch(fetched, collate_.rule(), plan, work.scratch.arena);
   const bool leaves_steps = device_ && steps.take(fetched, plan, work.scratch.arena);
   if (leaves_steps) plan_batch(fetched, collate_.rule(), plan, work.scratch.arena);
   prediction.note(fetched, plan);
   clock.lap(Stage::kCollate);
+  // A batch unlike the last one gets another block. What was read into the first one is copied from there.
   if (!host || !fits(fetched, plan, {host.data(), host.size()})) {
     host = take(plan.bytes, fetched.size(), number, clock, grant);
   }
   complete_block(fetched, plan, host.data(), work);
-  if (!work.guesses.hold()) return {};
+  if (!work.guesses.hold()) return {};  // before the program's functions are called, or anything is sent
   clock.lap(Stage::kCopy);
   const std::span<const std::int64_t> indices = fetched.indices;
   Batch batch(device_ ? sent(fetched, plan, host, leaves_steps ? &steps : nullptr, number, clock)

@@ -35,7 +35,7 @@ const Placement* placement_of(const BatchPlan& plan, std::uint32_t tensor) {
 
 /// A sample's layout and conversions, cut in two.
 struct DeviceSteps::Cut {
-  struct Part {
+  struct CutTensor {
     const Conversion* from = nullptr;             ///< null: the tensor has no conversion
     std::optional<DeviceSplit> split = {};        ///< none: nothing is left to the device
     std::unique_ptr<const Conversion> here = {};  ///< null: the payload is moved as it lies
@@ -43,7 +43,7 @@ struct DeviceSteps::Cut {
   };
 
   LayoutPtr from;
-  std::vector<Part> parts;  ///< one for each tensor
+  std::vector<CutTensor> parts;  ///< one for each tensor
   /// The layout of samples of which the tensors in `chosen` are cut.
   std::vector<bool> chosen = {};
   LayoutPtr to = {};
@@ -64,7 +64,7 @@ struct DeviceSteps::Cut {
   }
 
  private:
-  static void cut(Part& part, bool in_file) {
+  static void cut(CutTensor& part, bool in_file) {
     const TensorLayout& input = part.from->input();
     part.split = split_for_device(part.from->ops(), input);
     if (!part.split) return;
@@ -101,10 +101,10 @@ DeviceSteps::CutPtr DeviceSteps::cut_of(const Sample& sample) {
 
 bool DeviceSteps::leaves_the_same(const Placement& placement, const Output& output) const {
   const bool stacked = placement.slots.empty() && !placement.padding;
-  const Cut::Part& first = of_batch_.front()->parts[placement.tensor];
+  const Cut::CutTensor& first = of_batch_.front()->parts[placement.tensor];
   if (!stacked || !first.split || output.shape.rank() != first.between->shape.rank() + 1) return false;
   return std::all_of(of_batch_.begin(), of_batch_.end(), [&](const CutPtr& cut) {
-    const Cut::Part& part = cut->parts[placement.tensor];
+    const Cut::CutTensor& part = cut->parts[placement.tensor];
     if (&part == &first) return true;
     return part.split && part.between->dtype == first.between->dtype && part.split->there == first.split->there;
   });

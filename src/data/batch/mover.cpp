@@ -35,7 +35,7 @@ constexpr char kMoverOwner = 0;
 /// A thread keeps it from batch to batch, so that equal batches allocate nothing.
 struct MoverMemory final : Scratch::State {
   Gatherer::Rows rows;
-  std::vector<RunReader::Run> runs;
+  std::vector<RunReader::SlotRead> runs;
   CopiedFiles files;
 };
 
@@ -69,12 +69,14 @@ class Mover {
     }
     gatherer_.flush();
     work_.figures.clock.lap(Stage::kCopy);
+    // Reads were only collected, so that runs that follow each other in a file are one call.
     reader_.read();
     if (converts_) {
       Converter converter(fetched_, block_, memory_.files, work_.call, work_.scratch, work_.figures);
       for (const Placement& placement : plan_.placements) converter.convert(placement);
     }
     memory_.files.require_unchanged();
+    // Last, because workers that are free help with them, and each looks after its own file (LargeFile::read).
     if (has_large_) move_large_files();
     for (const Placement& placement : plan_.placements) pad(placement);
   }
@@ -103,11 +105,13 @@ class Mover {
 
   /// Hands each sample's payload to whoever moves it.
   void hand_out(const Placement& placement) {
+    // Samples of one layout go the same way, which is computed once.
     std::optional<Runs> shared;
     if (fetched_.uniform) shared = runs_of(placement, tensor(placement, 0));
     for (std::size_t i = 0; i < fetched_.size(); ++i) {
       if (!placement.has(i)) continue;
       const Payload& payload = fetched_.samples[i].payloads[placement.tensor];
+      // Its elements change on the way, so they cannot be copied as bytes: Converter, or the read of its large file.
       if (payload.conversion != nullptr) {
         has_large_ |= payload.in_large_file();
         converts_ = true;
@@ -227,6 +231,7 @@ class Mover {
     const Sample& sample = fetched_.samples[position];
     std::vector<WantedTensor> wanted;
     std::optional<Converter> converter;
+    // Tensors with a conversion are read beside the block, and converted into it when their file is known to be right.
     std::vector<std::pair<const Placement*, const std::byte*>> staged;
     const LargeFile* file = nullptr;
     const auto read = [&] {

@@ -16,18 +16,19 @@ constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
 
 /// Bytes that several runs have, read once and copied to each of them.
 struct Shared {
-  std::vector<RunReader::Run> runs = {};
+  std::vector<RunReader::SlotRead> runs = {};
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::unique_ptr<std::byte[]> memory = {};
 };
 
 /// The runs of one file, those that overlap together, such as windows and the same shifted.
-std::vector<Shared> by_bytes(std::vector<RunReader::Run> runs) {
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const RunReader::Run& a, const RunReader::Run& b) { return a.from.offset < b.from.offset; });
+std::vector<Shared> by_bytes(std::vector<RunReader::SlotRead> runs) {
+  std::stable_sort(runs.begin(), runs.end(), [](const RunReader::SlotRead& a, const RunReader::SlotRead& b) {
+    return a.from.offset < b.from.offset;
+  });
   std::vector<Shared> out;
-  for (const RunReader::Run& run : runs) {
+  for (const RunReader::SlotRead& run : runs) {
     const std::uint64_t end = run.from.offset + run.bytes;
     if (out.empty() || run.from.offset >= out.back().end) out.push_back({.begin = run.from.offset, .end = end});
     out.back().runs.push_back(run);
@@ -41,7 +42,7 @@ std::vector<Shared> by_bytes(std::vector<RunReader::Run> runs) {
 void RunReader::add(const InFile& from, std::byte* to, std::uint64_t bytes, std::size_t position) {
   if (bytes == 0) return;
   if (!runs_.empty()) {
-    Run& last = runs_.back();
+    SlotRead& last = runs_.back();
     const bool goes_on = last.from.file == from.file && last.from.offset + last.bytes == from.offset &&
                          last.to + last.bytes == to && last.bytes + bytes <= kReadAtOnce;
     if (goes_on) {
@@ -53,8 +54,8 @@ void RunReader::add(const InFile& from, std::byte* to, std::uint64_t bytes, std:
 }
 
 void RunReader::read() {
-  std::vector<Run> remote;
-  for (const Run& run : runs_) {
+  std::vector<SlotRead> remote;
+  for (const SlotRead& run : runs_) {
     call_.check_cancelled();
     if (run.from.file->reads_at_once()) {
       remote.push_back(run);
@@ -65,7 +66,7 @@ void RunReader::read() {
   if (!remote.empty()) read_remote(std::move(remote));
 }
 
-void RunReader::read_local(const Run& run) {
+void RunReader::read_local(const SlotRead& run) {
   try {
     run.from.file->read(run.from.offset, {run.to, static_cast<std::size_t>(run.bytes)});
   } catch (const Error& error) {
@@ -76,11 +77,11 @@ void RunReader::read_local(const Run& run) {
   figures_.clock.lap(Stage::kRead);
 }
 
-void RunReader::read_remote(std::vector<Run> runs) {
+void RunReader::read_remote(std::vector<SlotRead> runs) {
   while (!runs.empty()) {
     const SampleFile* const file = runs.front().from.file;
     const auto others =
-        std::stable_partition(runs.begin(), runs.end(), [file](const Run& run) { return run.from.file == file; });
+        std::stable_partition(runs.begin(), runs.end(), [file](const SlotRead& run) { return run.from.file == file; });
     std::vector<Shared> all = by_bytes({runs.begin(), others});
     std::vector<io::Run> asked;
     for (Shared& one : all) {
@@ -96,7 +97,7 @@ void RunReader::read_remote(std::vector<Run> runs) {
     }
     for (const Shared& one : all) {
       if (!one.memory) continue;
-      for (const Run& run : one.runs) {
+      for (const SlotRead& run : one.runs) {
         std::memcpy(run.to, one.memory.get() + (run.from.offset - one.begin), static_cast<std::size_t>(run.bytes));
       }
     }

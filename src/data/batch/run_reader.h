@@ -18,7 +18,7 @@ namespace penstock::data {
 /// as CallContext::check_cancelled. Not thread-safe.
 class RunReader {
  public:
-  struct Run {
+  struct SlotRead {
     InFile from = {};
     std::byte* to = nullptr;
     std::uint64_t bytes = 0;
@@ -26,7 +26,7 @@ class RunReader {
   };
 
   /// `runs`: what a thread keeps from batch to batch.
-  RunReader(const CallContext& call, Figures& figures, std::vector<Run>& runs, CopiedFiles& files)
+  RunReader(const CallContext& call, Figures& figures, std::vector<SlotRead>& runs, CopiedFiles& files)
       : call_(call), figures_(figures), runs_(runs), files_(files) {
     runs_.clear();
   }
@@ -35,12 +35,12 @@ class RunReader {
   void read();
 
  private:
-  void read_local(const Run& run);
-  void read_remote(std::vector<Run> runs);
+  void read_local(const SlotRead& run);
+  void read_remote(std::vector<SlotRead> runs);
 
   const CallContext& call_;
   Figures& figures_;
-  std::vector<Run>& runs_;
+  std::vector<SlotRead>& runs_;
   CopiedFiles& files_;
 };
 

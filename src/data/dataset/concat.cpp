@@ -57,7 +57,7 @@ class Concat final : public detail::DatasetImpl {
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
-    const std::span<const Wanted> wanted = by_part(indices, work.scratch);
+    const std::span<const PartSample> wanted = by_part(indices, work.scratch);
     const auto inner = work.scratch.arena.array<std::int64_t>(indices.size());
     const auto samples = work.scratch.arena.array<data::Sample>(indices.size());
     for (std::size_t first = 0, last = 0; first < wanted.size(); first = last) {
@@ -93,27 +93,27 @@ class Concat final : public detail::DatasetImpl {
 
  private:
   /// A sample that was asked for.
-  struct Wanted {
+  struct PartSample {
     std::size_t part;
     std::size_t position;
   };
 
   /// The samples part by part, those of a part in order of position.
-  std::span<const Wanted> by_part(std::span<const std::int64_t> indices, data::Scratch& scratch) const {
-    const auto wanted = scratch.arena.array<Wanted>(indices.size());
+  std::span<const PartSample> by_part(std::span<const std::int64_t> indices, data::Scratch& scratch) const {
+    const auto wanted = scratch.arena.array<PartSample>(indices.size());
     for (std::size_t i = 0; i < indices.size(); ++i) wanted[i] = {part_of(indices[i]), i};
     if (parts_.size() > indices.size()) {
-      std::sort(wanted.begin(), wanted.end(), [](const Wanted& a, const Wanted& b) {
+      std::sort(wanted.begin(), wanted.end(), [](const PartSample& a, const PartSample& b) {
         return a.part != b.part ? a.part < b.part : a.position < b.position;
       });
       return wanted;
     }
     const auto next = scratch.arena.array<std::size_t>(parts_.size() + 1);  // where the next one of each part goes
     std::fill(next.begin(), next.end(), 0);
-    for (const Wanted& each : wanted) ++next[each.part + 1];
+    for (const PartSample& each : wanted) ++next[each.part + 1];
     std::partial_sum(next.begin(), next.end(), next.begin());
-    const auto sorted = scratch.arena.array<Wanted>(indices.size());
-    for (const Wanted& each : wanted) sorted[next[each.part]++] = each;
+    const auto sorted = scratch.arena.array<PartSample>(indices.size());
+    for (const PartSample& each : wanted) sorted[next[each.part]++] = each;
     return sorted;
   }
 

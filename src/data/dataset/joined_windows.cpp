@@ -86,7 +86,7 @@ class JoinedSlices {
 };
 
 /// Rows of the array that are copied to a place of their own.
-struct Piece {
+struct RowsCopy {
   std::byte* to = nullptr;
   std::int64_t row = 0;
   std::int64_t rows = 0;
@@ -96,7 +96,7 @@ struct Piece {
 /// Copies pieces out of a mapping, which another program may cut meanwhile.
 class PieceCopies final : public io::GuardedMemory {
  public:
-  PieceCopies(std::span<const Piece> pieces, const std::byte* first, std::uint64_t bytes, std::uint64_t row_bytes)
+  PieceCopies(std::span<const RowsCopy> pieces, const std::byte* first, std::uint64_t bytes, std::uint64_t row_bytes)
       : pieces_(pieces), first_(first), bytes_(bytes), row_bytes_(row_bytes) {}
 
   bool contains(const std::byte* address) const noexcept override {
@@ -104,14 +104,14 @@ class PieceCopies final : public io::GuardedMemory {
     return !before(address, first_) && before(address, first_ + bytes_);
   }
   void read() const noexcept override {
-    for (const Piece& piece : pieces_) {
+    for (const RowsCopy& piece : pieces_) {
       std::memcpy(piece.to, first_ + static_cast<std::uint64_t>(piece.row) * row_bytes_,
                   static_cast<std::size_t>(static_cast<std::uint64_t>(piece.rows) * row_bytes_));
     }
   }
 
  private:
-  std::span<const Piece> pieces_;
+  std::span<const RowsCopy> pieces_;
   const std::byte* first_;
   std::uint64_t bytes_;
   std::uint64_t row_bytes_;
@@ -158,7 +158,7 @@ class JoinedWindows final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) out[i] = {layout_.get(), {&payloads[i * sizes_.parts()]}};
     if (work.call.headers_only || slices_.parts.row_bytes() == 0) return;
     const std::shared_ptr<const JoinedSlices> joined = joined_in(work.call);
-    std::vector<Piece> pieces;
+    std::vector<RowsCopy> pieces;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       place(indices[i], i, *joined, payloads.subspan(i * sizes_.parts(), sizes_.parts()), work.scratch, pieces);
     }
@@ -168,7 +168,7 @@ class JoinedWindows final : public detail::DatasetImpl {
  private:
   /// Says where the window lies, or which pieces will be where it does.
   void place(std::int64_t index, std::size_t position, const JoinedSlices& joined, std::span<Payload> payloads,
-             Scratch& scratch, std::vector<Piece>& pieces) const {
+             Scratch& scratch, std::vector<RowsCopy>& pieces) const {
     const std::size_t before = pieces.size();
     joined.visit(index * sizes_.stride, sizes_.span(), [&](std::int64_t row, std::int64_t rows) {
       const bool goes_on = pieces.size() > before && pieces.back().row + pieces.back().rows == row;
@@ -195,7 +195,7 @@ class JoinedWindows final : public detail::DatasetImpl {
     }
   }
 
-  void copy(std::span<const Piece> pieces, const Work& work) const {
+  void copy(std::span<const RowsCopy> pieces, const Work& work) const {
     work.call.check_cancelled();
     const Payload first = slices_.parts.at(0);
     const SampleFile& file = slices_.parts.file();
@@ -211,9 +211,9 @@ class JoinedWindows final : public detail::DatasetImpl {
     }
   }
 
-  void copy_mapped(std::span<const Piece> pieces, const std::byte* first) const {
+  void copy_mapped(std::span<const RowsCopy> pieces, const std::byte* first) const {
     const std::uint64_t row_bytes = slices_.parts.row_bytes();
-    const auto copied = [&](std::span<const Piece> some) {
+    const auto copied = [&](std::span<const RowsCopy> some) {
       const auto bytes = static_cast<std::uint64_t>(slices_.parts.rows()) * row_bytes;
       return io::read_guarded(PieceCopies(some, first, bytes, row_bytes));
     };
@@ -229,10 +229,10 @@ class JoinedWindows final : public detail::DatasetImpl {
     }
   }
 
-  void read(std::span<const Piece> pieces, const InFile& first, const Work& work) const {
+  void read(std::span<const RowsCopy> pieces, const InFile& first, const Work& work) const {
     const std::uint64_t row_bytes = slices_.parts.row_bytes();
     std::vector<io::Run> runs;
-    for (const Piece& piece : pieces) {
+    for (const RowsCopy& piece : pieces) {
       const auto bytes = static_cast<std::uint64_t>(piece.rows) * row_bytes;
       runs.push_back({first.offset + static_cast<std::uint64_t>(piece.row) * row_bytes,
                       {piece.to, static_cast<std::size_t>(bytes)}});

@@ -28,7 +28,7 @@ namespace penstock {
 namespace {
 
 /// A stretch of the sequence that sample `index` is.
-struct Piece {
+struct SequencePiece {
   std::int64_t index = 0;
   std::int64_t begin = 0;
   std::int64_t count = 0;
@@ -38,7 +38,7 @@ struct Piece {
 using core::refuse;
 
 /// Rows of the pieces, each of which is at most `length` long: numbers of pieces, in order, row behind row.
-std::vector<std::vector<std::size_t>> best_fit(std::span<const Piece> pieces, std::int64_t length) {
+std::vector<std::vector<std::size_t>> best_fit(std::span<const SequencePiece> pieces, std::int64_t length) {
   std::vector<std::size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -117,7 +117,7 @@ class SequenceRows final : public detail::DatasetImpl {
     std::size_t at = 0;
     std::int64_t number = 0;
     for (const std::size_t p : rows_[static_cast<std::size_t>(index)]) {
-      const Piece& piece = pieces_[p];
+      const SequencePiece& piece = pieces_[p];
       const auto count = static_cast<std::size_t>(piece.count);
       copy(piece, tokens.data() + at * dtype_.itemsize(), work);
       std::iota(places.begin() + static_cast<std::ptrdiff_t>(at),
@@ -215,14 +215,14 @@ class SequenceRows final : public detail::DatasetImpl {
     }
   }
 
-  void copy(const Piece& piece, std::byte* to, const data::Work& work) const {
+  void copy(const SequencePiece& piece, std::byte* to, const data::Work& work) const {
     const Tensor sequence = sequence_of(piece, work);
     std::memcpy(to, sequence.data() + static_cast<std::size_t>(piece.begin) * dtype_.itemsize(),
                 static_cast<std::size_t>(piece.count) * dtype_.itemsize());
   }
 
   /// The sequence itself, as its header said that it is.
-  Tensor sequence_of(const Piece& piece, const data::Work& work) const {
+  Tensor sequence_of(const SequencePiece& piece, const data::Work& work) const {
     try {
       const Value sample = dataset_.impl().value(piece.index, work);
       const Tensor sequence = tensor_in(sample).contiguous();
@@ -255,7 +255,7 @@ class SequenceRows final : public detail::DatasetImpl {
   DType dtype_;
   Tensor filling_;
   std::int64_t most_ends_ = 0;  ///< of the ends of sequences that each row tells; 0: it tells none
-  std::vector<Piece> pieces_;
+  std::vector<SequencePiece> pieces_;
   std::vector<std::vector<std::size_t>> rows_;  ///< numbers of pieces
 };
 

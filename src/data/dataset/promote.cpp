@@ -18,24 +18,24 @@ namespace penstock {
 namespace {
 
 /// The tensors of all samples in one place.
-struct Place {
+struct TensorTypes {
   std::string key;
   DType common;
   bool mixed = false;
 };
-using Places = std::map<std::string, Place>;
+using TypesByPath = std::map<std::string, TensorTypes>;
 
-void add(Places& places, const data::Leaf& leaf, const DType& dtype) {
-  const auto [at, is_new] = places.emplace(leaf.path, Place{leaf.key, dtype, false});
-  Place& place = at->second;
+void add(TypesByPath& places, const data::Leaf& leaf, const DType& dtype) {
+  const auto [at, is_new] = places.emplace(leaf.path, TensorTypes{leaf.key, dtype, false});
+  TensorTypes& place = at->second;
   if (is_new || place.common == dtype) return;
   place.common = promote_types(place.common, dtype);
   place.mixed = true;
 }
 
-Places places_of(const Dataset& dataset, const PromoteOptions& options) {
+TypesByPath places_of(const Dataset& dataset, const PromoteOptions& options) {
   std::mutex mutex;
-  Places places;
+  TypesByPath places;
   const auto add_sample = [&](std::int64_t, const data::Layout& layout) {
     const std::scoped_lock lock(mutex);
     for (const data::Leaf& leaf : layout.structure->leaves) {
@@ -49,7 +49,7 @@ Places places_of(const Dataset& dataset, const PromoteOptions& options) {
 }  // namespace
 
 Dataset promote(const Dataset& dataset, const PromoteOptions& options) {
-  const Places places = places_of(dataset, options);
+  const TypesByPath places = places_of(dataset, options);
   std::map<std::string, DType> casts;
   for (const auto& [path, place] : places) {
     if (place.mixed) casts.emplace(place.key, place.common);

@@ -111,7 +111,7 @@ PathTemplate::PathTemplate(std::string_view text) : text_(text) {
 }
 
 void PathTemplate::check() const {
-  const auto is_root = [](const Piece& piece) { return piece.what == What::kRoot; };
+  const auto is_root = [](const Token& piece) { return piece.what == What::kRoot; };
   if (std::any_of(pieces_.begin() + 1, pieces_.end(), is_root)) {
     core::refuse(
         core::format("the template {} has {{root}} behind its beginning; a path begins with it", core::quoted(text_)));
@@ -127,7 +127,7 @@ void PathTemplate::check() const {
 
 std::string PathTemplate::rest_of(const PathName& file, std::string_view below) const {
   std::string out;
-  for (const Piece& piece : pieces_) {
+  for (const Token& piece : pieces_) {
     switch (piece.what) {
       case What::kText:
         out += piece.text;
@@ -163,7 +163,7 @@ std::string PathTemplate::of(std::string_view path, std::size_t root_size) const
   const std::string_view root = file.folder.substr(0, root_size);
   const std::string_view below = path.substr(root.size(), file.folder.size() + file.name.size() - root.size());
   std::string rest = rest_of(file, below);
-  const Piece& first = pieces_.front();
+  const Token& first = pieces_.front();
   if (first.what == What::kText && (rest[0] == '/' || io::is_url(rest))) {
     const std::size_t begin = floor_of(rest);
     return laid_onto(rest.substr(0, begin), std::string_view(rest).substr(begin));

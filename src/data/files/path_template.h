@@ -23,7 +23,7 @@ class PathTemplate {
 
  private:
   enum class What : std::uint8_t { kText, kStem, kName, kExt, kParent, kRoot, kPath };
-  struct Piece {
+  struct Token {
     What what = What::kText;
     std::string text = {};
   };
@@ -35,7 +35,7 @@ class PathTemplate {
   std::string rest_of(const PathName& file, std::string_view below) const;
 
   std::string text_;
-  std::vector<Piece> pieces_;
+  std::vector<Token> pieces_;
 };
 
 }  // namespace penstock::data

@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
 /// The pieces of a record that are in memory already: tensors that were read, and headers of the file.
 class RecordPieces {
  public:
-  struct Piece {
+  struct RecordPiece {
     std::uint64_t begin;
     std::uint64_t end;
     const std::byte* at;
@@ -39,10 +39,11 @@ class RecordPieces {
   bool feed(io::RecordCheck& check, const Read& read) {
     const std::uint64_t bytes = check.record().bytes;
     pieces_.push_back({bytes, bytes, nullptr, {}});
-    std::sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+    std::sort(pieces_.begin(), pieces_.end(),
+              [](const RecordPiece& a, const RecordPiece& b) { return a.begin < b.begin; });
     if (!required_ && unwanted() > kMostUnwanted) return false;
     std::uint64_t at = 0;
-    for (const Piece& piece : pieces_) {
+    for (const RecordPiece& piece : pieces_) {
       while (piece.begin > at) {
         const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
         check.add(read(at, end));
@@ -63,14 +64,14 @@ class RecordPieces {
   std::uint64_t unwanted() const {
     std::uint64_t at = 0;
     std::uint64_t out = 0;
-    for (const Piece& piece : pieces_) {
+    for (const RecordPiece& piece : pieces_) {
       out += piece.begin - std::min(piece.begin, at);
       at = std::max(at, piece.end);
     }
     return out;
   }
 
-  std::vector<Piece> pieces_;
+  std::vector<RecordPiece> pieces_;
   bool required_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/fnv1a.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
@@ -27,8 +28,7 @@ std::string_view end_of(std::string_view path) {
 }
 
 std::uint64_t hashed(std::uint64_t hash, std::string_view text) {
-  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3U;  // FNV-1a
-  return ops::philox(hash, text.size()).low();
+  return ops::philox(core::fnv1a(text, hash), text.size()).low();
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ const std::string& DatasetName::name() const {
   if (!dataset_ || !name_.empty() || dataset_->size() == 0) return name_;
   const detail::DatasetImpl& impl = dataset_->impl();
   const std::int64_t last = dataset_->size() - 1;
-  std::uint64_t hash = 0xCBF29CE484222325U;
+  std::uint64_t hash = core::fnv1a("");
   for (std::int64_t look = 0; look <= kLooks; ++look) {
     const std::int64_t index = last / kLooks * look + last % kLooks * look / kLooks;
     hash = hashed(hash, end_of(impl.describe(index)));

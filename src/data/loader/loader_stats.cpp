@@ -21,13 +21,13 @@ constexpr double kOverBudget = 0.3;
 constexpr double kIdle = 0.5;
 constexpr double kOwnProcessors = 0.8;  // of all: then nobody else has taken them
 
-struct Part {
+struct StageTime {
   std::string_view name;
   std::string_view sentence;
   double seconds = 0;
 };
 
-std::array<Part, 7> stages(const LoaderStats& stats) {
+std::array<StageTime, 7> stages(const LoaderStats& stats) {
   return {{{"open", "opening files", stats.open_seconds},
            {"read", "reading files", stats.read_seconds},
            {"decode", "decoding headers and checking sums", stats.decode_seconds},
@@ -37,9 +37,10 @@ std::array<Part, 7> stages(const LoaderStats& stats) {
            {"send", "starting copies to the device", stats.send_seconds}}};
 }
 
-Part largest_stage(const LoaderStats& stats) {
+StageTime largest_stage(const LoaderStats& stats) {
   const auto all = stages(stats);
-  return *std::max_element(all.begin(), all.end(), [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
+  return *std::max_element(all.begin(), all.end(),
+                           [](const StageTime& a, const StageTime& b) { return a.seconds < b.seconds; });
 }
 
 double share(double part, double whole) { return whole > 0 ? std::clamp(part / whole, 0.0, 1.0) : 0; }
@@ -93,7 +94,7 @@ std::string limit_of_processors(const LoaderStats& stats) {
 
 std::string limit_of_stage(const LoaderStats& stats) {
   const double worked = stats.worked_seconds();
-  const Part stage = largest_stage(stats);
+  const StageTime stage = largest_stage(stats);
   const double storage = worked - stats.compute_seconds - stats.stall_seconds;
   std::string text = "the loader is the limit";
   if (stats.files_opened > 0) {
@@ -174,7 +175,7 @@ std::string LoaderStats::to_string() const {
   text += core::format("caller: {:.3f} s, {} of them waiting; first batch after {:.1f} ms\n", whole,
                        percent(wait_seconds, whole), 1e3 * first_batch_seconds);
   text += "workers:";
-  for (const Part& part : stages(*this)) {
+  for (const StageTime& part : stages(*this)) {
     if (part.seconds > 0) text += core::format(" {} {:.3f} s,", part.name, part.seconds);
   }
   text += core::format(" of {:.3f} s\n", workers == 0 ? whole : worker_capacity);

@@ -68,6 +68,7 @@ Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
   caller_.figures.clock.trace_to(figures_.lane());
 }
 
+/// For each batch anew, because the tuner may have changed how many workers share the budget.
 void Prefetcher::set_up(CallContext& call) const {
   call.verify = options_.verify;
   call.whole_file_bytes = whole_file_bytes(options_.memory_budget, tuner_.workers());
@@ -82,6 +83,8 @@ Prefetcher::~Prefetcher() {
   work_.notify_all();
 }
 
+// The destructor waits for ever, because workers use this object; `end` lets the loader decide what to do when one
+// hangs in a read that never returns.
 bool Prefetcher::end(Clock::duration patience) noexcept {
   cancel();
   std::unique_lock lock(mutex_);
@@ -92,6 +95,7 @@ bool Prefetcher::end(Clock::duration patience) noexcept {
 
 void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   cancel();
+  // As many slots as batches may ever be ahead: the tuner may add workers while the queue is in use.
   const std::size_t most_workers = std::max(options_.workers, options_.most_workers);
   const std::size_t slots = std::max<std::size_t>(most_workers * options_.ahead, 1);
   auto queue = std::make_shared<BatchQueue>(std::move(batches), first, seed, slots, options_.memory_budget);
@@ -143,6 +147,7 @@ void Prefetcher::cancel() noexcept {
   QueuePtr dropped;  // outlives the lock, because its batches are released without holding it
   {
     const std::scoped_lock lock(mutex_);
+    // Nobody waits for workers here. Each notices by `cancelled`, and a new queue may start before they have.
     dropped = std::exchange(queue_, nullptr);
     if (dropped) {
       dropped->cancelled = true;
@@ -172,6 +177,7 @@ void Prefetcher::work(std::size_t number) {
                [&] { return threads_.quits() || (number < tuner_.workers() && (crew_.wants_help() || has_work())); });
     if (Trace::Lane* const lane = own.figures.clock.lane()) lane->add(Trace::What::kIdle, idle, Clock::now());
     if (threads_.quits()) return;
+    // Help comes before a batch of its own: the oldest batch is ready soonest, and fewer blocks are in use at a time.
     if (crew_.wants_help()) {
       help(own, lock);
       continue;
@@ -185,6 +191,7 @@ void Prefetcher::work(std::size_t number) {
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
     figures_.add(own.figures.stats, effort);
+    // What was made for a queue that is cancelled is destroyed without the lock: that may free much memory.
     if (!queue->cancelled) {
       queue->finish(batch, std::move(outcome));
       if (batch == queue->next()) {
@@ -226,6 +233,7 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
     if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
     effort.waited += waited;
   };
+  // Errors travel as outcomes, so that they are thrown where the batch is taken, behind those before it.
   Outcome out = Nothing::kCancelled;
   try {
     out = maker_.make(queue.indices(batch), batch, own, ask);
@@ -242,6 +250,7 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
 }
 
 double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t bytes) {
+  // Without workers there is one batch at a time, and waiting for another one to be taken would be for ever.
   if (options_.workers == 0) return 0;
   double waited = 0;
   {
@@ -281,11 +290,12 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   figures_.waited(begin, end, queue->next());
   if (queue->cancelled) return Nothing::kCancelled;
   figures_.left(end);
-  if (!in_time) return Nothing::kTimedOut;
+  if (!in_time) return Nothing::kTimedOut;  // the batch stays, for the next take
   Outcome outcome = queue->take();
   figures_.took(end, tuner_.workers());
   tune();
   lock.unlock();
+  // A slot and the budget of this batch are free, and more than one worker may wait for either.
   work_.notify_all();
   return outcome;
 }
@@ -304,6 +314,7 @@ Prefetcher::Outcome Prefetcher::take_inline(const QueuePtr& queue, Clock::time_p
   return outcome;
 }
 
+/// Where a batch is taken, because only then is it known whether the caller had to wait for it.
 void Prefetcher::tune() {
   if (options_.most_workers <= options_.workers) return;
   if (tuner_.update(figures_.for_tuner(Clock::now())) > threads_.count()) start_all_threads();

@@ -76,7 +76,7 @@ class StreamedBatches final : public BatchOrigin {
     const auto set_aside = [&maker = maker_, epoch = here.of.epoch](std::int64_t number, const Error& error) {
       return maker.policy().set_aside(number, epoch, maker.dataset().impl().describe(number), error);
     };
-    const StreamFeed::Place place{
+    const StreamFeed::Start place{
         .seed = here.of, .batch = here.batch, .place = here.batch > 0 ? std::optional(place_) : std::nullopt};
     feed_ = std::make_shared<StreamFeed>(stream_, options_, place, set_aside);
     maker_.take_from(feed_);

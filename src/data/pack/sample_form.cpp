@@ -130,7 +130,7 @@ class FormReader final : public core::JsonReader {
   static constexpr std::size_t kMaxLevels = 3 * kMaxDepth + core::JsonReader::kMaxDepth;
 
   /// A part that has not ended.
-  struct Part {
+  struct OpenPart {
     std::string path = {};  ///< of the tensor in a sample
     std::string key = {};   ///< that of the nearest dict
     Node node = {};
@@ -143,9 +143,9 @@ class FormReader final : public core::JsonReader {
   };
 
   void on_object() override {
-    Part next;
+    OpenPart next;
     if (!parts_.empty()) {
-      Part& top = parts_.back();
+      OpenPart& top = parts_.back();
       const bool named = top.kind == kDict;
       if (!top.in_children || top.in_pair != named || top.has_key != named) refuse("a part is not where one may be");
       const std::size_t number = top.node.children.size();
@@ -160,7 +160,7 @@ class FormReader final : public core::JsonReader {
   }
 
   void on_object_end() override {
-    Part part = std::move(parts_.back());
+    OpenPart part = std::move(parts_.back());
     parts_.pop_back();
     if (!part.array.values.empty()) {
       part.node.leaf = add(part);
@@ -181,7 +181,7 @@ class FormReader final : public core::JsonReader {
 
   void on_array() override {
     if (parts_.empty()) refuse("it is not an object");
-    Part& top = parts_.back();
+    OpenPart& top = parts_.back();
     if (!top.in_children && name_ == top.kind && !top.kind.empty()) {
       top.in_children = true;
     } else if (top.in_children && top.kind == kDict && !top.in_pair) {
@@ -192,14 +192,14 @@ class FormReader final : public core::JsonReader {
   }
 
   void on_array_end() override {
-    Part& top = parts_.back();
+    OpenPart& top = parts_.back();
     const bool whole = top.kind != kDict || top.node.keys.size() == top.node.children.size();
     if (!whole) refuse("a child of a dict is not a pair");
     (top.in_pair ? top.in_pair : top.in_children) = false;
   }
 
   void on_key(std::string& name) override {
-    Part& top = parts_.back();
+    OpenPart& top = parts_.back();
     name_ = std::move(name);
     if (name_ == kDict || name_ == kList || name_ == kTuple) {
       if (!top.kind.empty() || !top.array.values.empty()) refuse("a part is two things");
@@ -214,7 +214,7 @@ class FormReader final : public core::JsonReader {
 
   void on_string(std::string& text) override {
     if (parts_.empty()) refuse("it is not an object");
-    Part& top = parts_.back();
+    OpenPart& top = parts_.back();
     if (top.in_pair) {
       if (top.has_key || top.node.keys.size() != top.node.children.size()) refuse("a child of a dict is not a pair");
       top.node.keys.push_back(Value::string(std::move(text)));
@@ -234,7 +234,7 @@ class FormReader final : public core::JsonReader {
     return name == kList ? Node::Kind::kList : Node::Kind::kTuple;
   }
 
-  std::uint32_t add(Part& part) {
+  std::uint32_t add(OpenPart& part) {
     const auto number = static_cast<std::uint32_t>(form_.arrays.size());
     // Else a few bytes could make a sample of any size.
     const std::string& values = part.array.values;
@@ -247,7 +247,7 @@ class FormReader final : public core::JsonReader {
   [[noreturn]] void refuse(const std::string& why) const { fail(why); }
 
   SampleForm form_;
-  std::vector<Part> parts_;
+  std::vector<OpenPart> parts_;
   std::string name_;  ///< of the member whose value comes next
   std::set<std::string> taken_;
   std::size_t text_bytes_ = 0;

@@ -12,6 +12,7 @@
 
 #include "core/cursor.h"
 #include "core/environment.h"
+#include "core/fnv1a.h"
 #include "core/format.h"
 #include "io/copy/crc32.h"
 #include "io/file/atomic_file.h"
@@ -36,19 +37,13 @@ std::optional<std::filesystem::path> cache_folder() {
   return std::nullopt;
 }
 
-/// FNV-1a: the same on every machine and in every version, unlike std::hash. The key itself is in the file.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t out = 0xcbf29ce484222325;
-  for (const char c : text) out = (out ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return out;
-}
-
 }  // namespace
 
 KeptFile::KeptFile(std::string path, std::string_view magic, std::string_view kind, std::string_view key)
     : path_(std::move(path)), magic_(magic), is_cache_(path_.empty()) {
   if (!is_cache_) return;
-  if (const auto folder = cache_folder()) path_ = *folder / core::format("{}-{:016x}.index", kind, hash_of(key));
+  // Keys of one hash share a file, which is no harm, because the key itself is in it.
+  if (const auto folder = cache_folder()) path_ = *folder / core::format("{}-{:016x}.index", kind, core::fnv1a(key));
 }
 
 /// The head is checked against the size of the file before anything is read or allocated, so a damaged number cannot

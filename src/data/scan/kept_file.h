@@ -3,12 +3,31 @@
 // Files in which something found out is kept for the next run. They may be deleted at any time.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace penstock::data {
+
+/// Writes the content of such a file: numbers as they lie in memory, and a text with its length before it. What
+/// core::Cursor reads.
+class KeptContent {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  void number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void text(std::string_view text) {
+    number<std::uint64_t>(text.size());
+    out_.append(text);
+  }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(out_)); }
+
+ private:
+  std::string out_;
+};
 
 /// One such file: a magic, the number of bytes behind this head and their CRC-32, then the content. What is not a
 /// whole, undamaged file of this magic counts as none.

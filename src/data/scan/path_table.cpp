@@ -50,7 +50,7 @@ void PathTable::add(std::uint32_t folder, std::string_view name) {
 }
 
 void PathTable::add(std::vector<FolderNames> listed) {
-  std::vector<Run> runs;
+  std::vector<NameRun> runs;
   runs.reserve(listed.size());
   for (FolderNames& own : listed) {
     std::string& names = folders_[own.folder].names;
@@ -67,16 +67,16 @@ void PathTable::add(std::vector<FolderNames> listed) {
     runs[i].entry = static_cast<std::size_t>(std::count(names.begin(), names.end(), '\0'));
   });
   std::size_t entries = entries_.size();
-  for (Run& run : runs) entries += std::exchange(run.entry, entries);
+  for (NameRun& run : runs) entries += std::exchange(run.entry, entries);
   entries_.resize(entries);
   core::parallel_for(runs.size(), threads, [&](std::size_t i) { fill(runs[i]); });
 }
 
-std::string_view PathTable::names_of(const Run& run) const noexcept {
+std::string_view PathTable::names_of(const NameRun& run) const noexcept {
   return std::string_view(folders_[run.folder].names).substr(run.begin, run.bytes);
 }
 
-void PathTable::fill(const Run& run) noexcept {
+void PathTable::fill(const NameRun& run) noexcept {
   const std::string_view names = names_of(run);
   std::size_t entry = run.entry;
   for (std::size_t at = 0; at < names.size(); at = names.find('\0', at) + 1) {

@@ -68,15 +68,15 @@ class PathTable {
   };
   struct OpenFolders;
   /// Neighbours among a folder's names, and where their entries begin.
-  struct Run {
+  struct NameRun {
     std::uint32_t folder;
     std::size_t begin;
     std::size_t bytes;
     std::size_t entry;
   };
 
-  std::string_view names_of(const Run& run) const noexcept;
-  void fill(const Run& run) noexcept;
+  std::string_view names_of(const NameRun& run) const noexcept;
+  void fill(const NameRun& run) noexcept;
   const Folder& folder_of(Entry entry) const noexcept { return folders_[static_cast<std::size_t>(entry >> kNameBits)]; }
   const char* name_of(Entry entry) const noexcept {
     return folder_of(entry).names.data() + static_cast<std::size_t>(entry & ((Entry{1} << kNameBits) - 1));

@@ -9,7 +9,6 @@
 #include <new>
 #include <span>
 #include <system_error>
-#include <type_traits>
 #include <utility>
 
 #include "core/cursor.h"
@@ -21,37 +20,24 @@ namespace {
 
 constexpr std::string_view kMagic = "PSTKIDX3";
 
-class Writer {
- public:
-  template <class T>
-  requires std::is_arithmetic_v<T>
-  void number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void text(std::string_view text) {
-    number<std::uint64_t>(text.size());
-    out_.append(text);
-  }
-  void visit(const Visit& visit) {
-    text(visit.folder);
-    number<std::uint64_t>(visit.parts.size());
-    for (const std::uint32_t part : visit.parts) number(part);
-  }
-  void listing(const Listing& listing) {
-    visit(listing.visit);
-    number(listing.identity.device);
-    number(listing.identity.inode);
-    number(listing.identity.modified);
-    number(listing.identity.changed);
-    text(listing.names);
-    number<std::uint64_t>(listing.next.size());
-    for (const Visit& next : listing.next) visit(next);
-  }
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(out_)); }
+void write_visit(KeptContent& out, const Visit& visit) {
+  out.text(visit.folder);
+  out.number<std::uint64_t>(visit.parts.size());
+  for (const std::uint32_t part : visit.parts) out.number(part);
+}
 
- private:
-  std::string out_;
-};
+void write_listing(KeptContent& out, const Listing& listing) {
+  write_visit(out, listing.visit);
+  out.number(listing.identity.device);
+  out.number(listing.identity.inode);
+  out.number(listing.identity.modified);
+  out.number(listing.identity.changed);
+  out.text(listing.names);
+  out.number<std::uint64_t>(listing.next.size());
+  for (const Visit& next : listing.next) write_visit(out, next);
+}
 
-/// Throws Error where the bytes are none of Writer's.
+/// Throws Error where the bytes were not written by those two.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, std::size_t parts) : cursor_(bytes), parts_(parts) {}
@@ -136,10 +122,10 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
 }
 
 void ScanIndex::write(const std::vector<Listing>& listings) const {
-  Writer writer;
-  writer.text(key_);
-  for (const Listing& listing : listings) writer.listing(listing);
-  file_.write(writer.bytes());
+  KeptContent content;
+  content.text(key_);
+  for (const Listing& listing : listings) write_listing(content, listing);
+  file_.write(content.bytes());
 }
 
 }  // namespace penstock::data

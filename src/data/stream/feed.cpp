@@ -20,7 +20,7 @@
 
 namespace penstock::data {
 
-StreamFeed::StreamFeed(SampleStream stream, const LoaderOptions& options, const Place& place, SetSampleAside set_aside)
+StreamFeed::StreamFeed(SampleStream stream, const LoaderOptions& options, const Start& place, SetSampleAside set_aside)
     : stream_(std::move(stream)),
       batch_size_(static_cast<std::size_t>(options.batch_size)),
       drop_last_(options.drop_last),

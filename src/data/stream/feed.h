@@ -35,7 +35,7 @@ struct StreamBatch {
 /// may have to make it again. Thread-safe.
 class StreamFeed {
  public:
-  struct Place {
+  struct Start {
     EpochSeed seed;
     std::int64_t batch = 0;
     std::optional<StreamPlace> place = {};  ///< where the stream must stand just before that batch; none: anywhere
@@ -45,7 +45,7 @@ class StreamFeed {
   using SetSampleAside = std::function<bool(std::int64_t number, const Error& error)>;
 
   /// kInvalidArgument where the stream was read before and cannot begin again.
-  StreamFeed(SampleStream stream, const LoaderOptions& options, const Place& place, SetSampleAside set_aside);
+  StreamFeed(SampleStream stream, const LoaderOptions& options, const Start& place, SetSampleAside set_aside);
 
   /// Batch `number`, which must not be forgotten. kCancelled as CallContext::check_cancelled, without loss of a sample.
   std::shared_ptr<const StreamBatch> batch(std::int64_t number, const Work& work);
@@ -86,7 +86,7 @@ class StreamFeed {
   const std::size_t rank_;
   const std::size_t ranks_;
   const Remainder remainder_;
-  const Place place_;
+  const Start place_;
   const SetSampleAside set_aside_;
 
   // Used only by the thread that reads.

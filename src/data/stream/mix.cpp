@@ -38,7 +38,7 @@ class MixedReader final : public StreamReader {
       ended_ = options_.size && number_ >= *options_.size;
       if (ended_) break;
       if (!turn_) turn_ = turns_.next();
-      Part& part = parts_[*turn_];
+      MixedStream& part = parts_[*turn_];
       // What throws has had its turn, unless it was stopped.
       StreamItemPtr item;
       try {
@@ -59,12 +59,12 @@ class MixedReader final : public StreamReader {
 
   std::int64_t read() const noexcept override {
     std::int64_t out = 0;
-    for (const Part& part : parts_) out += part.read + (part.reader ? part.reader->read() : 0);
+    for (const MixedStream& part : parts_) out += part.read + (part.reader ? part.reader->read() : 0);
     return out;
   }
 
  private:
-  struct Part {
+  struct MixedStream {
     StreamNodePtr node;
     std::unique_ptr<StreamReader> reader = {};  ///< null for a weight of 0
     std::int64_t read = 0;                      ///< in passes before this one
@@ -79,7 +79,7 @@ class MixedReader final : public StreamReader {
   }
 
   /// A part has ended in its turn: so does the mixture, or the part begins again.
-  void end_of(Part& part) {
+  void end_of(MixedStream& part) {
     if (part.pass == 0) --unfinished_;
     ended_ = true;  // also where it throws
     if (!options_.size && (options_.end == MixEnd::kFirst || unfinished_ == 0)) return;
@@ -102,7 +102,7 @@ class MixedReader final : public StreamReader {
   Turns turns_;
   MixOptions options_;
   EpochSeed seed_;
-  std::vector<Part> parts_;
+  std::vector<MixedStream> parts_;
   std::size_t unfinished_ = 0;
   std::optional<std::size_t> turn_;  ///< whose it is, until it has given
   std::int64_t number_ = 0;

@@ -30,14 +30,6 @@ std::string place_of(const std::string& path) {
   return failed ? std::string() : absolute.string();
 }
 
-void put_number(std::string& out, std::uint64_t number) {
-  out.append(reinterpret_cast<const char*>(&number), sizeof(number));
-}
-void put_text(std::string& out, std::string_view text) {
-  put_number(out, text.size());
-  out.append(text);
-}
-
 }  // namespace
 
 bool may_be_begins(std::span<const std::uint64_t> begins, std::uint64_t bytes) noexcept {
@@ -76,7 +68,7 @@ void KeptIndex::read(std::span<const std::byte> content) {
   core::Cursor cursor(content);
   while (!cursor.at_end()) {
     const std::string name(cursor.take_text(static_cast<std::size_t>(cursor.u64())));
-    Known known{.version = std::string(cursor.take_text(static_cast<std::size_t>(cursor.u64()))), .begins = {}};
+    KnownShard known{.version = std::string(cursor.take_text(static_cast<std::size_t>(cursor.u64()))), .begins = {}};
     const std::uint64_t count = cursor.u64();
     if (count > cursor.remaining() / sizeof(std::uint64_t))
       throw Error(ErrorCode::kCorrupt, "this is no index of shards");
@@ -96,7 +88,7 @@ std::optional<std::vector<std::uint64_t>> KeptIndex::find(std::size_t number, co
 
 void KeptIndex::keep(std::span<const TarShard> shards, std::span<const std::string> versions) const {
   if (!is_kept_) return;
-  std::string out;
+  KeptContent content;
   bool is_new = false;
   std::set<std::string_view> written;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -104,12 +96,12 @@ void KeptIndex::keep(std::span<const TarShard> shards, std::span<const std::stri
     if (names_[i].empty() || version.empty() || !written.insert(names_[i]).second) continue;
     const auto known = known_.find(names_[i]);
     is_new = is_new || known == known_.end() || known->second.version != version;
-    put_text(out, names_[i]);
-    put_text(out, version);
-    put_number(out, shards[i].begins.size());
-    for (const std::uint64_t begin : shards[i].begins) put_number(out, begin);
+    content.text(names_[i]);
+    content.text(version);
+    content.number<std::uint64_t>(shards[i].begins.size());
+    for (const std::uint64_t begin : shards[i].begins) content.number(begin);
   }
-  if (is_new) file_->write(std::as_bytes(std::span(out)));
+  if (is_new) file_->write(content.bytes());
 }
 
 }  // namespace penstock::data

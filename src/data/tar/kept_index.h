@@ -34,7 +34,7 @@ class KeptIndex {
   void keep(std::span<const TarShard> shards, std::span<const std::string> versions) const;
 
  private:
-  struct Known {
+  struct KnownShard {
     std::string version;
     std::vector<std::uint64_t> begins;
   };
@@ -43,8 +43,8 @@ class KeptIndex {
   bool is_kept_;
   std::string key_;
   std::optional<KeptFile> file_;
-  std::vector<std::string> names_;      ///< of each shard: where it lies
-  std::map<std::string, Known> known_;  ///< by name
+  std::vector<std::string> names_;           ///< of each shard: where it lies
+  std::map<std::string, KnownShard> known_;  ///< by name
 };
 
 }  // namespace penstock::data

@@ -142,7 +142,7 @@ Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard,
                             Contents& contents, const Work& work) {
   names_.clear();
   pieces_.clear();
-  const auto add = [&](const std::string& name, Piece piece) {
+  const auto add = [&](const std::string& name, FieldSample piece) {
     names_.push_back(name);
     pieces_.push_back(std::move(piece));
   };
@@ -165,12 +165,12 @@ Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard,
   const Layout* const layout = join(pieces_, work.scratch);
   const std::span<Payload> payloads = work.scratch.arena.array<Payload>(layout->tensors.size());
   auto next = payloads.begin();
-  for (const Piece& piece : pieces_) next = std::copy(piece.payloads.begin(), piece.payloads.end(), next);
+  for (const FieldSample& piece : pieces_) next = std::copy(piece.payloads.begin(), piece.payloads.end(), next);
   return {layout, {payloads.data()}};
 }
 
-TarAssembler::Piece TarAssembler::piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents,
-                                           const Work& work) {
+TarAssembler::FieldSample TarAssembler::piece_of(const TarPart& part, const TarShard& shard, bool raw,
+                                                 Contents& contents, const Work& work) {
   require_content(part, shard);
   const FieldKind kind = raw ? FieldKind::kBytes : format::field_kind(part.field);
   if (kind == FieldKind::kTensors) return tensors_of(part, shard, contents, work);
@@ -184,8 +184,8 @@ TarAssembler::Piece TarAssembler::piece_of(const TarPart& part, const TarShard& 
   }
 }
 
-TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard& shard, Contents& contents,
-                                             const Work& work) {
+TarAssembler::FieldSample TarAssembler::tensors_of(const TarPart& part, const TarShard& shard, Contents& contents,
+                                                   const Work& work) {
   try {
     const std::span<const std::byte> bytes = contents.content(part);
     KnownLayouts& layouts = layouts_[part.field];
@@ -200,7 +200,7 @@ TarAssembler::Piece TarAssembler::tensors_of(const TarPart& part, const TarShard
 }
 
 /// The dict of the pieces, whose names are those of the fields.
-const Layout* TarAssembler::join(std::span<const Piece> pieces, Scratch& scratch) {
+const Layout* TarAssembler::join(std::span<const FieldSample> pieces, Scratch& scratch) {
   bool is_same = layout_ && names_ == joined_names_;
   bool is_alike = is_same;
   for (std::size_t i = 0; is_alike && i < pieces.size(); ++i) {
@@ -210,7 +210,7 @@ const Layout* TarAssembler::join(std::span<const Piece> pieces, Scratch& scratch
   if (is_same && is_alike) return layout_.get();
   joined_names_ = names_;
   joined_.clear();
-  for (const Piece& piece : pieces) joined_.push_back(piece.layout);
+  for (const FieldSample& piece : pieces) joined_.push_back(piece.layout);
   layout_ = is_alike ? alike(*layout_, joined_) : dict_layout(names_, joined_, scratch.structures);
   scratch.objects.push_back(layout_);  // while samples of the batch have it
   return layout_.get();

@@ -56,17 +56,17 @@ class TarAssembler : public Scratch::State {
                 const Work& work);
 
  private:
-  struct Piece {
+  struct FieldSample {
     LayoutPtr layout;
     std::span<const Payload> payloads = {};
   };
-  Piece piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents, const Work& work);
-  Piece tensors_of(const TarPart& part, const TarShard& shard, Contents& contents, const Work& work);
-  const Layout* join(std::span<const Piece> pieces, Scratch& scratch);
+  FieldSample piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents, const Work& work);
+  FieldSample tensors_of(const TarPart& part, const TarShard& shard, Contents& contents, const Work& work);
+  const Layout* join(std::span<const FieldSample> pieces, Scratch& scratch);
 
   std::map<std::string, KnownLayouts, std::less<>> layouts_;  ///< by field
   std::vector<std::string> names_;                            ///< of the pieces of the sample at hand
-  std::vector<Piece> pieces_;
+  std::vector<FieldSample> pieces_;
   std::vector<std::string> joined_names_;  ///< of the last layout
   std::vector<LayoutPtr> joined_;
   LayoutPtr layout_;

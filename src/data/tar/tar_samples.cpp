@@ -38,7 +38,7 @@ constexpr std::uint64_t kSmallRemote = std::uint64_t{8} << 20;
 constexpr std::uint64_t kRun = std::uint64_t{1} << 20;
 
 /// One sample of a batch.
-struct Wanted {
+struct ShardRead {
   const TarShard* shard = nullptr;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;            ///< no further than the file
@@ -93,7 +93,7 @@ class TarSamples final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
-    const std::span<Wanted> samples = work.scratch.arena.array<Wanted>(indices.size());
+    const std::span<ShardRead> samples = work.scratch.arena.array<ShardRead>(indices.size());
     auto& share = work.scratch.state<Share>(this);
     const bool reads_whole = fields_.keys.empty() || !share.is_small;
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -136,7 +136,7 @@ class TarSamples final : public detail::DatasetImpl {
     return *index_;
   }
 
-  Wanted wanted(std::int64_t number) const {
+  ShardRead wanted(std::int64_t number) const {
     const TarShard& shard = index().shard_of(number);
     const auto i = static_cast<std::size_t>(number - shard.first);
     return {.shard = &shard, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
@@ -144,9 +144,9 @@ class TarSamples final : public detail::DatasetImpl {
 
   /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself
   /// below, which tells whose fault it is.
-  static void read_remote(std::span<Wanted> samples, const Work& work) {
+  static void read_remote(std::span<ShardRead> samples, const Work& work) {
     std::vector<io::remote::SourceRuns> reads;
-    for (Wanted& sample : samples) {
+    for (ShardRead& sample : samples) {
       if (!sample.is_whole || !sample.shard->is_remote) continue;
       const penstock::Source source = sample.shard->file->source();
       auto same = std::find_if(reads.begin(), reads.end(), [&](const auto& read) { return read.source == source; });
@@ -158,7 +158,7 @@ class TarSamples final : public detail::DatasetImpl {
       io::remote::read_runs(reads);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) throw;
-      for (Wanted& sample : samples) sample.is_whole = sample.is_whole && !sample.shard->is_remote;
+      for (ShardRead& sample : samples) sample.is_whole = sample.is_whole && !sample.shard->is_remote;
     }
     for (const auto& read : reads) {
       for (const io::Run& run : read.runs) work.figures.stats.read_bytes += run.into.size();
@@ -167,12 +167,12 @@ class TarSamples final : public detail::DatasetImpl {
   }
 
   /// How many samples from `first` on lie one behind the other, in the shard and in memory.
-  static std::size_t run_at(std::span<const Wanted> samples, std::size_t first) {
+  static std::size_t run_at(std::span<const ShardRead> samples, std::size_t first) {
     std::size_t count = 1;
     std::uint64_t bytes = samples[first].size();
     while (first + count < samples.size()) {
-      const Wanted& last = samples[first + count - 1];
-      const Wanted& next = samples[first + count];
+      const ShardRead& last = samples[first + count - 1];
+      const ShardRead& next = samples[first + count];
       const bool goes_on = next.is_whole && next.shard == last.shard && next.begin == last.end &&
                            next.bytes.data() == last.bytes.data() + last.bytes.size() && bytes + next.size() <= kRun;
       if (!goes_on) break;
@@ -182,7 +182,7 @@ class TarSamples final : public detail::DatasetImpl {
     return count;
   }
 
-  static void read_local(std::span<const std::int64_t> indices, std::span<Wanted> samples, const Work& work,
+  static void read_local(std::span<const std::int64_t> indices, std::span<ShardRead> samples, const Work& work,
                          std::span<Sample> out) {
     for (std::size_t i = 0; i < samples.size();) {
       if (!samples[i].is_whole || samples[i].shard->is_remote) {
@@ -199,7 +199,7 @@ class TarSamples final : public detail::DatasetImpl {
       i += count;
     }
   }
-  static bool try_read(std::span<const Wanted> run, const Work& work) {
+  static bool try_read(std::span<const ShardRead> run, const Work& work) {
     const std::uint64_t bytes = run.back().end - run.front().begin;
     const std::span<std::byte> into(run.front().bytes.data(), static_cast<std::size_t>(bytes));
     try {
@@ -212,7 +212,7 @@ class TarSamples final : public detail::DatasetImpl {
     work.figures.stats.read_bytes += bytes;
     return true;
   }
-  static void read_one(Wanted& sample, std::size_t position, const Work& work, Sample& out) {
+  static void read_one(ShardRead& sample, std::size_t position, const Work& work, Sample& out) {
     try {
       sample.shard->file->read(sample.begin, sample.bytes);
       if (sample.shard->file->is_held()) sample.shard->file->require_unchanged();
@@ -222,7 +222,7 @@ class TarSamples final : public detail::DatasetImpl {
     }
   }
 
-  Sample assemble(const Wanted& sample, data::TarAssembler& assembler, Share& share, const Work& work) const {
+  Sample assemble(const ShardRead& sample, data::TarAssembler& assembler, Share& share, const Work& work) const {
     const TarShard& shard = *sample.shard;
     if (sample.is_whole) {
       format::TarMemory bytes(sample.bytes, sample.begin);
@@ -241,7 +241,7 @@ class TarSamples final : public detail::DatasetImpl {
     return out;
   }
 
-  void note(const data::TarSampleParts& parts, const Wanted& sample, Share& share) const {
+  void note(const data::TarSampleParts& parts, const ShardRead& sample, Share& share) const {
     if (fields_.keys.empty()) return;
     std::uint64_t bytes = 0;
     for (const TarPart& part : parts.parts) {

@@ -80,7 +80,7 @@ class ElementPass final : public Pass {
   }
 
   std::string explain(const Refused& refused) const override {
-    const Step& step = plan_.steps[refused.step];
+    const PassStep& step = plan_.steps[refused.step];
     return ops::overflow_message(step.from, refused.value, step.to);
   }
 
@@ -159,7 +159,7 @@ class ElementPass final : public Pass {
       current = taken;
     }
     for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      const Step& step = plan_.steps[s];
+      const PassStep& step = plan_.steps[s];
       std::byte* const next = s + 1 == plan_.steps.size() && here.dense() ? result : chunk.other();
       if (step.strict) {
         if (auto refused = refusal(step, current, there.size())) {
@@ -174,14 +174,14 @@ class ElementPass final : public Pass {
     return std::nullopt;
   }
 
-  static std::optional<Refused> refusal(const Step& step, const std::byte* elements, std::int64_t count) noexcept {
+  static std::optional<Refused> refusal(const PassStep& step, const std::byte* elements, std::int64_t count) noexcept {
     const auto all = static_cast<std::size_t>(count);
     const std::size_t found = ops::find_overflow(step.from, elements, step.to, all);
     if (found == all) return std::nullopt;
     return Refused{.value = ops::first_part(step.from, elements + found * DType(step.from).itemsize())};
   }
 
-  void act(const Walk& walk, const Walk::Places& places, const Step& step, const std::byte* from, std::byte* to,
+  void act(const Walk& walk, const Walk::Places& places, const PassStep& step, const std::byte* from, std::byte* to,
            const Size& size, Chunk& chunk) const noexcept {
     const auto all = static_cast<std::size_t>(size.rows * size.count);
     if (step.loop == nullptr) return ops::convert(step.from, from, step.to, to, all);

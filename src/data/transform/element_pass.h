@@ -16,7 +16,7 @@ namespace penstock::data {
 
 /// What happens to a chunk of elements: a conversion to another type where `loop` is null, else that loop. It may give
 /// another type than it takes.
-struct Step {
+struct PassStep {
   DType::Code from = DType::Code::kFloat32;
   DType::Code to = DType::Code::kFloat32;
   Loop loop = nullptr;
@@ -40,7 +40,7 @@ struct ElementPlan {
   Geometry geometry;           ///< the views of source and parameters behind all moves
   std::vector<Op> moves = {};  ///< permute, crop, flip and normalize, in order: what decided the views
   bool random = false;         ///< some of the moves differ from sample to sample: the views are made anew for each
-  std::vector<Step> steps = {};
+  std::vector<PassStep> steps = {};
   std::vector<Parameter> parameters = {};
   View target = {};  ///< where the elements go in the output
   bool padded = false;

@@ -91,7 +91,7 @@ class Planner {
 
   void add(const ScaleOp& op, const Op& of) {
     const DType::Code inner = computed_in(of);
-    Step step{.from = inner, .to = inner, .loop = multiply_loop(inner)};
+    PassStep step{.from = inner, .to = inner, .loop = multiply_loop(inner)};
     step.operands.low = constant(op.factor, inner, inner);  // PyTorch does not round it to a half
     arithmetic(step);
   }
@@ -106,7 +106,7 @@ class Planner {
                         .view = plan_.geometry.add_parameter(op.dim, count)};
     plan_.moves.emplace_back(op);
     plan_.parameters.push_back(std::move(parameter));
-    Step step{.from = inner, .to = inner, .loop = normalize_loop(inner)};
+    PassStep step{.from = inner, .to = inner, .loop = normalize_loop(inner)};
     step.parameter = static_cast<std::int32_t>(plan_.parameters.size() - 1);
     if (inner == type_.code()) return arithmetic(step);
     step.loop = subtract_loop(inner);
@@ -123,7 +123,7 @@ class Planner {
                   core::format("clamp to [{}, {}] of {}: {} is not a number of that type; cast first", op.low, op.high,
                                type_.name(), bound));
     }
-    Step step{.from = inner, .to = inner, .loop = clamp_loop(inner)};
+    PassStep step{.from = inner, .to = inner, .loop = clamp_loop(inner)};
     step.operands.low = constant(op.low, type_.code(), inner);
     step.operands.high = constant(op.high, type_.code(), inner);
     arithmetic(step);
@@ -179,7 +179,7 @@ class Planner {
   }
 
   /// Adds the step, between a conversion to the type that it computes in and one back.
-  void arithmetic(const Step& step) {
+  void arithmetic(const PassStep& step) {
     const DType::Code stored_as = type_.code();
     if (step.from != stored_as) convert(stored_as, step.from, false);
     plan_.steps.push_back(step);
@@ -224,19 +224,19 @@ class Planner {
   /// Replaces two or more of the steps "cast to float32", "scale" and "normalize" that follow each other by one step,
   /// because one loop reads and writes the elements once. Without a scale the factor is 1, which changes no value.
   void join_steps() {
-    std::vector<Step>& steps = plan_.steps;
+    std::vector<PassStep>& steps = plan_.steps;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       std::size_t next = i;
-      const auto take = [&](bool is) -> const Step* { return is ? &steps[next++] : nullptr; };
+      const auto take = [&](bool is) -> const PassStep* { return is ? &steps[next++] : nullptr; };
       const auto is = [&](Loop loop) { return next < steps.size() && steps[next].loop == loop; };
-      const Step* const cast = take(is(nullptr) && steps[i].to == kFloat32 && !steps[i].strict);
-      const Step* const scale = take(is(multiply_loop(kFloat32)));
-      const Step* const normalize = take(is(normalize_loop(kFloat32)));
+      const PassStep* const cast = take(is(nullptr) && steps[i].to == kFloat32 && !steps[i].strict);
+      const PassStep* const scale = take(is(multiply_loop(kFloat32)));
+      const PassStep* const normalize = take(is(normalize_loop(kFloat32)));
       if (next - i < 2) continue;
       const DType::Code from = cast != nullptr ? cast->from : kFloat32;
       const Loop loop = normalize != nullptr ? normalize_to_float_loop(from) : scale_to_float_loop(from);
       if (loop == nullptr) continue;
-      Step joined{.from = from, .to = kFloat32, .loop = loop};
+      PassStep joined{.from = from, .to = kFloat32, .loop = loop};
       joined.operands.low = scale != nullptr ? scale->operands.low : constant(1, kFloat32, kFloat32);
       if (normalize != nullptr) joined.parameter = normalize->parameter;
       steps[i] = joined;
