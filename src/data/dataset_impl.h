@@ -1,6 +1,17 @@
 #pragma once
 
-// What all datasets are: the rooms dataset, files, stream and transform implement it, batch asks it for samples.
+// What all datasets are. The rooms around, first those where datasets are made, by what their samples are:
+//
+//   files/      files: of a folder, a list or URLs, with their labels; scan/ lists them
+//   tar/        members of tar shards; pack/ writes shards of our own
+//   dataset/    parts of arrays, values of the program, and other datasets put together (zip, mix, map)
+//   transform/  samples of another dataset, whose elements change on their way
+//   stream/     samples that come one after the other and have no number
+//
+// Then those that a batch passes: loader/ decides which batches are made when, and by which thread; sampler/ the order
+// of their samples. batch/ makes one: it lets the dataset `fetch` the samples, which reads headers and small files;
+// collate/ plans the batch from their layouts; and batch/mover.h completes it, which moves all other payload into it.
+// sample/ is what all of them speak of: a sample, where its payload lies, a thread's memory. trace/ is where time goes.
 
 #include <cstddef>
 #include <cstdint>

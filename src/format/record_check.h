@@ -1,7 +1,7 @@
 #pragma once
 
 // Makes the io::RecordCheck of a storage that an index describes. Only loads make theirs here (ArchiveState::check_of).
-// Batches make their own (data/files/file_layouts.cpp, large_file.cpp): the layout of a recognised file is that of an
+// Batches make their own (data/files/whole_file.cpp, large_file.cpp): the layout of a recognised file is that of an
 // earlier file, but its checksums are its own.
 
 #include <string_view>

@@ -231,7 +231,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
       Batch batch = finish(fetched, host, number, work, grant);
       return work.guesses.hold() ? std::optional(std::move(batch)) : std::nullopt;
     } catch (const SampleError& error) {
-      // A full disk or a server that is gone says nothing about the sample, and would empty every batch.
+      // Missing memory or a server that is gone says nothing about the sample, and would empty every batch.
       const bool is_raised = !work.call.sets_aside || is_of_surroundings(error.error());
       if (is_raised) throw of_sample(error.error(), dataset_, fetched.indices[error.position()]);
       note_failure(fetched, error.position(), error.error(), work.call, work.scratch);
