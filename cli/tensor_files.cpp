@@ -162,9 +162,14 @@ bool is_checkpoint(const std::string& folder) {
 }
 
 bool is_several_objects(const std::string& path) {
-  if (!io::is_url(path)) return false;
-  const io::remote::Location location = io::remote::parse(path);
-  return location.in_bucket() && (location.key.empty() || location.key.ends_with('/') || data::is_magic(location.key));
+  const std::optional<io::remote::Location> location = io::remote::parse_in_bucket(path);
+  return location && (location->key.empty() || location->key.ends_with('/') || data::is_magic(location->key));
+}
+
+bool is_local_pattern(const std::string& path) {
+  // The '?' of a web address begins its query.
+  std::error_code ignored;
+  return data::is_magic(path) && !io::is_url(path) && !std::filesystem::exists(path, ignored);
 }
 
 bool is_there(const std::string& word) {
@@ -196,19 +201,10 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     out.is_single = true;
     return out;
   }
-  std::error_code ignored;
   const data::FileKind kind = data::kind_of(path);
   std::string root;
   const bool is_folder = kind == data::FileKind::kFolder || kind == data::FileKind::kLinkToFolder;
-  if (io::is_url(path)) {
-    if (!is_several_objects(path)) {
-      out.paths = {path};
-      // The query of a URL is no part of the file's name.
-      const std::string shown = core::shown_path(path);
-      out.names = {shown.substr(shown.rfind('/') + 1)};
-      out.is_single = true;
-      return out;
-    }
+  if (is_several_objects(path)) {
     const bool below = !data::is_magic(path);
     root = fixed_part(below && !path.ends_with('/') ? path + "/" : path);
     out.paths = paths_of_pattern(below ? root + "**" : path, exclude, out.refused);
@@ -219,13 +215,13 @@ TensorFiles tensor_files(const std::string& path, const std::vector<std::string>
     std::erase_if(out.paths, is_no_tensor_file);
     gather_checkpoints(out.paths);
     root = path.ends_with('/') ? path : path + "/";
-  } else if (!is_folder && data::is_magic(path) && !std::filesystem::exists(path, ignored)) {
+  } else if (!is_folder && is_local_pattern(path)) {
     out.paths = paths_of_pattern(path, exclude, out.refused);
     root = fixed_part(path);
   } else {
     out.is_single = true;
     out.paths = {path};
-    out.names = {std::filesystem::path(path).filename().string()};
+    out.names = {std::filesystem::path(core::shown_path(path)).filename().string()};
     return out;
   }
   drop_shards(out.paths);

@@ -16,6 +16,9 @@ bool is_checkpoint(const std::string& folder);
 /// Whether it is a URL that stands for several objects: a bucket, a folder of one (ends in '/'), or a pattern.
 bool is_several_objects(const std::string& path);
 
+/// Whether it is no path of a file that is there, but a pattern of such paths.
+bool is_local_pattern(const std::string& path);
+
 /// Whether a word of the command line names something that is there, as far as this machine can tell without a request,
 /// or is a pattern that matches tensor files, or any files where it says their extension.
 bool is_there(const std::string& word);

@@ -12,7 +12,6 @@
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shown_url.h"
-#include "io/file/url.h"
 #include "io/remote/list.h"
 #include "io/remote/object.h"
 #include "penstock/error.h"
@@ -43,7 +42,7 @@ std::optional<double> hours_since(const std::string& when) {
 }
 
 Location place_of(const std::string& url) {
-  if (io::is_url(url)) return io::remote::parse(url);
+  if (std::optional<Location> bucket = io::remote::parse_in_bucket(url)) return *std::move(bucket);
   throw Error(ErrorCode::kInvalidArgument, "uploads are in buckets; name one, such as s3://bucket/run-7/",
               {.path = url});
 }

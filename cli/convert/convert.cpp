@@ -37,7 +37,7 @@
 #include "format/save_with.h"
 #include "io/file/output.h"
 #include "io/file/output_set.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
@@ -228,10 +228,8 @@ void report(const ConvertOptions& options, const Metadata& left_out) {
 
 /// What `load` reads of a folder that is one thing, whatever else lies in it or below; nothing of any other path.
 std::optional<Source> folder_as_one(const std::string& path) {
-  std::error_code ignored;
   if (path == kStandardInput) return std::nullopt;
-  const bool is_folder = io::is_url(path) ? is_several_objects(path) && !data::is_magic(path)
-                                          : std::filesystem::is_directory(path, ignored);
+  const bool is_folder = io::is_local_folder(path) || (is_several_objects(path) && !data::is_magic(path));
   return is_folder ? format::open_folder(path) : std::nullopt;
 }
 

@@ -7,9 +7,9 @@
 #include "archive/unloaded.h"
 #include "cli/json/add_member.h"
 #include "core/format.h"
-#include "io/file/output.h"
-#include "io/file/url.h"
 #include "format/flat_tensors.h"
+#include "io/file/output.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -32,9 +32,7 @@ void name_shards(std::vector<Shard>& shards, const std::string& to, std::size_t 
 std::vector<std::string> files_in_places_of(const std::vector<Shard>& shards) {
   std::vector<std::string> found;
   for (const Shard& shard : shards) {
-    if (io::output_exists(shard.path) && (io::is_url(shard.path) || !std::filesystem::is_directory(shard.path))) {
-      found.push_back(shard.path);
-    }
+    if (io::output_exists(shard.path) && !io::is_local_folder(shard.path)) found.push_back(shard.path);
   }
   return found;
 }

@@ -5,17 +5,15 @@
 
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "io/file/url.h"
 #include "io/remote/location.h"
 
 namespace penstock::cli {
 
 std::optional<io::remote::Objects> objects_in(const std::string& path) {
-  if (!io::is_url(path)) return std::nullopt;
-  const io::remote::Location location = io::remote::parse(path);
-  if (!location.in_bucket()) return std::nullopt;
-  const bool is_folder = location.key.empty() || location.key.ends_with('/');
-  io::remote::Objects found = io::remote::list_objects(location, location.key + (is_folder ? "" : "/"), false);
+  const std::optional<io::remote::Location> location = io::remote::parse_in_bucket(path);
+  if (!location) return std::nullopt;
+  const bool is_folder = location->key.empty() || location->key.ends_with('/');
+  io::remote::Objects found = io::remote::list_objects(*location, location->key + (is_folder ? "" : "/"), false);
   if (!is_folder && found.objects.empty() && found.folders.empty()) return std::nullopt;
   return found;
 }

@@ -32,7 +32,6 @@
 #include "format/folder.h"
 #include "format/format.h"
 #include "io/file/folder_names.h"
-#include "io/file/url.h"
 #include "io/source/composed_source.h"
 #include "io/source/window_source.h"
 #include "penstock/error.h"
@@ -98,9 +97,7 @@ class Verifier {
  private:
   void find(const std::string& path, std::vector<File>& files) {
     if (path == kStandardInput) return files.push_back({path, true});
-    std::error_code ignored;
-    const bool is_pattern = data::is_magic(path) && !io::is_url(path) && !std::filesystem::exists(path, ignored);
-    if (is_pattern || is_several_objects(path)) {
+    if (is_local_pattern(path) || is_several_objects(path)) {
       try {
         const TensorFiles found = tensor_files(path, exclude_);
         for (const std::string& file : found.paths) files.push_back({file, true});

@@ -22,7 +22,7 @@
 #include "gil.h"
 #include "indexing.h"
 #include "interrupt.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "io/read/reader.h"
 #include "io/source/composed_source.h"
 #include "io/source/source.h"
@@ -152,14 +152,14 @@ PyLazyTensor restore_entry(nb::handle path, nb::handle entry_name, const nb::tup
   return entry;
 }
 
-bool is_remote_source(const Source& source) { return io::reader_for(*source).is_remote && !source.memory(); }
+bool waits_for_server(const Source& source) { return io::reader_for(*source).waits_for_network; }
 
 /// A path that another process can open too. Of bytes in memory, and of others' file systems, the name is only a name:
 /// it would lead to another file, which who gave the bytes has chosen.
 nb::object reducible_path(const Source& source) {
   const std::string& path = source.name();
   const bool is_opened = io::as_composed(source) != nullptr || io::opened_by_name(*source);
-  if (is_opened && io::is_url(path)) {
+  if (is_opened && io::waits_for_server(path)) {
     if (!path.ends_with("?...")) return path_text(path);
     throw Error(ErrorCode::kUnsupported, "a URL with a signature or token in its query cannot be pickled", {path});
   }
@@ -369,7 +369,7 @@ Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   // A server may not answer.
-  return open_archive(interruptible(io::is_url(path),
+  return open_archive(interruptible(io::waits_for_server(path),
                                     [path](const std::stop_token& stop) {
                                       const core::StopScope scope(stop);
                                       return archive::source_at(path);
@@ -378,14 +378,14 @@ PyArchive open_archive(const std::string& path, const OpenOptions& options) {
 }
 
 PyArchive open_archive(Source source, const OpenOptions& options) {
-  const bool is_remote = is_remote_source(source);
-  auto opening = interruptible(is_remote, [source = std::move(source)](const std::stop_token& stop) mutable {
+  const bool waits = waits_for_server(source);
+  auto opening = interruptible(waits, [source = std::move(source)](const std::stop_token& stop) mutable {
     const core::StopScope scope(stop);
     return std::make_shared<archive::Opening>(std::move(source));
   });
   // What decodes text is Python's: a thread that is not would make a state of the interpreter for every string, and
   // this one answers signals there.
-  const bool is_long = is_remote || (!options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long());
+  const bool is_long = waits || (!options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long());
   auto finish = [opening = std::move(opening), options](const std::stop_token& stop) {
     const core::StopScope scope(stop);
     return opening->finish(options);
@@ -413,12 +413,12 @@ bool ReadEffort::takes_long() const noexcept {
   constexpr std::uint64_t kLong = std::uint64_t{4} << 20;
   constexpr std::uint64_t kIndexCost = 4;
   constexpr std::uint64_t kSampleCost = 16;
-  return is_remote || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost ||
+  return asks_server || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost ||
          sample_bytes >= kLong / kSampleCost;
 }
 
 ReadEffort ReadEffort::of(const Archive& archive) noexcept {
-  ReadEffort out{.is_remote = std::ranges::any_of(archive.sources(), is_remote_source)};
+  ReadEffort out{.asks_server = std::ranges::any_of(archive.sources(), waits_for_server)};
   // Where the sum wraps, a storage alone is large enough.
   for (const StorageEntry& storage : archive.storages()) {
     out.payload_bytes = std::max(out.payload_bytes + storage.nbytes, storage.nbytes);
@@ -430,7 +430,7 @@ ReadEffort ReadEffort::of(const LazyTensor& tensor) {
   // A slice of compressed bytes takes as long as all of them.
   constexpr std::uint64_t kSliceShare = 16;
   return {.payload_bytes = std::max(tensor.nbytes(), tensor.storage().nbytes / kSliceShare),
-          .is_remote = is_remote_source(tensor.source())};
+          .asks_server = waits_for_server(tensor.source())};
 }
 
 nb::object load_value(Archive archive, const LoadOptions& options, const ReportDict& report) {

@@ -22,7 +22,7 @@ struct ReadEffort {
   std::uint64_t payload_bytes = 0;
   std::uint64_t index_bytes = 0;   ///< that are parsed
   std::uint64_t sample_bytes = 0;  ///< of files that may be deflated
-  bool is_remote = false;          ///< a server gives them, or never does
+  bool asks_server = false;        ///< which gives them, or never answers
 
   bool takes_long() const noexcept;
 

@@ -125,7 +125,7 @@ nb::tuple load_typed(const PyArchive& source, const std::vector<std::size_t>& co
 void load_typed_into(const PyArchive& source, const nb::dict& converted, const nb::dict& storages, const DType& dtype,
                      bool strict, nb::handle progress) {
   const Archive archive = source.get();
-  ReadEffort effort = {.is_remote = ReadEffort::of(archive).is_remote};
+  ReadEffort effort = {.asks_server = ReadEffort::of(archive).asks_server};
   const auto memory = [&effort](nb::handle object) {
     std::optional<Tensor> to = array_from(object);
     if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");

@@ -22,7 +22,7 @@
 #include "gil.h"
 #include "interrupt.h"
 #include "io/file/output.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
@@ -121,7 +121,7 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
 bool goes_to_store(nb::handle path) {
   const std::string target = path_from(path);
   io::require_output(target);
-  return io::is_url(target);
+  return io::waits_for_server(target);
 }
 
 /// Puts a file of this machine there.

@@ -14,7 +14,7 @@
 #include "core/format.h"
 #include "format/numpy/npy_dtype.h"
 #include "interrupt.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/raw.h"
 #include "py_source.h"
 
@@ -82,7 +82,7 @@ Source source_of(nb::handle given) {
   if (nb::isinstance<PySource>(given)) return nb::cast<PySource>(given).source;
   if (is_path(given) && PyBytes_Check(given.ptr()) == 0) {
     const std::string path = path_from(given);
-    return interruptible(io::is_url(path), [path](std::stop_token) { return open_source(path); });
+    return interruptible(io::waits_for_server(path), [path](std::stop_token) { return open_source(path); });
   }
   const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
   if (nb::object(content[0]).is_none()) return open_source(path_from(content[1]));
@@ -94,7 +94,7 @@ Source source_of(nb::handle given) {
 PyLazyTensor open_raw(nb::handle given, const RawArguments& arguments, bool is_certain) {
   const RawLayout layout = layout_of(arguments);
   Source source = source_of(given);
-  const bool is_long = io::is_url(source.name());
+  const bool is_long = io::waits_for_server(source.name());
   LazyTensor tensor = interruptible(is_long, [source, layout, is_certain](std::stop_token) {
     return is_certain ? raw(source, layout) : archive::headerless(source, layout);
   });

@@ -14,7 +14,7 @@
 #include "foreign.h"
 #include "gil.h"
 #include "interrupt.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/writer.h"
 #include "value.h"
@@ -27,7 +27,7 @@ class PyWriter {
  public:
   /// A store is asked whether it has the object.
   PyWriter(const std::string& path, const WriterOptions& options)
-      : is_remote_(io::is_url(path)), shared_(interruptible(is_remote_, [path, options](const std::stop_token& stop) {
+      : waits_(io::waits_for_server(path)), shared_(interruptible(waits_, [path, options](const std::stop_token& stop) {
           const core::StopScope scope(stop);
           return std::make_shared<Shared>(path, options);
         })) {}
@@ -42,7 +42,7 @@ class PyWriter {
   /// act(writer) without the GIL, one at a time. A store may have it wait, which Ctrl-C ends.
   template <class Act>
   void run(Act act) {
-    interruptible(is_remote_, [shared = shared_, act = std::move(act)](const std::stop_token& stop) {
+    interruptible(waits_, [shared = shared_, act = std::move(act)](const std::stop_token& stop) {
       const core::StopScope scope(stop);
       const std::lock_guard lock(shared->mutex);
       act(shared->writer);
@@ -62,7 +62,7 @@ class PyWriter {
     std::mutex mutex;
   };
 
-  bool is_remote_;
+  bool waits_;
   std::shared_ptr<Shared> shared_;  // with calls that Ctrl-C left behind
 };
 

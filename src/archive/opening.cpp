@@ -14,7 +14,7 @@
 #include "core/stopwatch.h"
 #include "format/check_index.h"
 #include "format/folder.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "io/remote/remote.h"
 #include "io/remote/traffic.h"
 #include "penstock/error.h"
@@ -40,11 +40,10 @@ Source source_at(std::string_view location) {
     return open_source(location);
   } catch (const Error& error) {
     // A store has no object of a folder's name, and a web server may refuse to list it.
-    const bool is_url = io::is_url(location);
-    const bool may_be_folder_url =
-        is_url && (error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kPermission);
-    if (error.code() != ErrorCode::kIsDirectory && !may_be_folder_url) throw;
-    std::optional<Source> file = format::open_folder(is_url ? std::string(location) : error.path());
+    const bool has_server = io::waits_for_server(location);
+    const bool may_be_folder = has_server && io::tells_absence(error, location);
+    if (error.code() != ErrorCode::kIsDirectory && !may_be_folder) throw;
+    std::optional<Source> file = format::open_folder(has_server ? std::string(location) : error.path());
     if (!file) throw;
     return *std::move(file);
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -11,21 +10,13 @@
 #include "format/dcp/shards.h"
 #include "format/format.h"
 #include "io/file/folder_names.h"
-#include "io/file/url.h"
-#include "io/remote/location.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kIndexName = "model.safetensors.index.json";
-
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
 
 bool has_distcp(const std::string& folder) {
   std::error_code ignored;
@@ -41,31 +32,11 @@ bool is_checkpoint(const Source& metadata) {
   return kDcpFormat.sniff(known, *metadata);
 }
 
-/// Whether an object is there is found out by opening it. One that may not be read is for the caller to tell: a store
-/// that lists nothing to strangers gives 403 for what is not there.
-std::optional<Source> open_if_there(const std::string& location) {
-  try {
-    return open_source(location);
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kNotFound && error.code() != ErrorCode::kPermission) throw;
-    return std::nullopt;
-  }
-}
-
-/// "model.pt" is a file that is not there, and not a folder: no request is spent on what may lie in it.
-bool has_format_extension(std::string_view url) {
-  const std::string_view path = url.substr(0, url.find('?'));
+bool has_format_extension(std::string_view location) {
+  const std::string_view path = io::path_part(location);
   return std::ranges::any_of(formats(), [&](const Format& format) {
     return std::ranges::any_of(format.extensions, [&](std::string_view end) { return path.ends_with(end); });
   });
-}
-
-std::optional<Source> open_folder_url(const std::string& url) {
-  if (has_format_extension(url)) return std::nullopt;
-  const std::string metadata = io::remote::in_folder(url, ".metadata");
-  if (metadata.empty()) return std::nullopt;
-  if (std::optional<Source> found = open_if_there(metadata); found && is_checkpoint(*found)) return found;
-  return open_if_there(io::remote::in_folder(url, kIndexName));
 }
 
 }  // namespace
@@ -76,23 +47,23 @@ std::optional<std::vector<Content>> contents_of(std::span<const Source> sources)
   return dcp::streams_of(sources);
 }
 
-std::optional<Source> open_folder(const std::string& path) {
-  if (io::is_url(path)) return open_folder_url(path);
-  const fs::path folder(path);
-  if (has_distcp(path)) {
-    if (is_there(folder / ".metadata")) return open_source((folder / ".metadata").string());
+std::optional<Source> open_folder(const std::string& location) {
+  const bool is_local = io::is_local_folder(location);
+  // "model.pt" is an object that is not there, and not a folder: no request is spent on what may lie in it.
+  if (!is_local && has_format_extension(location)) return std::nullopt;
+  const bool has_data = is_local && has_distcp(location);
+  const std::string metadata = io::in_folder(location, ".metadata");
+  if (metadata.empty()) return std::nullopt;
+  std::optional<Source> found = io::open_if_there(metadata);
+  if (found && (has_data || is_checkpoint(*found))) return found;
+  if (has_data) {
     throw Error(ErrorCode::kNotFound,
                 "the folder has .distcp files and no .metadata, which says what they hold: the save did not end, or "
                 ".metadata was not copied, as hidden files often are not",
-                {path});
+                {location});
   }
-  if (is_there(folder / ".metadata")) {
-    Source metadata = open_source((folder / ".metadata").string());
-    if (is_checkpoint(metadata)) return metadata;
-  }
-  const fs::path index = folder / kIndexName;
-  if (is_there(index)) return open_source(index.string());
-  return dcp::list_shards(path);
+  if (std::optional<Source> index = io::open_if_there(io::in_folder(location, kIndexName))) return index;
+  return is_local ? dcp::list_shards(location) : std::nullopt;
 }
 
 }  // namespace penstock::format

@@ -20,7 +20,7 @@ inline constexpr std::string_view kCheckpointExtension = ".distcp";
 /// HuggingFaceStorageWriter leaves has no such file; a list of them stands for it. Nothing for any other folder.
 /// kNotFound for a checkpoint that lacks its `.metadata`. A URL may name the folder too; there the two files are asked
 /// for, and nothing is listed.
-std::optional<Source> open_folder(const std::string& path);
+std::optional<Source> open_folder(const std::string& location);
 
 /// Such parts of an opened archive's sources, for whoever checks every byte of them; none in a checkpoint of
 /// empty tensors alone. Nothing where each source is a file of its own.

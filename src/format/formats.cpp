@@ -11,7 +11,7 @@
 #include "format/foreign.h"
 #include "format/rows.h"
 #include "format/zip/kind.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -42,7 +42,7 @@ std::string known_formats() {
   source.read(0, head);
   const bool is_zip = sniff_zip(head, source) != ZipKind::kNone;
   // A server may redirect to one that only this machine can ask, such as a service that gives keys.
-  const Quotes quotes = io::is_url(source.name()) ? Quotes::kNothing : Quotes::kFirstBytes;
+  const Quotes quotes = io::waits_for_server(source.name()) ? Quotes::kNothing : Quotes::kFirstBytes;
   throw Error(ErrorCode::kUnknownFormat,
               core::format("the content is of no known format: it looks like {}; Penstock reads {}",
                            is_zip ? describe_zip(source) : describe_foreign(head, quotes), known_formats()),

@@ -156,7 +156,7 @@ class Samples {
 };
 
 Index read_index(const Source& source, const OpenOptions& options) {
-  TarWindow bytes(source, io::beneath(*source).descriptor() < 0);
+  TarWindow bytes(source);
   TarWalk walk(bytes, source.name());
   Samples samples(source, options);
   bool has_files = false;

@@ -3,9 +3,17 @@
 #include <utility>
 
 #include "io/file/fate.h"
-#include "io/file/url.h"
 
 namespace penstock::io {
+
+namespace {
+
+bool is_its_own(const Output& output) noexcept {
+  const auto* const fate = dynamic_cast<const Fate*>(&output);
+  return fate == nullptr || fate->is_its_own();
+}
+
+}  // namespace
 
 bool may_be_there(const Output& output) noexcept {
   const auto* const fate = dynamic_cast<const Fate*>(&output);
@@ -22,8 +30,7 @@ void OutputSet::commit(std::string path, Output& output) {
   try {
     output.commit();
   } catch (...) {
-    // An object that may be there may be somebody else's; a file that is there is ours.
-    if (is_url(committed_.back()) || !may_be_there(output)) committed_.pop_back();
+    if (!is_its_own(output)) committed_.pop_back();
     throw;
   }
 }

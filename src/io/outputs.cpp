@@ -1,12 +1,18 @@
-// What a path to write to names: the one place that tells a file from an object in a store.
+// What a path to write to names: the one place that tells a file from an object in a store. Each kind is a row of
+// functions, and destination_of finds the row of a path.
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
 
+#include "core/system_error.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_url.h"
 #include "io/file/front_file.h"
 #include "io/file/front_output.h"
+#include "io/file/open_path.h"
 #include "io/file/output.h"
 #include "io/file/url.h"
 #include "io/remote/object.h"
@@ -14,54 +20,119 @@
 #include "penstock/error.h"
 
 namespace penstock::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Destination {
+  std::unique_ptr<Output> (*open)(std::string_view path, const OutputOptions& options);
+  std::unique_ptr<FrontOutput> (*open_front)(std::string_view path, const OutputOptions& options);
+  FileDescriptor (*open_to_append)(std::string_view path);
+  std::string (*scratch_path)(std::string_view path);
+  bool (*exists)(std::string_view path);
+  bool (*is_same)(std::string_view a, std::string_view b);
+  void (*remove)(std::string_view path);
+};
+
+FileDescriptor open_file_to_append(std::string_view path) {
+  const std::string name = local_path(path);
+  // Not blocking: a FIFO would wait for a reader.
+  FileDescriptor file = open_path(name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  if (!file && errno != ENOENT) core::throw_errno(errno, "cannot open the file to append to it", {.path = name});
+  return file;
+}
+
+/// A store changes no object: rows can begin one and not go on behind those of another.
+FileDescriptor require_no_object(std::string_view url) {
+  if (!output_exists(url)) return {};
+  throw Error(ErrorCode::kUnsupported,
+              "there is such an object, and objects in stores cannot be appended to: write the rows into another one, "
+              "or into a file here that is uploaded when it is complete (`penstock convert`)",
+              {.path = std::string(url)});
+}
+
+std::string temporary_path(std::string_view url) {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  if (!error) return (folder / "penstock").string();
+  throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR", {.path = std::string(url)});
+}
+
+constexpr Destination kFile = {
+    [](std::string_view path, const OutputOptions& options) -> std::unique_ptr<Output> {
+      return std::make_unique<AtomicFile>(local_path(path), options.sync);
+    },
+    [](std::string_view path, const OutputOptions& options) -> std::unique_ptr<FrontOutput> {
+      return std::make_unique<FrontFile>(local_path(path), options.sync);
+    },
+    open_file_to_append,
+    local_path,
+    [](std::string_view path) {
+      std::error_code ignored;
+      return fs::exists(local_path(path), ignored);
+    },
+    [](std::string_view a, std::string_view b) {
+      std::error_code ignored;
+      return fs::equivalent(local_path(a), local_path(b), ignored);
+    },
+    [](std::string_view path) {
+      std::error_code ignored;
+      fs::remove(local_path(path), ignored);
+    },
+};
+
+constexpr Destination kObject = {
+    [](std::string_view url, const OutputOptions& options) -> std::unique_ptr<Output> {
+      return std::make_unique<remote::Upload>(remote::parse_object(url), options);
+    },
+    [](std::string_view url, const OutputOptions& options) -> std::unique_ptr<FrontOutput> {
+      return std::make_unique<remote::Upload>(remote::parse_object(url), options, true);
+    },
+    require_no_object,
+    temporary_path,
+    [](std::string_view url) { return remote::object_exists(remote::parse_object(url)); },
+    [](std::string_view a, std::string_view b) { return remote::is_same_object(remote::parse(a), remote::parse(b)); },
+    [](std::string_view url) { remote::remove_object(remote::parse_object(url)); },
+};
+
+const Destination& destination_of(std::string_view path) noexcept { return is_url(path) ? kObject : kFile; }
+
+/// For what is going to be written.
+const Destination& writable(std::string_view path) {
+  require_output(path);
+  return destination_of(path);
+}
+
+}  // namespace
 
 void require_output(std::string_view path) {
-  if (!is_url(path) || path.starts_with("s3://") || path.starts_with("gs://")) return;
+  if (&destination_of(path) == &kFile || path.starts_with("s3://") || path.starts_with("gs://")) return;
   throw Error(ErrorCode::kUnsupported,
               "http(s) and hf URLs can be read and not written; write to s3:// or gs://, or to a file of this machine",
               {.path = std::string(path)});
 }
 
 std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options) {
-  require_output(path);
-  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options);
-  return std::make_unique<AtomicFile>(local_path(path), options.sync);
+  return writable(path).open(path, options);
 }
 
 std::unique_ptr<FrontOutput> open_front_output(std::string_view path, const OutputOptions& options) {
-  require_output(path);
-  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options, true);
-  return std::make_unique<FrontFile>(local_path(path), options.sync);
+  return writable(path).open_front(path, options);
 }
 
-std::string scratch_path(std::string_view path) {
-  if (!is_url(path)) return local_path(path);
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  if (!error) return (folder / "penstock").string();
-  throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR",
-              {.path = std::string(path)});
-}
+FileDescriptor open_to_append(std::string_view path) { return writable(path).open_to_append(path); }
 
-bool output_exists(std::string_view path) {
-  require_output(path);
-  if (is_url(path)) return remote::object_exists(remote::parse_object(path));
-  std::error_code ignored;
-  return std::filesystem::exists(local_path(path), ignored);
-}
+std::string scratch_path(std::string_view path) { return destination_of(path).scratch_path(path); }
+
+bool output_exists(std::string_view path) { return writable(path).exists(path); }
 
 bool is_same_place(std::string_view a, std::string_view b) {
-  if (is_url(a) != is_url(b)) return false;
-  if (is_url(a)) return remote::is_same_object(remote::parse(a), remote::parse(b));
-  std::error_code ignored;
-  return std::filesystem::equivalent(local_path(a), local_path(b), ignored);
+  return &destination_of(a) == &destination_of(b) && destination_of(a).is_same(a, b);
 }
 
 void remove_output(std::string_view path) noexcept {
   try {
-    if (is_url(path)) return remote::remove_object(remote::parse_object(path));
-    std::error_code ignored;
-    std::filesystem::remove(local_path(path), ignored);
+    destination_of(path).remove(path);
   } catch (const std::exception&) {
     // It stays; whoever takes back has an error to tell already.
   }

@@ -19,7 +19,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "format/format.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/windows.h"
 
@@ -37,10 +37,7 @@ std::optional<Archive> open_if_known(const std::string& location) {
   try {
     source = open_source(location);
   } catch (const Error& error) {
-    // A store that lists nothing to strangers says so of what is not there.
-    const bool may_be_absent = error.code() == ErrorCode::kNotFound || error.code() == ErrorCode::kIsDirectory ||
-                               (io::is_url(location) && error.code() == ErrorCode::kPermission);
-    if (!may_be_absent) throw;
+    if (error.code() != ErrorCode::kIsDirectory && !io::tells_absence(error, location)) throw;
     return std::nullopt;
   }
   return format::find_format(**source) == nullptr ? std::nullopt : std::optional(open(*source));
@@ -48,14 +45,12 @@ std::optional<Archive> open_if_known(const std::string& location) {
 
 /// `location` with this end in place of what follows `keep` characters of it; the query of a URL stays.
 std::string with_end(const std::string& location, std::size_t keep, std::string_view end) {
-  const std::size_t query = io::is_url(location) ? location.find('?') : location.npos;
-  return location.substr(0, keep) + std::string(end) + (query == location.npos ? "" : location.substr(query));
+  return location.substr(0, keep) + std::string(end) + location.substr(io::query_begin(location));
 }
 
 /// The archive that NAME.idx, NAME.bin or NAME means.
 Archive open_tokens_at(const std::string& location) {
-  const std::string_view whole =
-      std::string_view(location).substr(0, io::is_url(location) ? location.find('?') : location.npos);
+  const std::string_view whole = io::path_part(location);
   if (whole.ends_with(kIndexEnd)) return open(location);
   const bool is_tokens = whole.ends_with(kTokensEnd);
   if (is_tokens) {

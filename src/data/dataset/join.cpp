@@ -18,6 +18,7 @@
 #include "data/files/named_after.h"
 #include "data/files/path_name.h"
 #include "data/sample/require_samples.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -48,7 +49,7 @@ std::string named_by_part(const detail::DatasetImpl& files, std::int64_t index, 
     return std::string(by == JoinBy::kName ? parts.name : parts.stem());
   }
   const std::size_t begin = std::min(files.root_size(index), path.size());
-  const std::string_view below = std::string_view(path).substr(0, data::query_begin(path)).substr(begin);
+  const std::string_view below = std::string_view(path).substr(0, io::query_begin(path)).substr(begin);
   return std::string(data::without_extension(below));
 }
 

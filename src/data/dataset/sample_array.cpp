@@ -34,8 +34,8 @@ SampleArray sample_array(const LazyTensor& lazy, Access access, const std::share
     return sample_array(lazy.load(), lazy.source().name());
   }
   SampleArray out = placed(lazy, file);
-  const bool is_remote = io::reader_for(*lazy.source()).is_remote;
-  if ((access == Access::kRead || is_remote) && has_whole_rows(lazy)) return out;
+  const bool is_read = access == Access::kRead || io::reader_for(*lazy.source()).waits_for_network;
+  if (is_read && has_whole_rows(lazy)) return out;
   const Buffer mapping = io::map_source(*lazy.source());
   if (!mapping) return sample_array(lazy.load(), lazy.source().name());
   out.values = Tensor(mapping, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));

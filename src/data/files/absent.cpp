@@ -13,9 +13,7 @@
 
 #include "core/system_error.h"
 #include "data/files/path_name.h"
-#include "data/scan/folder_list.h"
-#include "io/file/url.h"
-#include "io/remote/list.h"
+#include "io/locations.h"
 #include "io/remote/location.h"
 #include "penstock/error.h"
 
@@ -25,16 +23,8 @@ namespace {
 /// So many files of a folder are looked at one by one.
 constexpr std::size_t kFew = 16;
 
-std::vector<std::string> listed_names(const std::string& folder) {
-  std::vector<std::string> out;
-  if (io::is_url(folder)) {
-    const io::remote::Location location = io::remote::parse(folder);
-    for (const io::remote::Object& object : io::remote::list_objects(location, location.key, false).objects) {
-      out.push_back(object.key.substr(location.key.size()));
-    }
-  } else {
-    list_folder(folder, [&](std::string_view name, FileKind) { out.emplace_back(name); });
-  }
+std::vector<std::string> sorted_names(const std::string& folder) {
+  std::vector<std::string> out = io::names_in(folder);
   std::sort(out.begin(), out.end());
   return out;
 }
@@ -48,11 +38,13 @@ bool is_there(const std::string& path) {
 
 }  // namespace
 
-bool FolderLists::can_tell(const std::string& path) { return !io::is_url(path) || io::remote::parse(path).in_bucket(); }
+bool FolderLists::can_tell(const std::string& path) {
+  return !io::waits_for_server(path) || io::remote::parse_in_bucket(path).has_value();
+}
 
 const std::vector<std::string>& FolderLists::names_in(const std::string& folder) {
   const auto known = listed_.find(folder);
-  return known != listed_.end() ? known->second : listed_.emplace(folder, listed_names(folder)).first->second;
+  return known != listed_.end() ? known->second : listed_.emplace(folder, sorted_names(folder)).first->second;
 }
 
 std::vector<bool> FolderLists::absent(const std::vector<std::string>& paths) {
@@ -62,7 +54,7 @@ std::vector<bool> FolderLists::absent(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const PathName parts(paths[i]);
     if (!can_tell(paths[i])) continue;
-    if (asked[parts.folder] <= kFew && !io::is_url(paths[i])) {
+    if (asked[parts.folder] <= kFew && !io::waits_for_server(paths[i])) {
       out[i] = !is_there(paths[i]);
     } else {
       const std::vector<std::string>& names = names_in(std::string(parts.folder));

@@ -1,14 +1,8 @@
 #include "data/files/path_name.h"
 
-#include <algorithm>
+#include "io/locations.h"
 
 namespace penstock::data {
-
-std::size_t query_begin(std::string_view path) noexcept {
-  // Keys of buckets may have a '?' of their own.
-  const bool has_query = path.starts_with("http://") || path.starts_with("https://");
-  return has_query ? std::min(path.find_first_of("?#"), path.size()) : path.size();
-}
 
 std::string_view without_extension(std::string_view path) noexcept {
   const std::size_t name = path.rfind('/') + 1;  // 0 where there is no '/'
@@ -17,7 +11,7 @@ std::string_view without_extension(std::string_view path) noexcept {
 }
 
 PathName::PathName(std::string_view path) noexcept {
-  const std::size_t end = query_begin(path);
+  const std::size_t end = io::query_begin(path);
   query = path.substr(end);
   path = path.substr(0, end);
   const std::size_t begin = path.rfind('/') + 1;

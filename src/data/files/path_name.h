@@ -19,8 +19,6 @@ struct PathName {
   std::string_view extension() const noexcept;
 };
 
-/// Where the query of a URL by http begins; else the end.
-std::size_t query_begin(std::string_view path) noexcept;
 /// Without the last extension of its name; it has no query.
 std::string_view without_extension(std::string_view path) noexcept;
 

@@ -12,21 +12,13 @@
 #include "core/refuse.h"
 #include "core/text.h"
 #include "data/files/path_name.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
 namespace {
 
 constexpr auto kNames = std::to_array<std::string_view>({"stem", "name", "ext", "parent", "root", "path"});
-
-/// Up to where a path must not be shortened: the '/' behind the host or bucket of a URL.
-std::size_t floor_of(const std::string& folder) noexcept {
-  if (!io::is_url(folder)) return folder.starts_with('/') ? 1 : 0;
-  const std::size_t host = folder.find("://") + 3;
-  const std::size_t end = folder.find('/', host);
-  return end == std::string::npos ? folder.size() : end + 1;
-}
 
 /// Takes the last folder off `folder`, which is "" or ends in '/'.
 void go_up(std::string& folder, std::size_t floor) {
@@ -40,7 +32,7 @@ void go_up(std::string& folder, std::size_t floor) {
     if (is_folder) return;
   }
   if (folder == "/") return;
-  if (io::is_url(folder)) {
+  if (floor > 1) {
     core::refuse("a template of fields leads out of the host or bucket of its URL; take '..' out of it");
   }
   folder += "../";
@@ -48,7 +40,7 @@ void go_up(std::string& folder, std::size_t floor) {
 
 /// `path` as seen from `folder`.
 std::string laid_onto(std::string folder, std::string_view path) {
-  const std::size_t floor = floor_of(folder);
+  const std::size_t floor = io::root_size(folder);
   while (true) {
     const std::size_t slash = path.find('/');
     const std::string_view part = path.substr(0, slash);
@@ -164,14 +156,14 @@ std::string PathTemplate::of(std::string_view path, std::size_t root_size) const
   const std::string_view below = path.substr(root.size(), file.folder.size() + file.name.size() - root.size());
   std::string rest = rest_of(file, below);
   const Token& first = pieces_.front();
-  if (first.what == What::kText && (rest[0] == '/' || io::is_url(rest))) {
-    const std::size_t begin = floor_of(rest);
+  if (first.what == What::kText && io::root_size(rest) > 0) {
+    const std::size_t begin = io::root_size(rest);
     return laid_onto(rest.substr(0, begin), std::string_view(rest).substr(begin));
   }
   std::string folder(first.what == What::kRoot ? root : file.folder);
-  if (!io::is_url(folder)) return laid_onto(std::move(folder), rest);
   // Behind a '?' of a URL by http there are no folders.
-  const std::size_t query = folder.starts_with("http") ? std::min(rest.find('?'), rest.size()) : rest.size();
+  const bool has_query = folder.starts_with("http://") || folder.starts_with("https://");
+  const std::size_t query = has_query ? std::min(rest.find('?'), rest.size()) : rest.size();
   std::string out = laid_onto(std::move(folder), std::string_view(rest).substr(0, query));
   return out.append(query < rest.size() ? std::string_view(rest).substr(query) : file.query);
 }

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/stream/node.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "ops/philox.h"
 
 namespace penstock::data {
@@ -20,7 +20,7 @@ constexpr std::int64_t kLooks = 16;
 
 /// The end of a path: the file and its folder. Of a URL, without what signs it.
 std::string_view end_of(std::string_view path) {
-  if (io::is_url(path)) path = path.substr(0, path.find('?'));
+  path = io::path_part(path);
   const std::size_t file = path.rfind('/');
   if (file == std::string_view::npos || file == 0) return path;
   const std::size_t folder = path.rfind('/', file - 1);

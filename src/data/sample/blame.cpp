@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/sample/scratch.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 
 namespace penstock::data {
 
@@ -28,7 +28,7 @@ bool tells_of(const std::array<int, N>& errors, const Error& error) {
 }
 
 /// The error of a function of the program that read a URL has no path, but a status.
-bool is_of_url(const Error& error) { return error.http_status() || io::is_url(error.path()); }
+bool is_of_url(const Error& error) { return error.http_status() || io::waits_for_server(error.path()); }
 
 }  // namespace
 

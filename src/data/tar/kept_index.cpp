@@ -3,7 +3,6 @@
 // must change the magic.
 #include "data/tar/kept_index.h"
 
-#include <filesystem>
 #include <new>
 #include <set>
 #include <system_error>
@@ -13,7 +12,7 @@
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "format/tar/header.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 
@@ -24,10 +23,7 @@ constexpr std::string_view kMagic = "PSTKTAR1";
 
 /// Empty for one that is not kept, because it may have a secret in it.
 std::string place_of(const std::string& path) {
-  if (io::is_url(path)) return core::shown_path(path) == path ? path : std::string();
-  std::error_code failed;
-  const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
-  return failed ? std::string() : absolute.string();
+  return core::shown_path(path) == path ? io::absolute(path) : std::string();
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -218,8 +218,7 @@ void add(const std::string& text, ShardList& out) {
                 {.path = text});
   }
   if (text.ends_with(".json")) return add_list(text, out);
-  std::error_code ignored;
-  const bool is_folder = text.ends_with('/') || (!io::is_url(text) && std::filesystem::is_directory(text, ignored));
+  const bool is_folder = text.ends_with('/') || io::is_local_folder(text);
   // The '?' of a web address begins its query.
   const bool is_pattern = !text.starts_with("http://") && !text.starts_with("https://") && is_magic(text);
   if (!is_folder && !is_pattern) {

@@ -15,7 +15,6 @@
 #include "format/tar/header.h"
 #include "format/tar/sample_name.h"
 #include "format/tar/sample_walk.h"
-#include "io/file/url.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 
@@ -34,14 +33,14 @@ bool is_compressed(const ByteSource& source) {
 
 /// Whether no sample lies before the first of these or behind the last: an index may have been made of a shard before
 /// another was appended to it, and its programs take two zero blocks for the end.
-bool has_all(std::span<const std::uint64_t> begins, const penstock::Source& shard, bool is_remote) {
+bool has_all(std::span<const std::uint64_t> begins, const penstock::Source& shard) {
   // What programs fill their last record with.
   constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
   if (begins.back() > shard.size() || shard.size() - begins.back() > kMostPadding) return false;
   std::vector<std::byte> rest(static_cast<std::size_t>(shard.size() - begins.back()));
   shard.read(begins.back(), rest);
   if (!format::is_zero_block(rest)) return false;
-  format::TarWindow bytes(shard, is_remote);
+  format::TarWindow bytes(shard);
   format::TarWalk walk(bytes, shard.name());
   while (walk.at() < begins.front()) {
     const auto member = walk.next();
@@ -53,8 +52,7 @@ bool has_all(std::span<const std::uint64_t> begins, const penstock::Source& shar
 
 /// What Energon keeps beside a shard: the begin of each sample and the end of the last one. Nothing where there is
 /// none, or where it is older than the shard or cannot be right.
-std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& shard, const std::string& path,
-                                                       bool is_remote) {
+std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& shard, const std::string& path) {
   if (path.find('?') != path.npos) return std::nullopt;  // a URL whose query is for one object alone
   try {
     const penstock::Source file = open_source(path + ".idx");
@@ -63,7 +61,7 @@ std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& s
     if (file.size() / sizeof(std::uint64_t) > shard.size() / format::kTarBlock + 1) return std::nullopt;
     std::vector<std::uint64_t> out(static_cast<std::size_t>(file.size() / sizeof(std::uint64_t)));
     file.read(0, std::as_writable_bytes(std::span(out)));
-    if (!may_be_begins(out, shard.size()) || !has_all(out, shard, is_remote)) return std::nullopt;
+    if (!may_be_begins(out, shard.size()) || !has_all(out, shard)) return std::nullopt;
     return out;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw;
@@ -79,21 +77,21 @@ void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
               {.path = core::shown_path(shard.path)});
 }
 
-std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path, bool is_remote) {
+std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path) {
   if (is_compressed(*source)) {
     throw Error(ErrorCode::kUnsupported,
                 "the shard is compressed, so that no sample of it can be read alone; read it in order with "
                 "stream(shards(...)), or unpack it",
                 {.path = source.name()});
   }
-  if (auto beside = index_beside(source, path, is_remote)) return *std::move(beside);
-  return scan_samples(source, is_remote);
+  if (auto beside = index_beside(source, path)) return *std::move(beside);
+  return scan_samples(source);
 }
 
 }  // namespace
 
-std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_remote) {
-  format::TarWindow bytes(source, is_remote);
+std::vector<std::uint64_t> scan_samples(const penstock::Source& source) {
+  format::TarWindow bytes(source);
   format::TarSampleWalk walk(bytes, source.name());
   std::vector<std::uint64_t> out;
   std::uint64_t end = 0;
@@ -109,15 +107,15 @@ std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_
 TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
   KeptIndex kept(options, list.paths);
   const std::vector<std::string> versions = open_all(list);
-  const auto is_remote = [](const TarShard& shard) { return shard.is_remote; };
-  const bool waits = std::any_of(shards_.begin(), shards_.end(), is_remote);
+  const bool waits =
+      std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard.file->reads_at_once(); });
   const std::size_t threads = waits ? kRemoteThreads : core::usable_cpus();
   core::parallel_for(shards_.size(), std::min(threads, shards_.size()), [&](std::size_t i) {
     TarShard& shard = shards_[i];
     if (auto known = kept.find(i, versions[i], shard.bytes)) {
       shard.begins = *std::move(known);
     } else {
-      shard.begins = begins_of(shard.file->source(), shard.path, shard.is_remote);
+      shard.begins = begins_of(shard.file->source(), shard.path);
     }
     if (!list.samples.empty()) require_told(shard, list.samples[i]);
   });
@@ -131,22 +129,14 @@ TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
 /// Of each shard its version. Objects are asked for all at once; files are held open while there are descriptors for
 /// it.
 std::vector<std::string> TarIndex::open_all(const ShardList& list) {
-  std::vector<std::string> urls;
-  std::copy_if(list.paths.begin(), list.paths.end(), std::back_inserter(urls),
-               [](const auto& p) { return io::is_url(p); });
-  const std::vector<penstock::Source> objects = io::remote::open_sources(urls);
   const DescriptorLimit limit;
   std::vector<std::string> versions;
-  std::size_t next = 0;
-  for (const std::string& path : list.paths) {
-    const bool is_remote = io::is_url(path);
-    const penstock::Source source = is_remote ? objects[next++] : open_source(path);
+  io::remote::open_each(list.paths, [&](const penstock::Source& source) {
     versions.push_back(KeptIndex::version_of(source));
-    shards_.push_back({.path = path,
+    shards_.push_back({.path = list.paths[shards_.size()],
                        .file = std::make_shared<const SampleFile>(source, limit),
-                       .is_remote = is_remote,
                        .bytes = source.size()});
-  }
+  });
   return versions;
 }
 

@@ -36,6 +36,6 @@ class TarIndex {
 };
 
 /// The begins of a shard's samples and the end of the last one, by its headers.
-std::vector<std::uint64_t> scan_samples(const penstock::Source& source, bool is_remote);
+std::vector<std::uint64_t> scan_samples(const penstock::Source& source);
 
 }  // namespace penstock::data

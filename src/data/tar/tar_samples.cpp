@@ -46,6 +46,8 @@ struct ShardRead {
   bool is_whole = false;
 
   std::uint64_t size() const noexcept { return end - begin; }
+  /// Whether it is asked for together with the others of the batch.
+  bool is_at_once() const { return shard->file->reads_at_once(); }
 };
 
 /// Members that are read one by one; of large ones with tensors nothing is read here.
@@ -98,8 +100,8 @@ class TarSamples final : public detail::DatasetImpl {
     const bool reads_whole = fields_.keys.empty() || !share.is_small;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       samples[i] = wanted(indices[i]);
-      const std::uint64_t small = samples[i].shard->is_remote ? kSmallRemote : kSmallLocal;
-      const bool is_cheap = samples[i].shard->is_remote || reads_whole;
+      const std::uint64_t small = samples[i].is_at_once() ? kSmallRemote : kSmallLocal;
+      const bool is_cheap = samples[i].is_at_once() || reads_whole;
       samples[i].is_whole =
           is_cheap && samples[i].size() <= small && work.scratch.arena.used() < work.call.whole_file_bytes;
       if (!samples[i].is_whole) continue;
@@ -147,7 +149,7 @@ class TarSamples final : public detail::DatasetImpl {
   static void read_remote(std::span<ShardRead> samples, const Work& work) {
     std::vector<io::remote::SourceRuns> reads;
     for (ShardRead& sample : samples) {
-      if (!sample.is_whole || !sample.shard->is_remote) continue;
+      if (!sample.is_whole || !sample.is_at_once()) continue;
       const penstock::Source source = sample.shard->file->source();
       auto same = std::find_if(reads.begin(), reads.end(), [&](const auto& read) { return read.source == source; });
       if (same == reads.end()) same = reads.insert(reads.end(), {source});
@@ -158,7 +160,7 @@ class TarSamples final : public detail::DatasetImpl {
       io::remote::read_runs(reads);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) throw;
-      for (ShardRead& sample : samples) sample.is_whole = sample.is_whole && !sample.shard->is_remote;
+      for (ShardRead& sample : samples) sample.is_whole = sample.is_whole && !sample.is_at_once();
     }
     for (const auto& read : reads) {
       for (const io::Run& run : read.runs) work.figures.stats.read_bytes += run.into.size();
@@ -185,7 +187,7 @@ class TarSamples final : public detail::DatasetImpl {
   static void read_local(std::span<const std::int64_t> indices, std::span<ShardRead> samples, const Work& work,
                          std::span<Sample> out) {
     for (std::size_t i = 0; i < samples.size();) {
-      if (!samples[i].is_whole || samples[i].shard->is_remote) {
+      if (!samples[i].is_whole || samples[i].is_at_once()) {
         ++i;
         continue;
       }
@@ -231,7 +233,7 @@ class TarSamples final : public detail::DatasetImpl {
       data::WholeTarContents contents(sample.bytes, sample.begin);
       return assembler.sample(parts, shard, fields_, contents, work);
     }
-    format::TarWindow bytes(shard.file->source(), shard.is_remote);
+    format::TarWindow bytes(shard.file->source());
     const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
     work.figures.stats.read_bytes += bytes.read();
     note(parts, sample, share);

@@ -13,7 +13,6 @@ namespace penstock::data {
 struct TarShard {
   std::string path;
   std::shared_ptr<const SampleFile> file = {};
-  bool is_remote = false;
   std::uint64_t bytes = 0;                 ///< of the file
   std::vector<std::uint64_t> begins = {};  ///< one for each sample, and where the last one ends
   std::int64_t first = 0;                  ///< samples in the shards before

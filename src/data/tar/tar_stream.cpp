@@ -22,7 +22,7 @@
 #include "data/stream/node.h"
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -55,7 +55,7 @@ class ShardWalk {
   void forget(const format::TarSampleWalk::Span& sample) { feed_.forget(sample.end); }
 
  private:
-  static std::size_t chunk_of(const std::string& path) { return io::is_url(path) ? kRemoteChunk : kChunk; }
+  static std::size_t chunk_of(const std::string& path) { return io::waits_for_server(path) ? kRemoteChunk : kChunk; }
 
   static std::size_t read_input(std::span<std::byte> into) {
     while (true) {

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -14,9 +13,8 @@
 #include <utility>
 
 #include "core/format.h"
-#include "io/file/file_url.h"
 #include "io/file/output.h"
-#include "io/file/url.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -27,10 +25,8 @@ constexpr std::array<std::string_view, 12> kNames = {
     "send", "batch", "wait for memory", "wait for work", "wait for batch", "caller"};
 
 std::string absolute(const std::string& path) {
-  if (io::is_url(path)) return path;
-  std::error_code error;
-  std::string out = std::filesystem::absolute(io::local_path(path), error).string();
-  return error || path.empty() ? path : out;
+  std::string out = path.empty() ? path : io::absolute(path);
+  return out.empty() ? path : out;
 }
 
 }  // namespace

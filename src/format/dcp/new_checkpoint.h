@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/forks.h"
+#include "io/file/made_folders.h"
 #include "io/file/output.h"
 #include "penstock/save.h"
 
@@ -32,27 +31,13 @@ class NewCheckpoint {
   void commit(io::Output& data, const std::string& metadata);
 
  private:
-  /// Folders that were missing. They go where nothing is in them.
-  struct MadeFolders {
-    MadeFolders() = default;
-    ~MadeFolders();
-    MadeFolders(const MadeFolders&) = delete;
-    MadeFolders& operator=(const MadeFolders&) = delete;
-    /// With those above it.
-    void make(const std::string& folder);
-
-    std::vector<std::filesystem::path> paths;  ///< the last one is the deepest
-    const std::uint64_t forks = core::forks();
-  };
-
-  std::vector<std::string> names() const;
   void require_free(const std::vector<std::string>& names) const;
   std::string path_of(std::string_view name) const { return folder_ + std::string(name); }
 
   std::string folder_;  ///< with a '/' at its end
   const SaveOptions& options_;
   io::Existing existing_;
-  MadeFolders made_;
+  io::MadeFolders made_;
   std::string data_name_;
   std::vector<std::string> earlier_;  ///< files of checkpoints that are there
 };

@@ -22,11 +22,8 @@
 #include "format/numpy/npy_array.h"
 #include "format/numpy/npy_growth.h"
 #include "io/file/file_descriptor.h"
-#include "io/file/file_url.h"
 #include "io/file/front_output.h"
-#include "io/file/open_path.h"
 #include "io/file/output.h"
-#include "io/file/url.h"
 #include "io/file/write_at.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
@@ -193,30 +190,14 @@ class ResumedNpy final : public StreamWriter {
   bool grew_ = false;  ///< there is something to cut off
 };
 
-/// A store changes no object: rows can begin one and not go on behind those of another.
-void require_no_object(std::string_view url) {
-  if (!io::output_exists(url)) return;
-  throw Error(ErrorCode::kUnsupported,
-              "there is such an object, and objects in stores cannot be appended to: write the rows into another one, "
-              "or into a file here that is uploaded when it is complete (`penstock convert`)",
-              {.path = std::string(url)});
-}
-
 }  // namespace
 
 std::unique_ptr<StreamWriter> stream_npy(std::string_view path, const WriterOptions& options) {
   io::OutputOptions how{.sync = options.sync};
   if (!options.resume) return std::make_unique<NewNpy>(io::open_front_output(path, how));
-  if (io::is_url(path)) {
-    require_no_object(path);
-    how.existing = io::Existing::kRefuse;  // somebody may write it meanwhile
-    return std::make_unique<NewNpy>(io::open_front_output(path, how));
-  }
-  const std::string name = io::local_path(path);
-  // Not blocking: a FIFO would wait for a reader.
-  io::FileDescriptor file = io::open_path(name, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+  how.existing = io::Existing::kRefuse;  // somebody may write the object meanwhile
+  io::FileDescriptor file = io::open_to_append(path);
   if (file) return std::make_unique<ResumedNpy>(std::move(file), path, options.sync);
-  if (errno != ENOENT) core::throw_errno(errno, "cannot open the file to append to it", {.path = name});
   return std::make_unique<NewNpy>(io::open_front_output(path, how));
 }
 

@@ -1,6 +1,9 @@
 #include "format/tar/bytes.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "io/source/source.h"
 
 namespace penstock::format {
 namespace {
@@ -19,8 +22,10 @@ std::span<const std::byte> TarMemory::view(std::uint64_t offset, std::size_t cou
   return bytes_.subspan(at, std::min(count, bytes_.size() - at));
 }
 
+TarWindow::TarWindow(Source source) : source_(std::move(source)), grows_(io::beneath(*source_).descriptor() < 0) {}
+
 std::size_t TarWindow::window_at(std::uint64_t offset) noexcept {
-  if (!is_remote_) return kLocalWindow;
+  if (!grows_) return kLocalWindow;
   // Little was passed by since the last window: the next ones are worth a longer read.
   const bool goes_on = window_ != 0 && offset - begin_ < 2 * std::uint64_t{window_};
   window_ = goes_on ? std::min(window_ * 2, kRemoteMost) : kRemoteWindow;

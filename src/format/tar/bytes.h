@@ -39,11 +39,12 @@ class TarMemory final : public TarBytes {
   std::uint64_t begin_;
 };
 
-/// A source. Reads a window at a time, so that small members cost no read of their own. Where each read takes a round
-/// trip (`is_remote`), the window grows while members follow one another within it, and is small behind a large one.
+/// A source. Reads a window at a time, so that small members cost no read of their own. Where a read may take a round
+/// trip, as it may of all but files, the window grows while members follow one another within it, and is small behind a
+/// large one.
 class TarWindow final : public TarBytes {
  public:
-  TarWindow(Source source, bool is_remote) : source_(std::move(source)), is_remote_(is_remote) {}
+  explicit TarWindow(Source source);
   std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override;
   std::uint64_t size() const noexcept override { return source_.size(); }
   /// Bytes read so far.
@@ -53,7 +54,7 @@ class TarWindow final : public TarBytes {
   std::size_t window_at(std::uint64_t offset) noexcept;
 
   Source source_;
-  bool is_remote_;
+  bool grows_;
   std::vector<std::byte> held_;
   std::uint64_t begin_ = 0;  ///< of what is held
   std::size_t window_ = 0;

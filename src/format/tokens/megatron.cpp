@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +15,7 @@
 #include "core/text.h"
 #include "format/flat_tensors.h"
 #include "format/rows.h"
-#include "io/file/url.h"
-#include "io/remote/remote.h"
+#include "io/locations.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 
@@ -70,7 +68,7 @@ Source open_tokens(const Source& index) {
     throw Error(ErrorCode::kUnsupported,
                 "an index of tokens must be opened by its path or URL: its tokens are beside it", {path});
   }
-  const std::string_view whole = std::string_view(path).substr(0, io::is_url(path) ? path.find('?') : path.npos);
+  const std::string_view whole = io::path_part(path);
   const std::string_view name = whole.substr(whole.rfind('/') + 1);
   if (!name.ends_with(kIdx)) {
     throw Error(ErrorCode::kUnsupported, "the tokens of an index NAME.idx are in NAME.bin beside it; name it so",
@@ -78,8 +76,7 @@ Source open_tokens(const Source& index) {
   }
   const std::string tokens = std::string(name.substr(0, name.size() - kIdx.size())) + ".bin";
   try {
-    if (io::is_url(path)) return open_source(io::remote::sibling(path, tokens));
-    return open_source(std::filesystem::path(path).replace_filename(tokens).string());
+    return open_source(io::beside(path, tokens));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kNotFound,

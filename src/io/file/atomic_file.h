@@ -18,10 +18,10 @@
 namespace penstock::io {
 
 /// Writes a temporary file in the target's folder and renames it over the target on commit. Without commit nothing
-/// remains. A forked child takes nothing back. Nothing remains of a process that is killed either, where the file system has files without a name
-/// (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to its target. Keeps the permission
-/// bits of an existing file and, where it may, its owner, access list and extended attributes of users; nobody else can
-/// open the new one meanwhile. Not thread-safe.
+/// remains. A forked child takes nothing back. Nothing remains of a process that is killed either, where the file
+/// system has files without a name (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to
+/// its target. Keeps the permission bits of an existing file and, where it may, its owner, access list and extended
+/// attributes of users; nobody else can open the new one meanwhile. Not thread-safe.
 class AtomicFile final : public Output, public Fate {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
@@ -36,7 +36,8 @@ class AtomicFile final : public Output, public Fate {
   std::uint64_t position() const noexcept override { return position_; }
   /// Writes at an offset, over what is there or behind the end. `write` goes on where it was.
   void overwrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Another descriptor of the file, which is the caller's: for who writes it from the front himself, and not by `write`.
+  /// Another descriptor of the file, which is the caller's: for who writes it from the front himself, and not by
+  /// `write`.
   int duplicate();
   /// Reads what was written. kIo where the file ends before.
   void read_back(std::uint64_t offset, std::span<std::byte> out);
@@ -45,6 +46,7 @@ class AtomicFile final : public Output, public Fate {
   /// not be flushed.
   void commit() override;
   bool may_be_there() const noexcept override { return may_be_there_; }
+  bool is_its_own() const noexcept override { return may_be_there_; }
 
  private:
   std::optional<struct stat> find_target() const;

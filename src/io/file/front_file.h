@@ -21,6 +21,7 @@ class FrontFile final : public FrontOutput, public Fate {
   void prepare() override { file_.prepare(); }
   void commit() override { file_.commit(); }
   bool may_be_there() const noexcept override { return file_.may_be_there(); }
+  bool is_its_own() const noexcept override { return file_.is_its_own(); }
 
  private:
   AtomicFile file_;

@@ -37,7 +37,7 @@ class Execution {
                             .bytes = move_.plan.read_bytes,
                             .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
                             .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk(),
-                            .waits_for_network = reader_.is_remote()},
+                            .waits_for_network = reader_.waits_for_network()},
                            options_.threads);
     const WorkOptions work{
         .threads = threads_, .stop = options_.stop, .arrivals = arrivals_.get(), .writes = &reader_.writes()};
@@ -97,8 +97,9 @@ class MainRoute {
       why += core::format(" with {}", direct_ ? "direct reads" : mapped_ ? "copies out of a mapping" : by_host_);
     const auto unnoticed = [](const Source& source) { return !remote::notices_changes(*source); };
     if (std::any_of(move_.sources.begin(), move_.sources.end(), unnoticed)) {
-      why += "; the server names no version of the object, neither by ETag nor by Last-Modified, so that a change "
-             "while it is read is not noticed";
+      why +=
+          "; the server names no version of the object, neither by ETag nor by Last-Modified, so that a change "
+          "while it is read is not noticed";
     }
     if (reader_.routes() != nullptr) why += reader_.routes()->why();
     if (reader_.device_routes() != nullptr) why += reader_.device_routes()->why(move_.plan.read_bytes);

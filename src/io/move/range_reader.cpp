@@ -86,13 +86,16 @@ bool RangeReader::reads_in_one_call(std::size_t range) const {
   return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
 }
 
+bool RangeReader::waits_for_network(std::size_t range) const noexcept {
+  return readers_[move_.plan.ranges[range].source]->waits_for_network;
+}
+
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
   if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
-  if (readers_[move_.plan.ranges[range].source]->is_remote) {
-    return device_.empty() ? std::numeric_limits<std::uint64_t>::max() : kRemoteDeviceChunkBytes;
-  }
+  if (device_.empty() && waits_for_network(range)) return std::numeric_limits<std::uint64_t>::max();
+  if (waits_for_network(range)) return kRemoteDeviceChunkBytes;
   if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr))
     return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
@@ -207,8 +210,8 @@ std::byte* RangeReader::place(const Target& target, Staging& staging) const {
 /// For a chunk that begins at `offset`.
 void RangeReader::make_room(Reading& reading, std::uint64_t offset) const {
   try {
-    const bool is_remote = readers_[move_.plan.ranges[reading.range].source]->is_remote;
-    reading.staging.make_room(static_cast<std::size_t>(is_remote ? kRemoteDeviceChunkBytes : kChunkBytes));
+    const std::uint64_t chunk = waits_for_network(reading.range) ? kRemoteDeviceChunkBytes : kChunkBytes;
+    reading.staging.make_room(static_cast<std::size_t>(chunk));
   } catch (const Error& error) {
     throw within(error, reading, reading.staged_from);
   }

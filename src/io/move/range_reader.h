@@ -57,9 +57,8 @@ class RangeReader {
   /// Null when all goes to host memory.
   const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
-  /// Whether some source is asked over a network.
-  bool is_remote() const noexcept {
-    return std::any_of(readers_.begin(), readers_.end(), [](const Reader* reader) { return reader->is_remote; });
+  bool waits_for_network() const noexcept {
+    return std::any_of(readers_.begin(), readers_.end(), [](const Reader* own) { return own->waits_for_network; });
   }
 
  private:
@@ -86,6 +85,7 @@ class RangeReader {
   std::uint64_t copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target, std::byte* to);
   Stores stores(const Range& range, std::span<const Target> targets) const;
   bool reads_in_one_call(std::size_t range) const;
+  bool waits_for_network(std::size_t range) const noexcept;
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
   void make_room(Reading& reading, std::uint64_t offset) const;

@@ -84,7 +84,7 @@ void read_strided(const ByteSource& source, const StridedView& view, const Tenso
   const Effort effort{.parts = parts,
                       .bytes = reader.plan.read_bytes(),
                       .calls = parts,
-                      .waits_for_network = reader_for(source).is_remote};
+                      .waits_for_network = reader_for(source).waits_for_network};
   const WorkOptions work{.threads = threads_for(effort, options.threads), .stop = options.stop};
   work_through(parts, work, [&](Worker& worker) { reader.work(worker); }).add_to(report);
 }

@@ -24,8 +24,9 @@ struct Reader {
   bool (*usable)(const ByteSource& source) noexcept;
   /// Fills all parts from one contiguous run at `offset`. kTruncated, kIo.
   void (*read)(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
-  /// Whether each call costs a round trip over a network: long reads by many threads at once are then the best.
-  bool is_remote = false;
+  /// Whether each call waits for an answer over a network: then the engine asks by more threads than there are
+  /// processors, for all of a range at once (to a device: for half a slot of the ring).
+  bool waits_for_network = false;
   /// Reads several runs at once, in any order; null: one after the other is as good.
   void (*read_runs)(const ByteSource& source, std::span<const Run> runs) = nullptr;
 };

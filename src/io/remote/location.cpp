@@ -146,6 +146,11 @@ Location parse(std::string_view url) {
   return kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
 }
 
+std::optional<Location> parse_in_bucket(std::string_view location) {
+  const std::optional<Kind> kind = kind_of(location);
+  return kind == Kind::kS3 || kind == Kind::kGs ? std::optional(parse(location)) : std::nullopt;
+}
+
 std::string sibling(std::string_view shown, std::string_view name) {
   const bool encodes = kind_of(shown) == Kind::kHttp;
   if (encodes) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct Location {
 
 /// kInvalidArgument for one that cannot be right.
 Location parse(std::string_view url);
+/// The same of a URL of a bucket; nothing of a path and of other URLs.
+std::optional<Location> parse_in_bucket(std::string_view location);
 
 /// The object called `name` beside that at `shown`, which is a location as errors name it: `name` has no '/'.
 std::string sibling(std::string_view shown, std::string_view name);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/format.h"
@@ -216,17 +217,19 @@ Source open_url(std::string_view url) {
   return source_of(open_all({&one, 1}).front());
 }
 
-std::vector<Source> open_sources(std::span<const std::string> locations) {
+void open_each(std::span<const std::string> locations, const std::function<void(const Source&)>& take) {
   std::vector<std::string> urls;
-  for (const std::string& location : locations) {
-    if (is_url(location)) urls.push_back(location);
-  }
-  std::vector<Opened> opened = urls.empty() ? std::vector<Opened>() : open_all(urls);
-  std::vector<Source> out;
+  std::copy_if(locations.begin(), locations.end(), std::back_inserter(urls), is_url);
+  const std::vector<Opened> opened = urls.empty() ? std::vector<Opened>() : open_all(urls);
   std::size_t next = 0;
   for (const std::string& location : locations) {
-    out.push_back(is_url(location) ? source_of(opened[next++]) : open_source(location));
+    take(next < urls.size() && location == urls[next] ? source_of(opened[next++]) : open_source(location));
   }
+}
+
+std::vector<Source> open_sources(std::span<const std::string> locations) {
+  std::vector<Source> out;
+  open_each(locations, [&](const Source& source) { out.push_back(source); });
   return out;
 }
 

@@ -4,6 +4,7 @@
 // docs/design/remote.md says what is decided.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ namespace penstock::io::remote {
 Source open_url(std::string_view url);
 /// Opens locations of any kind; the URLs among them all at once. The first error is thrown.
 std::vector<Source> open_sources(std::span<const std::string> locations);
+/// The same, given to `take` in their order; a file is opened when it is its turn, so that whoever keeps no source
+/// needs no descriptor for each.
+void open_each(std::span<const std::string> locations, const std::function<void(const Source&)>& take);
 
 /// What opening the source took, where it is behind a URL.
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept;

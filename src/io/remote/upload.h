@@ -46,6 +46,7 @@ class Upload final : public FrontOutput, public Fate {
   void prepare() override;
   void commit() override;
   bool may_be_there() const noexcept override { return may_be_there_; }
+  bool is_its_own() const noexcept override { return false; }
   /// Sends everything, and leaves it to whoever gets this, maybe in another process, to complete the object
   /// or to take the parts back: by an Upload made from it.
   PreparedParts hand_over();
@@ -67,7 +68,7 @@ class Upload final : public FrontOutput, public Fate {
   std::uint64_t expected_ = 0;
   std::string id_;  // of the upload; empty: nothing is to be taken back
   std::unique_ptr<PartSender> sender_;
-  std::optional<std::vector<Part>> parts_;     // when all are there
+  std::optional<std::vector<Part>> parts_;  // when all are there
   bool may_be_there_ = false;
   const std::uint64_t forks_ = core::forks();  // the threads are those of one process
 };

@@ -26,8 +26,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::vector<std::uint64_t> scan(const std::string& archive) {
-  const auto out = scan_samples(test::source_of(archive), false);
-  EXPECT_EQ(scan_samples(test::source_of(archive), true), out);
+  const TemporaryFolder folder;
+  write_file(folder / "a.tar", archive);
+  const auto out = scan_samples(open_source(folder / "a.tar"));
+  EXPECT_EQ(scan_samples(test::source_of(archive)), out);
   return out;
 }
 
@@ -192,7 +194,7 @@ class BesideShards : public ::testing::Test {
     content_ = test::numbered_shard(0, 3);
     content_.resize((content_.size() + 10239) / 10240 * 10240, '\0');
     write_file(path_, content_);
-    begins_ = scan_samples(open_source(path_), false);
+    begins_ = scan_samples(open_source(path_));
   }
   void write(const std::vector<std::uint64_t>& begins) const {
     write_file(path_ + ".idx", std::as_bytes(std::span(begins)));

@@ -10,6 +10,7 @@
 #include "format/tar/feed.h"
 #include "support/bytes.h"
 #include "support/errors.h"
+#include "support/files.h"
 #include "support/tar_builder.h"
 
 namespace penstock::format {
@@ -59,14 +60,20 @@ std::string text_of(const Walked& walked) {
   return out;
 }
 
-/// By memory, by a source that is read in windows of both kinds, and as a feed of pieces of 700 bytes: all give the
+Source file_of(const std::string& archive, const test::TemporaryFolder& folder) {
+  test::write_file(folder / "a.tar", archive);
+  return open_source(folder / "a.tar");
+}
+
+/// By memory, by sources that are read in windows of both kinds, and as a feed of pieces of 700 bytes: all give the
 /// same.
 Walked walk(const std::string& archive) {
   TarMemory memory(bytes_of(archive));
   const Walked out = walked_by(memory);
-  for (const bool is_remote : {false, true}) {
-    TarWindow window(test::source_of(archive), is_remote);
-    EXPECT_EQ(text_of(walked_by(window)), text_of(out)) << is_remote;
+  const test::TemporaryFolder folder;
+  for (const Source& source : {file_of(archive, folder), test::source_of(archive, folder / "a.tar")}) {
+    TarWindow window(source);
+    EXPECT_EQ(text_of(walked_by(window)), text_of(out));
   }
   std::size_t at = 0;
   const auto read = [&](std::span<std::byte> into) {
@@ -293,10 +300,11 @@ TEST(TarWalk, NamesAreLabels) {
 TEST(TarWindow, ReadsHeadersAlone) {
   std::string archive;
   for (int i = 0; i < 50; ++i) archive += tar_member(std::to_string(i) + ".bin", std::string(100'000, 'x'));
-  TarWindow window(test::source_of(archive), false);
+  const test::TemporaryFolder folder;
+  TarWindow window(file_of(archive, folder));
   EXPECT_EQ(walked_by(window).members.size(), 50U);
   EXPECT_LE(window.read(), 50U * 2048);
-  TarWindow remote(test::source_of(archive), true);
+  TarWindow remote(test::source_of(archive));
   EXPECT_EQ(walked_by(remote).members.size(), 50U);
 }
 
