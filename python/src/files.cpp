@@ -73,7 +73,7 @@ Value value_for(nb::handle object, const std::string& target, nb::handle describ
 bool takes_long(const Value& value, const std::string& target, const SaveOptions& options) {
   constexpr std::uint64_t kManyBytes = std::uint64_t{1} << 20;
   constexpr std::size_t kManyParts = 4096;
-  if (options.sync || io::is_url(target)) return true;
+  if (options.sync || io::waits_for_server(target)) return true;
   std::uint64_t bytes = 0;
   std::vector<const ValueGraph::Node*> waiting{ValueGraph::node_of(value)};
   // Parts are counted once for each way that leads to them, so that a cycle ends here too.
