@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from penstock._core import _ranks
+from penstock._core import _ranks, _require_ranks
 from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Ranks", "compare", "made", "ranks", "resolved"]
 
 _TORCH = "torch.distributed"
-_MOST = 1 << 31
 
 
 class Ranks:
@@ -58,11 +57,8 @@ class Ranks:
         local_size: int | None = None,
         source: str = "arguments",
     ) -> None:
-        rank, size = _whole(rank, "rank"), _whole(size, "size")
-        if not 1 <= size <= _MOST:
-            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a number of ranks from 1 to {_MOST}")
-        if not 0 <= rank < size:
-            raise InvalidArgumentError(f"found rank {rank} of {size}, expected a rank from 0 to {size - 1}")
+        _require_ranks(rank, size, source)
+        rank, size = int(rank), int(size)
         for name, value in zip(self.__slots__, (local_rank, local_size, rank, size, source), strict=True):
             object.__setattr__(self, name, value)
 
@@ -89,15 +85,6 @@ class Ranks:
 def made(rank: int, size: int, local_rank: int | None, local_size: int | None, source: str) -> Ranks:
     """The same of its parts, for pickles and for C++."""
     return Ranks(rank, size, local_rank=local_rank, local_size=local_size, source=source)
-
-
-def _whole(value: Any, name: str) -> int:
-    import operator
-
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(f"found {name}={value!r}, expected a whole number") from None
 
 
 def ranks(rank: int | None = None, size: int | None = None) -> Ranks:

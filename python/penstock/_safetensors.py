@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import penstock
-from penstock._core import _entry_parts, _open_memory, _storage_parts
+from penstock._core import _entry_parts, _open_memory, _safetensors_dtypes, _storage_parts
 from penstock._identity import identity
 from penstock._prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._shards import Shards
@@ -50,33 +50,9 @@ class SafetensorError(penstock.Error, _PeerError):  # type: ignore[misc]
     """
 
 
-CODES = {
-    "bool": "BOOL",
-    "uint8": "U8",
-    "int8": "I8",
-    "float8_e5m2": "F8_E5M2",
-    "float8_e4m3fn": "F8_E4M3",
-    "float8_e8m0fnu": "F8_E8M0",
-    "float8_e4m3fnuz": "F8_E4M3FNUZ",
-    "float8_e5m2fnuz": "F8_E5M2FNUZ",
-    "float4_e2m1fn_x2": "F4",
-    "float6_e2m3fn": "F6_E2M3",
-    "float6_e3m2fn": "F6_E3M2",
-    "int16": "I16",
-    "uint16": "U16",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "int32": "I32",
-    "uint32": "U32",
-    "float32": "F32",
-    "complex64": "C64",
-    "float64": "F64",
-    "int64": "I64",
-    "uint64": "U64",
-}
-
-
-_PACKED = {"float4_e2m1fn_x2": 2, "float6_e2m3fn": 4, "float6_e3m2fn": 4}
+_DTYPES = _safetensors_dtypes()
+CODES = {ours: name for ours, name, _ in _DTYPES}
+_PACKED = {ours: values for ours, _, values in _DTYPES}
 
 
 class Framework(ABC):
@@ -139,8 +115,8 @@ class SafeSlice:
     def get_shape(self) -> list[int]:
         """The shape; of types that lie packed, that of the single elements."""
         shape = list(self._entry.shape)
-        if self._entry.dtype.name in _PACKED:
-            shape[-1] *= _PACKED[self._entry.dtype.name]
+        if shape:
+            shape[-1] *= _PACKED.get(self._entry.dtype.name, 1)
         return shape
 
     def get_dtype(self) -> str:

@@ -49,7 +49,7 @@ class PyFeed {
     const std::shared_ptr<BatchFeed> held = usable();
     held->push(std::move(numbers));
   }
-  bool ready() const { return usable()->ready() || kept_; }
+  bool ready() const { return usable()->ready(); }
   LoaderStats stats() const { return usable()->stats(); }
   std::uint64_t given() const noexcept { return given_; }
   const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
@@ -58,7 +58,6 @@ class PyFeed {
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
-    if (kept_) return give(*std::exchange(kept_, std::nullopt));
     const Clock::time_point start = Clock::now();
     for (;;) {
       std::optional<Batch> batch;
@@ -66,19 +65,17 @@ class PyFeed {
         const ReleasedGil released;
         batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
       }
-      try {
-        check_signals();
-      } catch (...) {
-        kept_ = std::move(batch);
-        throw;
+      if (batch) {
+        ++given_;
+        indices_ = batch->indices;
       }
-      if (batch) return give(*batch);
+      check_signals();
+      if (batch) return to_python(batch->value);
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
     }
   }
 
   void close() noexcept {
-    kept_.reset();
     if (feed_ == nullptr) return;
     if (core::forks() != forks_) {
       // The threads stayed in the parent: waiting for them would take for ever.
@@ -97,26 +94,16 @@ class PyFeed {
  private:
   const std::shared_ptr<BatchFeed>& usable() const {
     if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
-    if (core::forks() == forks_) return feed_;
-    throw Error(ErrorCode::kInvalidArgument,
-                "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
-                "one in the child");
-  }
-
-  nb::object give(const Batch& taken) {
-    nb::object batch = to_python(taken.value);
-    ++given_;
-    indices_ = taken.indices;
-    return batch;
+    core::require_own_process(forks_);
+    return feed_;
   }
 
   [[noreturn]] void throw_timeout() const {
-    throw Error(ErrorCode::kTimeout, core::format("DataLoader timed out after {} seconds", timeout_));
+    throw Error(ErrorCode::kTimeout, core::format("no batch came within {} seconds", timeout_));
   }
 
   nb::object keeper_;
-  std::optional<Batch> kept_;  ///< was ready when a signal handler raised
-  std::uint64_t given_ = 0;
+  std::uint64_t given_ = 0;            ///< also those that were lost on their way, where a signal's handler raised
   std::vector<std::int64_t> indices_;  ///< of the last batch that was given
   std::shared_ptr<BatchFeed> feed_;
   double timeout_;
@@ -151,14 +138,14 @@ void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std
   new (self) PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish));
 }
 
-void know(const PyFeed& feed, const nb::list& samples) {
+std::vector<SetAside> samples_from(const nb::list& samples) {
   std::vector<SetAside> out;
   for (const nb::handle sample : samples) {
     out.push_back({.index = nb::cast<std::int64_t>(sample[0]),
                    .what = name_from(nb::object(sample[1])),
                    .why = name_from(nb::object(sample[2]))});
   }
-  feed.know(out);
+  return out;
 }
 
 /// What a function of the program raised is the cause of an error of ours here: penstock.torch tells errors of batches
@@ -194,6 +181,9 @@ void bind_feed(nb::module_& module) {
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
              nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
              "A copy of a list of plain ints from 0 on; None for anything else.");
+  module.def(
+      "_none_left", [](const nb::list& samples) { return exception_of(data::none_left(samples_from(samples))); },
+      nb::arg("samples"), nb::sig("def _none_left(samples: list[tuple[int, str, str]]) -> Error"));
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
@@ -204,15 +194,17 @@ void bind_feed(nb::module_& module) {
                    "-> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
-      .def_prop_ro("given", &PyFeed::given, nb::lock_self(), "How many batches `next` has returned.")
+      .def_prop_ro("given", &PyFeed::given, nb::lock_self(),
+                   "How many batches have come; one that a signal's handler kept from arriving is lost.")
       .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),
                    "Of the batch that `next` gave last: what was read; empty where it was left out.")
       .def_prop_ro(
           "set_aside", [](const PyFeed& feed) { return listed(feed.set_aside()); }, nb::lock_self(),
           nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"), "What `on_error` set aside.")
-      .def("know", know, nb::arg("samples"), nb::lock_self(),
-           nb::sig("def know(self, samples: list[tuple[int, str, str]]) -> None"),
-           "Sets samples aside, as another feed did.")
+      .def(
+          "know", [](const PyFeed& feed, const nb::list& samples) { feed.know(samples_from(samples)); },
+          nb::arg("samples"), nb::lock_self(), nb::sig("def know(self, samples: list[tuple[int, str, str]]) -> None"),
+          "Sets samples aside, as another feed did.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
            nb::sig("def push(self, indices: Iterable[int]) -> None"))
       .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),

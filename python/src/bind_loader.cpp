@@ -107,8 +107,6 @@ nb::list listed(const std::vector<SetAside>& samples) {
   return out;
 }
 
-namespace {
-
 constexpr std::array<std::pair<const char*, Remainder>, 3> kRemainders = {
     {{"pad", Remainder::kPad}, {"drop", Remainder::kDrop}, {"exact", Remainder::kExact}}};
 
@@ -120,9 +118,6 @@ Remainder remainder_from(nb::handle given) {
               core::format("found remainder={}, expected \"pad\", \"drop\" or \"exact\"", shown(given)));
 }
 
-nb::module_ ranks_module() { return nb::module_::import_("penstock._ranks"); }
-
-/// Of a Ranks of Python's, or nothing of None.
 std::optional<Ranks> ranks_from(nb::handle given) {
   if (given.is_none()) return {};
   using Local = std::optional<std::int64_t>;
@@ -132,6 +127,10 @@ std::optional<Ranks> ranks_from(nb::handle given) {
                .local_size = nb::cast<Local>(given.attr("local_size")),
                .source = nb::cast<std::string>(given.attr("source"))};
 }
+
+namespace {
+
+nb::module_ ranks_module() { return nb::module_::import_("penstock._ranks"); }
 
 nb::object ranks_of(const PyLoader& loader) {
   const std::optional<Ranks>& ranks = loader.options().ranks;

@@ -48,5 +48,7 @@ void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);
 void bind_feed(nb::module_& module);
 void bind_workers(nb::module_& module);
+void bind_checks(nb::module_& module);
+void bind_placed(nb::module_& module);
 
 }  // namespace penstock::python

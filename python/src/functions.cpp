@@ -9,6 +9,7 @@
 #include "contents.h"
 #include "convert.h"
 #include "core/format.h"
+#include "data/sample/blame.h"
 #include "data/sample/host.h"
 #include "gil.h"
 #include "interrupt.h"
@@ -250,6 +251,13 @@ Value SampleMaker::operator()(std::int64_t index) const {
 
 Source HeldFunction::opened(const std::string& path) const {
   return call([&](const nb::object& function) { return source_given(function(path_text(path)), path); });
+}
+
+bool is_of_surroundings(nb::handle exception) {
+  ErrorContext context = numbers_of(exception);
+  const nb::object path = attribute_or(exception, "path");
+  if (PyUnicode_Check(path.ptr()) != 0) context.path = path_from(path);
+  return data::is_of_surroundings(Error(code_of(exception), "", std::move(context)));
 }
 
 nb::object raised_in_python(const Error& error) {

@@ -118,6 +118,9 @@ struct SampleMaker {
 /// Makes calls of HeldFunctions under the lock, which each of them finds taken then. Any thread.
 void calls_of_python(const std::function<void()>& calls);
 
+/// data::is_of_surroundings of what Python raised.
+bool is_of_surroundings(nb::handle exception);
+
 /// What a Python function raised, where that is the cause of `error`; else null. It has its own type, and its text says
 /// where it was raised.
 nb::object raised_in_python(const Error& error);

@@ -74,12 +74,7 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
   if (loader_ == nullptr) {
     throw Error(ErrorCode::kInvalidArgument, "the DataLoader is closed; make a new one");
   }
-  if (core::forks() != forks_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "the DataLoader was made before this process was forked, and "
-                "its threads "
-                "stayed in the parent; make a new one in the child");
-  }
+  core::require_own_process(forks_);
   if (left_behind_.hangs()) {
     throw Error(
         ErrorCode::kCancelled,

@@ -24,6 +24,10 @@ namespace penstock::python {
 nb::object figures_of(const LoaderStats& figures);
 /// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
 OnError on_error_from(nb::handle given);
+/// "pad", "drop" or "exact"; kInvalidArgument for others.
+Remainder remainder_from(nb::handle given);
+/// Of a Ranks of Python's, or nothing of None.
+std::optional<Ranks> ranks_from(nb::handle given);
 /// [(index, what it is, why)]
 nb::list listed(const std::vector<SetAside>& samples);
 

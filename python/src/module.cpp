@@ -52,6 +52,8 @@ void bind_all(nb::module_& module) {
   bind_loader(module);
   bind_feed(module);
   bind_workers(module);
+  bind_checks(module);
+  bind_placed(module);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr std::array kRows = std::to_array<Row>({
     {ENFILE, ErrorCode::kIo, "close files in other programs"},
     {ENOSPC, ErrorCode::kIo, "free space on the disk"},
     {EDQUOT, ErrorCode::kIo, "free space in your quota"},
-    {EFBIG, ErrorCode::kIo, "the file system takes no larger files"},
+    {EFBIG, ErrorCode::kIo, "the file system or a limit (RLIMIT_FSIZE) takes no larger files"},
     {ESTALE, ErrorCode::kChanged, "the file was replaced on its server: open it again"},
     {ETIMEDOUT, ErrorCode::kTimeout, ""},
     {ECANCELED, ErrorCode::kCancelled, ""},

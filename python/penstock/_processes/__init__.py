@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["processes_for", "threads_share_a_lock", "workers_for"]
+__all__ = ["processes_for", "threads_share_a_lock", "workers_argument", "workers_for"]
 
 
 def workers_for(workers: Any, num_workers: Any, method: str = "forkserver", init: Any = None) -> Any:
@@ -21,12 +21,17 @@ def workers_for(workers: Any, num_workers: Any, method: str = "forkserver", init
     That is so, too, without workers, where the caller's thread calls them, and in an interpreter without a lock, whose
     threads share none.
     """
-    if workers not in ("threads", "processes"):
-        message = f"found workers={workers!r}, expected 'threads' or 'processes'"
-        raise InvalidArgumentError(message, message)
-    if workers == "threads" or num_workers == 0 or not threads_share_a_lock():
+    if workers_argument(workers) == "threads" or num_workers == 0 or not threads_share_a_lock():
         return None
     return processes_for(_count(num_workers), method, init)
+
+
+def workers_argument(given: Any) -> str:
+    """InvalidArgumentError where it names no kind of workers."""
+    if given not in ("threads", "processes"):
+        message = f"found workers={given!r}, expected 'threads' or 'processes'"
+        raise InvalidArgumentError(message, message)
+    return str(given)
 
 
 def threads_share_a_lock() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import IO, Any
 
 import numpy as np
@@ -65,7 +66,14 @@ def save(
     if _is_kept(array):
         penstock.save(array, path, format="npy", sync=sync)
     else:
-        replaced(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False), sync=sync)
+        replaced(path, lambda out: _write_array(out, array), sync=sync)
+
+
+def _write_array(file: Any, array: np.ndarray[Any, Any]) -> None:
+    """By the file's `write`: to its descriptor NumPy writes by itself, and tells no number of the system's when that
+    fails."""
+    stream: Any = SimpleNamespace(write=file.write)
+    np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:

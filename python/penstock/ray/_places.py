@@ -19,7 +19,7 @@ import uuid
 from typing import Any, NamedTuple, Protocol
 
 import penstock
-from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _names_in, _save_parts
+from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _require_new_place, _save_parts
 from penstock._paths import absolute
 
 __all__ = ["Place", "Written", "place_at"]
@@ -72,9 +72,7 @@ class _OnDisk:
         self._temporary = os.path.join(parent, f".{name}.{uuid.uuid4().hex[:12]}")
 
     def require_free(self) -> None:
-        if os.path.lexists(self.name) and not (os.path.isdir(self.name) and not os.listdir(self.name)):
-            message = "the path exists and is not an empty folder; name a new folder or an empty one"
-            raise penstock.InvalidArgumentError(f"{self.name}: {message}", message, self.name)
+        _require_new_place(self.name)
         parent = os.path.dirname(self.name)
         if not os.path.isdir(parent):
             message = f"there is no folder {parent} to write into; make it first"
@@ -124,9 +122,7 @@ class _InStore:
         self._word = uuid.uuid4().hex[:12]
 
     def require_free(self) -> None:
-        if _names_in(self.name):
-            message = "there are objects below this prefix; name another one"
-            raise penstock.InvalidArgumentError(f"{self.name}: {message}", message, self.name)
+        _require_new_place(self.name)
 
     def begin(self) -> None:
         pass  # a folder is the beginning of names

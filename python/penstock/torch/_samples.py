@@ -4,15 +4,15 @@ aside, and tensors are moved."""
 from __future__ import annotations
 
 import copy
-import errno
 from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 import torch
 
 import penstock
+from penstock._core import _is_of_surroundings
 
-__all__ = ["Samples", "SetAside", "as_mapping_of", "is_of_process", "to_device"]
+__all__ = ["Samples", "SetAside", "as_mapping_of", "to_device"]
 
 
 class Samples:
@@ -31,22 +31,6 @@ class Samples:
 
     def describe(self, index: int) -> str:
         return self._native.describe(index)
-
-
-_OF_PROCESS = (
-    penstock.CancelledError,
-    penstock.DeviceFailedError,
-    penstock.NoDeviceError,
-    penstock.OutOfMemoryError,
-    penstock.TimedOutError,
-)
-_NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
-
-
-def is_of_process(error: Exception) -> bool:
-    """Whether the error says something of the process rather than of the sample: what is missing
-    now may be there later."""
-    return isinstance(error, _OF_PROCESS) or (isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS)
 
 
 class SetAside:
@@ -80,7 +64,7 @@ class SetAside:
             try:
                 samples[index]
             except Exception as error:  # whatever a function behind the samples raises
-                if is_of_process(error):
+                if _is_of_surroundings(error):
                     raise
                 self._reasons[index] = (samples.describe(index), str(error))
                 found = True

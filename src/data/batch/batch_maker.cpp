@@ -173,7 +173,7 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
     const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, call.epoch_seed);
     Batch batch = chosen.empty() ? Batch{} : make_guessing(chosen, number, call, own, grant);
     if (policy_.on_error() != OnError::kMask) return batch;
-    if (batch.indices.empty()) throw policy_.none_left();
+    if (batch.indices.empty()) throw none_left(policy_.listed());
     batch.valid = as_asked_for(indices, batch.indices);
     return batch;
   } catch (const std::bad_alloc&) {

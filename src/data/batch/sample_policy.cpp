@@ -132,8 +132,7 @@ std::vector<SetAside> SamplePolicy::listed() const {
   return out;
 }
 
-Error SamplePolicy::none_left() const {
-  const std::vector<SetAside> all = listed();
+Error none_left(const std::vector<SetAside>& all) {
   if (all.empty()) return {ErrorCode::kInvalidArgument, "no sample of the epoch can be read"};
   return {ErrorCode::kInvalidArgument,
           core::format("no sample of the epoch can be read; the first is {}: {}", all.front().what, all.front().why)};

@@ -19,6 +19,9 @@
 
 namespace penstock::data {
 
+/// The error of an epoch, or with kMask of a batch, of which no sample can be had; `all` are set aside.
+Error none_left(const std::vector<SetAside>& all);
+
 /// What becomes of samples that cannot be had: OnError, and the list of them. Thread-safe.
 class SamplePolicy {
  public:
@@ -46,8 +49,6 @@ class SamplePolicy {
   bool set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error);
   /// By index.
   std::vector<SetAside> listed() const;
-  /// The error of an epoch, or with kMask of a batch, of which no sample can be had.
-  Error none_left() const;
 
  private:
   using Key = std::pair<std::int64_t, std::uint64_t>;  ///< index and epoch

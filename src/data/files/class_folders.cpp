@@ -20,9 +20,10 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-std::string class_of(const std::string& path, const std::string& root) {
-  const std::size_t end = path.starts_with(root) ? path.find('/', root.size()) : std::string::npos;
-  if (end != std::string::npos && end > root.size()) return path.substr(root.size(), end - root.size());
+std::string class_of(const std::string& path, std::size_t root_size) {
+  const std::size_t end = path.find('/', root_size);
+  if (end != std::string::npos && end > root_size) return path.substr(root_size, end - root_size);
+  const std::string root = path.substr(0, root_size);
   throw Error(ErrorCode::kInvalidArgument,
               core::format("the file lies in no class's folder below {}; files with classes are found by patterns like "
                            "'train/*/*.pt'",
@@ -63,23 +64,29 @@ class Classified final : public detail::DatasetImpl {
 
 }  // namespace
 
-Dataset with_class_folders(Dataset files, const std::string& root) {
+ClassFolders class_folders(const Dataset& files) {
   std::vector<std::string> names;
   names.reserve(static_cast<std::size_t>(files.size()));
-  for (std::int64_t i = 0; i < files.size(); ++i) names.push_back(class_of(files.describe(i), root));
-  std::vector<std::string> classes = names;
-  std::sort(classes.begin(), classes.end());
-  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
-  std::vector<std::int32_t> numbers;
-  numbers.reserve(names.size());
-  for (const std::string& name : names) {
-    const auto at = std::lower_bound(classes.begin(), classes.end(), name);
-    numbers.push_back(static_cast<std::int32_t>(at - classes.begin()));
+  for (std::int64_t i = 0; i < files.size(); ++i) {
+    names.push_back(class_of(files.impl().path(i), files.impl().root_size(i)));
   }
-  const Dataset labels = dataset(files.size(), [numbers = std::move(numbers)](std::int64_t i) {
+  ClassFolders out{.classes = names, .numbers = {}};
+  std::sort(out.classes.begin(), out.classes.end());
+  out.classes.erase(std::unique(out.classes.begin(), out.classes.end()), out.classes.end());
+  out.numbers.reserve(names.size());
+  for (const std::string& name : names) {
+    const auto at = std::lower_bound(out.classes.begin(), out.classes.end(), name);
+    out.numbers.push_back(static_cast<std::int32_t>(at - out.classes.begin()));
+  }
+  return out;
+}
+
+Dataset with_class_folders(Dataset files) {
+  ClassFolders found = class_folders(files);
+  const Dataset labels = dataset(files.size(), [numbers = std::move(found.numbers)](std::int64_t i) {
     return Value::integer(numbers[static_cast<std::size_t>(i)]);
   });
-  return labelled(std::move(files), labels, std::move(classes));
+  return labelled(std::move(files), labels, std::move(found.classes));
 }
 
 Dataset labelled(Dataset files, const Dataset& labels, std::vector<std::string> classes) {

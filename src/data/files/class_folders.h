@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,10 +10,17 @@
 
 namespace penstock::data {
 
-/// Tuples of the samples of `files`, which are files below the folder `root` ("" or with '/' at its end), and the
-/// number of the class that the first folder below it names. kInvalidArgument for a file that lies in no class's
-/// folder.
-Dataset with_class_folders(Dataset files, const std::string& root);
+/// Names of classes in order, and the number of each file's class.
+struct ClassFolders {
+  std::vector<std::string> classes;
+  std::vector<std::int32_t> numbers;
+};
+
+/// The classes of `files`: the first folder below the one that was listed, or that all paths of a list lie below, names
+/// each file's. kInvalidArgument for a file that lies in no class's folder.
+ClassFolders class_folders(const Dataset& files);
+/// Tuples of the samples of `files` and the numbers of their classes, as class_folders finds them.
+Dataset with_class_folders(Dataset files);
 /// The folder in front of the first part of a pattern that stands for several names; a folder itself.
 std::string class_root(std::string_view pattern);
 /// The folder that all paths lie below.

@@ -226,7 +226,7 @@ Dataset files(std::string_view pattern, const FilesOptions& options) {
   data::PathTable paths = data::expand(pattern, options);
   std::function<std::string()> root = root_of(pattern, paths);
   Dataset found = files_in(std::move(paths), std::move(root), options);
-  return options.class_folders ? data::with_class_folders(std::move(found), data::class_root(pattern)) : found;
+  return options.class_folders ? data::with_class_folders(std::move(found)) : found;
 }
 
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
@@ -246,7 +246,7 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   const std::string root = data::class_root(paths);
   Dataset given = files_in(
       std::move(table), [root] { return root; }, options);
-  return options.class_folders ? data::with_class_folders(std::move(given), root) : given;
+  return options.class_folders ? data::with_class_folders(std::move(given)) : given;
 }
 
 }  // namespace penstock

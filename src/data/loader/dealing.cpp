@@ -18,28 +18,6 @@ namespace {
 
 using core::refuse;
 
-void check(const LoaderOptions& options) {
-  const Ranks& ranks = *options.ranks;
-  require_ranks(ranks);
-  const std::int64_t dealt = options.batch_sampler ? options.batch_sampler->replicas()
-                             : options.sampler     ? options.sampler->replicas()
-                                                   : 1;
-  if (dealt > 1) {
-    refuse(
-        core::format("the sampler deals its order out to {} ranks itself, and the loader to {}; give the loader the "
-                     "order of all ranks, or leave its `ranks` out",
-                     dealt, ranks.to_string()));
-  }
-  if (options.remainder == Remainder::kExact && options.drop_last) {
-    refuse("drop_last leaves samples out, and the remainder \"exact\" none; leave one of them out");
-  }
-  if (ranks.size > 1 && options.on_error == OnError::kSkip) {
-    refuse(
-        "on_error \"skip\" may leave a batch out on one rank alone, and the others would wait for it; use \"replace\" "
-        "or \"mask\" with several ranks");
-  }
-}
-
 /// A sampler that keeps what it gave last. `batch_size`: of a step of all ranks.
 class Watched final : public SamplerInterface {
  public:
@@ -82,27 +60,47 @@ DistributedOptions distributed_options(const Ranks& ranks, Remainder remainder) 
           .remainder = remainder == Remainder::kExact ? Remainder::kPad : remainder};
 }
 
-/// With kDrop each rank gets at least one, where there is any.
-void require_some(std::int64_t total, const Ranks& ranks, Remainder remainder, std::string_view unit,
-                  std::string_view units) {
+}  // namespace
+
+void require_dealing(const LoaderOptions& options) {
+  if (!options.ranks) {
+    if (options.remainder == Remainder::kPad) return;
+    refuse("a remainder is what ranks cannot share evenly; give the loader its `ranks` too");
+  }
+  require_ranks(*options.ranks);
+  if (options.remainder == Remainder::kExact && options.drop_last) {
+    refuse("drop_last leaves samples out, and the remainder \"exact\" none; leave one of them out");
+  }
+  if (options.ranks->size > 1 && options.on_error == OnError::kSkip) {
+    refuse(
+        "on_error \"skip\" may leave a batch out on one rank alone, and the others would wait for it; use \"replace\" "
+        "or \"mask\" with several ranks");
+  }
+}
+
+void require_undealt(std::int64_t dealt, const Ranks& ranks) {
+  if (dealt <= 1) return;
+  refuse(core::format(
+      "the sampler deals its order out to {} ranks itself, and the loader to {}; give the loader the order "
+      "of all ranks, or leave its `ranks` out",
+      dealt, ranks.to_string()));
+}
+
+void require_share(std::int64_t total, const Ranks& ranks, Remainder remainder, Dealt what) {
   if (remainder != Remainder::kDrop || total == 0 || total >= ranks.size) return;
+  const bool batches = what == Dealt::kBatches;
   refuse(
       core::format("{} for {} ranks: with the remainder \"drop\" no rank would get any; use \"pad\" or \"exact\", or "
                    "fewer ranks",
-                   core::counted(total, unit, units), ranks.size));
+                   core::counted(total, batches ? "batch" : "sample", batches ? "batches" : "samples"), ranks.size));
 }
-
-}  // namespace
 
 Dealing::Dealing(const Dataset& dataset, const LoaderOptions& options)
     : ranks_(options.ranks.value_or(Ranks())),
       remainder_(options.remainder),
       is_dealt_(options.ranks.has_value()),
       batch_size_(options.batch_sampler ? 0 : options.batch_size) {
-  if (!is_dealt_ && remainder_ != Remainder::kPad) {
-    refuse("a remainder is what ranks cannot share evenly; give the loader its `ranks` too");
-  }
-  if (is_dealt_) check(options);
+  require_dealing(options);
   if (options.batch_sampler) {
     batches_ = is_dealt_ ? dealt(*options.batch_sampler) : *options.batch_sampler;
     return;
@@ -117,7 +115,8 @@ Dealing::Dealing(const Dataset& dataset, const LoaderOptions& options)
 
 BatchSampler Dealing::dealt(BatchSampler all) {
   total_ = all.size();
-  require_some(total_, ranks_, remainder_, "batch", "batches");
+  require_undealt(all.replicas(), ranks_);
+  require_share(total_, ranks_, remainder_, Dealt::kBatches);
   if (all.kind() == kOwn) {
     auto shared = std::make_shared<SharedOrder>(SharedOrder{.steps_each = ranks_.size, .has_batches = true});
     all = WatchedBatches(std::move(all), shared);
@@ -128,7 +127,8 @@ BatchSampler Dealing::dealt(BatchSampler all) {
 
 Sampler Dealing::dealt(Sampler order) {
   total_ = order.size();
-  require_some(total_, ranks_, remainder_, "sample", "samples");
+  require_undealt(order.replicas(), ranks_);
+  require_share(total_, ranks_, remainder_, Dealt::kSamples);
   if (order.kind() == kOwn && batch_size_ > 0) {
     auto shared = std::make_shared<SharedOrder>();
     const std::int64_t all = batch_size_ > total_ / ranks_.size ? total_ : batch_size_ * ranks_.size;

@@ -17,6 +17,15 @@ struct SharedOrder {
   std::shared_ptr<const BatchOrder> order = {};
 };
 
+/// kInvalidArgument for a remainder without ranks, and for ranks that do not go with the other options.
+void require_dealing(const LoaderOptions& options);
+/// kInvalidArgument where a sampler, which deals its order out to so many ranks itself, is to be dealt out again.
+void require_undealt(std::int64_t dealt, const Ranks& ranks);
+
+enum class Dealt : std::uint8_t { kSamples, kBatches };
+/// kInvalidArgument where Remainder::kDrop would leave every rank without any of `total`.
+void require_share(std::int64_t total, const Ranks& ranks, Remainder remainder, Dealt what);
+
 /// The batches that a loader's options ask for: of one rank where they name ranks.
 class Dealing {
  public:
@@ -24,8 +33,8 @@ class Dealing {
   Dealing(const Dataset& dataset, const LoaderOptions& options);
 
   const BatchSampler& batches() const noexcept { return *batches_; }
-  /// Null but for an order of the program's own that is dealt out to ranks. `batches()` keeps it up to date, so that both
-  /// are for one thread at a time.
+  /// Null but for an order of the program's own that is dealt out to ranks. `batches()` keeps it up to date, so that
+  /// both are for one thread at a time.
   const std::shared_ptr<const SharedOrder>& shared() const noexcept { return shared_; }
   /// With Remainder::kExact: adds to Batch::valid which samples of batch `number` of the epoch are not repeated.
   void mark(Batch& batch, std::int64_t number) const;

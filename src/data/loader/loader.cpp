@@ -20,6 +20,7 @@
 #include "data/loader/batch_origin.h"
 #include "data/loader/dataset_name.h"
 #include "data/loader/prefetcher.h"
+#include "data/loader/resumed_batch.h"
 #include "data/trace/trace.h"
 #include "device/backend.h"
 #include "penstock/sample_stream.h"
@@ -44,14 +45,6 @@ void check(const LoaderOptions& options) {
     refuse(core::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
   }
   device::require_device(options.device);
-}
-
-/// Whether both make batches of as many samples with all ranks together.
-bool step_alike(const LoaderPosition& position, std::int64_t batch_size, std::int64_t ranks) {
-  std::int64_t before = 0;
-  std::int64_t now = 0;
-  return !__builtin_mul_overflow(position.batch_size, position.num_replicas, &before) &&
-         !__builtin_mul_overflow(batch_size, ranks, &now) && before == now;
 }
 
 }  // namespace
@@ -123,90 +116,18 @@ class LoaderState {
   }
 
   LoaderPosition position() const {
-    LoaderPosition out{.seed = here_.of.seed,
-                       .epoch = here_.of.epoch,
-                       .batch = here_.batch,
-                       .samples = origin_->samples(),
-                       .batch_size = batch_size(),
-                       .num_replicas = origin_->replicas(),
-                       .batches = origin_->batches().value_or(0),
-                       .order = origin_->order(),
-                       .dataset = dataset_.name()};
+    LoaderPosition out = standing();
     origin_->describe(out, here_);
     return out;
   }
 
   void seek(const LoaderPosition& position) {
-    const std::int64_t samples = origin_->samples();
-    if (position.samples != samples) {
-      refuse(
-          core::format("the position was taken in a dataset of {}, but this one has {}; go on with the dataset it was "
-                       "taken from",
-                       core::counted(static_cast<std::uint64_t>(position.samples), "sample"), samples));
-    }
-    require_batch_size(position);
-    if (!position.order.empty() && position.batch > 0 && position.order != origin_->order()) {
-      refuse(
-          core::format("the position was taken in an order that is {}, but this loader's is {}; go on with the same "
-                       "shuffle and sampler, or from the beginning of an epoch",
-                       position.order, origin_->order()));
-    }
-    const std::int64_t batch = own_batch(position);
-    const std::optional<std::int64_t> batches = origin_->batches();
-    if (batch < 0 || (batches && batch > *batches)) {
-      refuse(
-          core::format("the position stands after batch {}, but an epoch has {}; go on with the same batch_size and "
-                       "drop_last",
-                       batch, batches.value_or(0)));
-    }
+    const std::int64_t batch = data::resumed_batch(position, standing(), origin_->batches());
     require_read(position);
     origin_->require(position, here_);
-    require_dataset(position);
     go_to({{position.seed, position.epoch}, batch});
     origin_->resume(position);
     just_loaded_ = true;
-  }
-
-  bool tells_other_size(const LoaderPosition& position) const {
-    return position.batch_size != 0 && batch_size() != 0 && position.batch_size != batch_size();
-  }
-
-  void require_batch_size(const LoaderPosition& position) const {
-    if (position.batch == 0 || !tells_other_size(position)) return;
-    const std::int64_t ranks = origin_->replicas();
-    if (position.num_replicas == ranks) {
-      refuse(
-          core::format("the position was taken with batches of {}, but this loader makes batches of {}; go on with the "
-                       "same batch_size, or from the beginning of an epoch",
-                       position.batch_size, batch_size()));
-    }
-    if (step_alike(position, batch_size(), ranks)) return;
-    refuse(core::format(
-        "the position was taken with batches of {} on each of {}, but this loader makes batches of {} on each "
-        "of {}; go on with the same batch_size, or with one that gives as many samples on all ranks "
-        "together, or from the beginning of an epoch",
-        position.batch_size, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"), batch_size(),
-        ranks));
-  }
-
-  /// How many batches this rank would have taken where as many samples were, by as many ranks as there are now.
-  std::int64_t own_batch(const LoaderPosition& position) const {
-    const std::int64_t ranks = origin_->replicas();
-    if (position.num_replicas == ranks || position.batch == 0) return position.batch;
-    if (position.num_replicas < 1) {
-      refuse(core::format("the position was taken with {} ranks, expected 1 or more", position.num_replicas));
-    }
-    if (position.batch == position.batches) return size();  // its epoch has ended, also where samples were left out
-    if (tells_other_size(position)) return position.batch;  // step_alike
-    std::int64_t all = 0;
-    const bool fits = !__builtin_mul_overflow(position.batch, position.num_replicas, &all);
-    if (fits && all % ranks == 0) return all / ranks;
-    refuse(core::format(
-        "the position was taken after batch {} of each of {}, and these batches do not divide among {}; go "
-        "on with {}, or from a position after more or fewer batches, or keep batch_size times ranks as it "
-        "was",
-        position.batch, core::counted(static_cast<std::uint64_t>(position.num_replicas), "rank"),
-        core::counted(static_cast<std::uint64_t>(ranks), "rank"), position.num_replicas));
   }
 
   std::vector<SetAside> set_aside() const { return maker_.policy().listed(); }
@@ -222,8 +143,22 @@ class LoaderState {
   }
   /// Whether this is another process than the one that has its threads.
   bool forked() const noexcept { return core::forks() != forks_; }
+  void require_own_process() const { core::require_own_process(forks_); }
 
  private:
+  /// The position without what the origin alone knows.
+  LoaderPosition standing() const {
+    return {.seed = here_.of.seed,
+            .epoch = here_.of.epoch,
+            .batch = here_.batch,
+            .samples = origin_->samples(),
+            .batch_size = batch_size(),
+            .num_replicas = origin_->replicas(),
+            .batches = origin_->batches().value_or(0),
+            .order = origin_->order(),
+            .dataset = dataset_.name()};
+  }
+
   static void require_read(const LoaderPosition& position) {
     if (position.read >= 0 && position.held >= 0 && position.held <= position.read) return;
     refuse(
@@ -232,20 +167,12 @@ class LoaderState {
                      position.read, position.held));
   }
 
-  void require_dataset(const LoaderPosition& position) const {
-    if (position.batch == 0 || position.dataset.empty() || position.dataset == dataset_.name()) return;
-    refuse(
-        core::format("the position was taken in another dataset: {}, but this one is {}; go on with the dataset it was "
-                     "taken from, or where only names have changed, clear the position's field 'dataset'",
-                     position.dataset, dataset_.name()));
-  }
-
   /// Where all batches were left out, the fault is not that of single samples.
   TimedBatch end_of_epoch() {
     const bool none = left_out_ > 0 && left_out_ == here_.batch - begin_;
     go_to({{here_.of.seed, here_.of.epoch + 1}, 0});
     told_none_ = none;  // the end of the epoch comes behind the error
-    if (none) throw maker_.policy().none_left();
+    if (none) throw data::none_left(maker_.policy().listed());
     return {};
   }
 
@@ -336,10 +263,8 @@ detail::LoaderState& DataLoader::known() const {
 }
 
 detail::LoaderState& DataLoader::usable() const {
-  if (!known().forked()) return *state_;
-  refuse(
-      "the DataLoader was made before this process was forked, and its threads stayed in the parent; make a new one in "
-      "the child");
+  known().require_own_process();
+  return *state_;
 }
 
 std::int64_t DataLoader::size() const { return known().size(); }

@@ -14,4 +14,8 @@ std::unique_ptr<NewPlace> choose_place(const std::string& path) {
   return std::make_unique<NewFolder>(io::local_path(path));
 }
 
+void require_new_place(const std::string& path) {
+  io::is_url(path) ? require_new_prefix(path) : require_new_folder(path);
+}
+
 }  // namespace penstock::data

@@ -41,10 +41,14 @@ std::string trimmed(std::string path) {
 
 }  // namespace
 
-NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
+void require_new_folder(const std::string& path) {
   std::error_code ignored;
-  const fs::file_status found = fs::symlink_status(path_, ignored);
-  if (fs::exists(found) && (!fs::is_directory(found) || !fs::is_empty(path_, ignored))) refuse(path_);
+  const fs::file_status found = fs::symlink_status(path, ignored);
+  if (fs::exists(found) && (!fs::is_directory(found) || !fs::is_empty(path, ignored))) refuse(path);
+}
+
+NewFolder::NewFolder(std::string path) : path_(trimmed(std::move(path))) {
+  require_new_folder(path_);
   std::random_device random;
   for (int i = 0; i < kTries; ++i) {
     std::string name = core::format("{}.{:08x}.tmp", path_, random());

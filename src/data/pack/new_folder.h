@@ -10,6 +10,9 @@
 
 namespace penstock::data {
 
+/// kInvalidArgument where something is there that is no empty folder.
+void require_new_folder(const std::string& path);
+
 /// A folder of this machine that appears under its name with all its files or not at all; until then they are beside
 /// it, under a name of their own that is removed with this object.
 class NewFolder final : public NewPlace {

@@ -11,16 +11,18 @@
 
 namespace penstock::data {
 
-NewPrefix::NewPrefix(const std::string& url) : url_(url.ends_with('/') ? url : url + '/') {
-  const io::remote::Location place = io::remote::parse(url_);
+void require_new_prefix(const std::string& url) {
+  const io::remote::Location place = io::remote::parse(url);
   const io::remote::Objects found = io::remote::list_objects(place, place.key, false);
   // Some programs put an empty object in a folder's place.
   const bool only_folder = std::all_of(found.objects.begin(), found.objects.end(),
                                        [&place](const auto& object) { return object.key == place.key; });
   if (only_folder && found.folders.empty()) return;
   throw Error(ErrorCode::kInvalidArgument, "there are objects below this prefix already; name another one",
-              {.path = url_});
+              {.path = url});
 }
+
+NewPrefix::NewPrefix(const std::string& url) : url_(url.ends_with('/') ? url : url + '/') { require_new_prefix(url_); }
 
 std::uint64_t NewPrefix::save(const Value& value, const std::string& name, const SaveOptions& options) {
   Object object{.url = url_ + name, .output = nullptr};

@@ -10,6 +10,9 @@
 
 namespace penstock::data {
 
+/// kInvalidArgument where there are objects below the prefix, which ends with a slash.
+void require_new_prefix(const std::string& url);
+
 /// Objects of a bucket below one prefix. A store has no way to show several at once: they are all uploaded before the
 /// first of them appears, so that what can fail late is one short request for each. When one fails the others go, but
 /// not where the last one may be there all the same: then all are.

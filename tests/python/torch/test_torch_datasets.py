@@ -150,7 +150,7 @@ def test_class_folders(classes, monkeypatch):
     assert pt.Files("cat/**/*.pt", keys=None).paths[0] == "cat/1.pt"
     with pytest.raises(ValueError, match="no class's folder"):
         _ = pt.Files("cat/*.pt").classes
-    with pytest.raises(ValueError, match=r"1\.pt lies in no class's folder"):
+    with pytest.raises(ValueError, match=r"1\.pt: the file lies in no class's folder"):
         _ = pt.Files(classes / "b/cat").targets
     batch = next(iter(pt.DataLoader(pt.Zip(x=whole, y=torch.tensor(whole.targets)), 4)))
     assert batch["y"].tolist() == [0, 1, 1, 2]

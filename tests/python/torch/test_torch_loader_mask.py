@@ -358,7 +358,7 @@ class TestWhereTheMaskGoes:
 
 class TestArguments:
     def test_other_words_are_told_of_it(self, dicts):
-        with pytest.raises(ValueError, match=r"'raise', 'skip', 'replace' or 'mask'"):
+        with pytest.raises(ValueError, match=r'"raise", "skip", "replace" or "mask"'):
             pt.DataLoader(pt.Files(dicts.paths), on_error="masked")
 
     def test_other_datasets_have_no_masks(self, dicts):

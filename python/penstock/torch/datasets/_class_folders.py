@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 from functools import cached_property
 
 import penstock
+from penstock._core import _class_folders
 
 __all__ = ["ClassFolders"]
 
@@ -21,7 +20,6 @@ class ClassFolders:
     """
 
     native: penstock.Dataset
-    _pattern: str | None
 
     @property
     def paths(self) -> list[str]:
@@ -29,55 +27,20 @@ class ClassFolders:
         return self.native.paths
 
     @cached_property
-    def _class_names(self) -> list[str]:
-        paths = self.paths
-        root = _root(self._pattern) if self._pattern is not None else _common(paths)
-        begin = len(root) + (not root.endswith(os.sep)) if root else 0
-        out = []
-        for path in paths:
-            name, below, _ = path[begin:].partition(os.sep)
-            if not name or not below or not path.startswith(root):
-                raise ValueError(
-                    f"{path} lies in no class's folder below {root or 'the working folder'!r}; files with classes are "
-                    "found by patterns like 'train/*/*.pt'"
-                )
-            out.append(name)
-        return out
+    def _classes(self) -> tuple[list[str], list[int]]:
+        return _class_folders(self.native)
 
-    @cached_property
+    @property
     def classes(self) -> list[str]:
         """The names of the classes, in order. ValueError where a file lies in no class's folder."""
-        return sorted(set(self._class_names))
+        return self._classes[0]
 
     @property
     def class_to_idx(self) -> dict[str, int]:
         """The number of each class: its place in `classes`."""
         return {name: number for number, name in enumerate(self.classes)}
 
-    @cached_property
+    @property
     def targets(self) -> list[int]:
         """The number of each sample's class. `Zip` takes `torch.tensor(files.targets)`."""
-        numbers = self.class_to_idx
-        return [numbers[name] for name in self._class_names]
-
-
-def _root(pattern: str) -> str:
-    """The folder in front of the first part of a pattern that stands for several names; a folder itself."""
-    if os.path.isdir(pattern):
-        return pattern
-    root = ""
-    for part in pattern.split(os.sep)[:-1]:
-        if re.search(r"[*?[]", part) and not os.path.isdir(root + part):
-            break
-        root += part + os.sep
-    return root
-
-
-def _common(paths: list[str]) -> str:
-    """The folder that all paths lie below. They need not be paths of this machine ("store://train/cat/1.pt")."""
-    folders = [path.split(os.sep)[:-1] for path in paths]
-    shared = min(folders, default=[])
-    for folder in folders:
-        while folder[: len(shared)] != shared:
-            shared = shared[:-1]
-    return "".join(part + os.sep for part in shared)
+        return self._classes[1]

@@ -15,11 +15,12 @@ from typing_extensions import Self, TypeVar
 
 import penstock
 from penstock._api.transforms import Transforms
+from penstock._core import _is_of_surroundings
 from penstock._functions import not_an_end
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
-from penstock.torch._samples import as_mapping_of, is_of_process
+from penstock.torch._samples import as_mapping_of
 from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._class_folders import ClassFolders
@@ -96,7 +97,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         try:
             return self._read_together(counted(indices, len(self)))
         except penstock.Error as error:
-            if is_of_process(error):
+            if _is_of_surroundings(error):
                 raise
             return [self[index] for index in indices]  # which makes what has no native form, or names the sample
 
@@ -379,12 +380,10 @@ class Files(ClassFolders, Dataset[_Sample]):
         source: Callable[[str], Any] | None = None,
     ) -> None:
         names = [keys] if isinstance(keys, (str, int)) else keys if keys is None else list(keys)
-        single = isinstance(pattern, (str, bytes, os.PathLike))
-        pattern = pattern if single else list(pattern)  # type: ignore[arg-type]
+        pattern = pattern if isinstance(pattern, (str, bytes, os.PathLike)) else list(pattern)
         super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict, source=source))
         # What has no native form is not cast, so that it stays an error beside a dtype.
         self._keys = (names or []) if dtype is None else None
-        self._pattern = os.fsdecode(pattern) if single else None  # type: ignore[arg-type]
         self._source = source
 
     def _content(self, path: str) -> Any:

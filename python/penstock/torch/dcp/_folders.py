@@ -7,9 +7,7 @@ import os
 from collections.abc import Iterator
 
 from penstock._core import _goes_to_store, _names_in, _Output, _remove
-from penstock._replace import system_error
-from penstock.errors import Error, InputOutputError, PermissionDeniedError
-from penstock.torch.dcp._metadata import failed
+from penstock._replace import told
 
 __all__ = ["Folder", "folder_at"]
 
@@ -29,12 +27,12 @@ class Folder:
 
     def make(self) -> None:
         """Makes it where it is missing."""
-        with _told(self._path, "the folder cannot be made"):
+        with told(self._path, "the folder cannot be made"):
             os.makedirs(self._path, exist_ok=True)
 
     def names(self) -> list[str]:
         """Of what is in it."""
-        with _told(self._path, "the folder cannot be listed"):
+        with told(self._path, "the folder cannot be listed"):
             return os.listdir(self._path)
 
     @contextlib.contextmanager
@@ -42,7 +40,7 @@ class Folder:
         """A file that is there at the end of the block, complete, in place of an earlier one. Where the block fails, it
         is not; an error at its end may mean that it is there all the same."""
         path = os.path.join(self._path, name)
-        with _told(path, "it cannot be written"):
+        with told(path, "it cannot be written"):
             out = _Output(path, self._sync)
             self._open.add(out)
             try:
@@ -71,21 +69,3 @@ class _InStore(Folder):
 
     def remove(self, name: str) -> None:
         _remove(os.path.join(self._path, name))
-
-
-@contextlib.contextmanager
-def _told(path: str, what: str) -> Iterator[None]:
-    """Errors of the system as Penstock's, with the path. torch's own writer may tell of another error as it closes the
-    file: then the one behind it."""
-    try:
-        yield
-    except Error:
-        raise
-    except (OSError, RuntimeError) as error:
-        if isinstance(error.__context__, Error):
-            raise error.__context__ from None
-        refused = system_error(error)
-        if refused is None:
-            raise
-        kind = PermissionDeniedError if isinstance(refused, PermissionError) else InputOutputError
-        raise failed(kind, f"{what}: {refused.strerror or refused}", path, errno=refused.errno) from error

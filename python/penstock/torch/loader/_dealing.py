@@ -14,11 +14,11 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._core import _require_share, _require_undealt
 from penstock._ranks import Ranks
 
-__all__ = ["REMAINDERS", "Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
+__all__ = ["Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
 
-REMAINDERS = ("pad", "drop", "exact")
 _DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
 
 
@@ -114,23 +114,22 @@ def deal(dataset: Any, given: Order, generator: Any, ranks: Ranks, remainder: st
         _require_same(sampler, ranks, remainder)
         return given, Dealing(ranks, remainder, _samples_of(sampler), len(sampler), each)
     drops = remainder == "drop"
-    _require_undealt(sampler, ranks)
+    _require_undealt(_dealt_by(sampler), ranks)
     if sampler is None:
-        _require_some(len(dataset), ranks, remainder)
+        _require_share(len(dataset), ranks, remainder, False)
         shuffle, seed = bool(given.shuffle), seed_of(generator)
         made = DealtSampler(dataset, ranks.size, ranks.rank, shuffle=shuffle, seed=seed, drop_last=drops)
         return Order(each, None, made, None), Dealing(ranks, remainder, len(dataset), len(made), each)
     _require_drawn_alike(sampler, ranks)
     order = DealtOrder(sampler, ranks, drops=drops)
-    _require_some(order.total, ranks, remainder)
+    _require_share(order.total, ranks, remainder, False)
     return Order(each, given.shuffle, order, None), Dealing(ranks, remainder, order.total, len(order), each)
 
 
 def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, Dealing]:
     batches = given.batch_sampler
     inner = getattr(batches, "sampler", None)
-    _require_undealt(batches, ranks)
-    _require_undealt(inner, ranks)
+    _require_undealt(max(_dealt_by(batches), _dealt_by(inner)), ranks)
     if isinstance(inner, torch_data.DistributedSampler):
         _require_same(inner, ranks, remainder)
         if remainder == "exact" and type(batches) is not torch_data.BatchSampler:
@@ -140,19 +139,14 @@ def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, De
     if inner is not None:
         _require_drawn_alike(inner, ranks)
     order = DealtOrder(batches, ranks, drops=remainder == "drop")
-    _require_some(order.total, ranks, remainder)
+    _require_share(order.total, ranks, remainder, True)
     whole = Order(given.batch_size, given.shuffle, given.sampler, order)
     return whole, Dealing(ranks, remainder, order.total, len(order), None)
 
 
-def _require_undealt(sampler: Any, ranks: Ranks) -> None:
-    """Penstock's own samplers may deal out, too."""
-    dealt = getattr(sampler, "_replicas", 1)
-    if dealt != 1:
-        raise ValueError(
-            f"the sampler deals its order out to {dealt} ranks itself, and the loader to {ranks.size}; give the loader "
-            "the order of all ranks, or leave its ranks out"
-        )
+def _dealt_by(sampler: Any) -> int:
+    """Among how many ranks: Penstock's own samplers may deal out, too."""
+    return getattr(sampler, "_replicas", 1)
 
 
 def _samples_of(sampler: torch_data.DistributedSampler[Any]) -> int:
@@ -190,12 +184,4 @@ def _require_drawn_alike(sampler: Any, ranks: Ranks) -> None:
         raise ValueError(
             f"the order of this {type(sampler).__name__} comes from torch's global generator, which is another one on "
             "each rank; give it generator=torch.Generator().manual_seed(...) with one seed for all"
-        )
-
-
-def _require_some(total: int, ranks: Ranks, remainder: str) -> None:
-    if remainder == "drop" and 0 < total < ranks.size:
-        raise ValueError(
-            f"{total} samples or batches for {ranks.size} ranks: with remainder='drop' no rank would get any; "
-            "use 'pad' or 'exact', or fewer ranks"
         )

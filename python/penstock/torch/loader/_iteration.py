@@ -113,13 +113,7 @@ class Iteration(BaseDataLoaderIter):
 
     def _resumed(self, resume: Position) -> tuple[Iterator[Any], Drawn]:
         self._set_aside(resume)
-        indices, complete, sums = resume.restore(self._settings)
-        if not complete:
-            raise ValueError(
-                f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
-                "batch_size, drop_last and sampler"
-            )
-        return indices, sums
+        return resume.restore(self._settings)
 
     def _set_aside(self, resume: Position) -> None:
         for entry in resume.set_aside:

@@ -17,8 +17,8 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
-from penstock._core import _HeldFunction, _typed
-from penstock._processes import threads_share_a_lock
+from penstock._core import _HeldFunction, _require_loader_options, _typed
+from penstock._processes import threads_share_a_lock, workers_argument
 from penstock._ranks import compare, resolved
 from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
@@ -27,7 +27,7 @@ from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import Road, asks_for_processes, promise, road_of
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
-from penstock.torch.loader._dealing import REMAINDERS, Dealing, Order, deal, seed_of
+from penstock.torch.loader._dealing import Dealing, Order, deal, seed_of
 from penstock.torch.loader._iteration import Iteration
 from penstock.torch.loader._position import Position, order_of
 from penstock.torch.loader._processes import Finisher, Finishing, left_behind, method_of, started_for
@@ -186,8 +186,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         strict: bool = False,
         workers: Literal["threads", "processes"] = "threads",
     ) -> None:
-        if on_error not in {"raise", "skip", "replace", "mask"}:
-            raise ValueError(f"on_error is {on_error!r}; it must be 'raise', 'skip', 'replace' or 'mask'")
         if isinstance(num_workers, str):
             raise TypeError(
                 f"num_workers is {num_workers!r}; it must be a number here, as of torch's loader (penstock.DataLoader "
@@ -199,9 +197,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             dataset = Stream(dataset)
         if dtype is not None or strict:
             dataset = _cast(dataset, dtype, strict)
-        budget = _budget(memory_budget)
+        self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
+        self.memory_budget = _require_loader_options(self.ranks, remainder, on_error, bool(drop_last), memory_budget)
         self._warned: set[str] = set()
-        self.workers = _workers(workers)
+        self.workers = workers_argument(workers)
         self._processes: Any = None
         self._finisher: Any = None
         in_processes = self._in_processes(dataset, num_workers)
@@ -209,11 +208,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             _require_processes(multiprocessing_context)
         self._take(road_of(dataset, worker_init_fn, in_processes), collate_fn, on_error)
         self.on_error = on_error
-        self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
         self._dealing: Dealing | None = None
         order = Order(batch_size, shuffle, sampler, batch_sampler)
-        if self.ranks is not None or remainder != "pad":
-            order, self._dealing = self._dealt(dataset, order, generator, drop_last, in_order)
+        if self.ranks is not None:
+            order, self._dealing = self._dealt(dataset, order, generator, self.ranks, in_order)
         super().__init__(
             dataset,  # type: ignore[arg-type]
             order.batch_size,
@@ -235,7 +233,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         )
         self._context = multiprocessing_context
         self.device = None if device is None else torch.device(device)
-        self.memory_budget = budget
         self._say_what_is_lost()
         self._set_aside = SetAside()
         self._resume: Position | None = None
@@ -243,23 +240,12 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         compare(self.ranks, gather, self._told(), self.native)
 
     def _dealt(
-        self, dataset: Any, order: Order, generator: Any, drop_last: bool, in_order: bool
+        self, dataset: Any, order: Order, generator: Any, ranks: penstock.Ranks, in_order: bool
     ) -> tuple[Order, Dealing]:
         """The order of this loader's rank."""
-        if self.remainder not in REMAINDERS:
-            raise ValueError(f"remainder is {self.remainder!r}; it must be 'pad', 'drop' or 'exact'")
-        if self.ranks is None:
-            raise ValueError("a remainder is what ranks cannot share evenly; give the loader its ranks too")
-        if self.ranks.size > 1 and self.on_error == "skip":
-            raise ValueError(
-                "on_error='skip' may leave a batch out on one rank alone, and the others would wait for it; use "
-                "'replace' or 'mask' with several ranks"
-            )
-        if self.remainder == "exact" and drop_last:
-            raise ValueError("drop_last leaves samples out, and remainder='exact' none; leave one of them out")
         if order.sampler is not None and order.shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
-        order, dealing = deal(dataset, order, generator, self.ranks, self.remainder)
+        order, dealing = deal(dataset, order, generator, ranks, self.remainder)
         if dealing.masks and self.native is None and (order.batch_sampler is not None or not in_order):
             raise ValueError(
                 "remainder='exact' with a batch_sampler or in_order=False needs a dataset that is read natively "
@@ -446,12 +432,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._resume.load(settings)
 
 
-def _workers(given: Any) -> str:
-    if given not in ("threads", "processes"):
-        raise ValueError(f"found workers={given!r}, expected 'threads' or 'processes'")
-    return str(given)
-
-
 def _require_processes(context: Any) -> None:
     """ValueError where processes cannot start in that way; warns of what they will not have."""
     method_of(context)
@@ -461,18 +441,6 @@ def _require_processes(context: Any) -> None:
             f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
             stacklevel=3,
         )
-
-
-def _budget(given: Any) -> int | None:
-    if given is None:
-        return None
-    try:
-        bytes_ahead = operator.index(given)
-    except TypeError:
-        raise TypeError(f"found memory_budget={given!r}, expected a whole number of bytes") from None
-    if not 0 <= bytes_ahead < 1 << 64:
-        raise ValueError(f"found memory_budget={given!r}, expected 0 or more, of at most 64 bits")
-    return bytes_ahead
 
 
 def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
@@ -523,8 +491,6 @@ def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
 
 def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:
     """The dataset with tensors of that type."""
-    if dtype is None:
-        raise ValueError("found strict=True without a dtype, expected it beside one")
     if isinstance(dataset, Stream):
         return Stream(_typed(dataset.native, dtype, strict), ranks=dataset.ranks, seed=dataset.seed)
     if not isinstance(dataset, Dataset):

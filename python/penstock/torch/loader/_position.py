@@ -20,6 +20,7 @@ import torch
 import torch.utils.data as torch_data
 
 from penstock._core import _dataset_name as dataset_name
+from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
 from penstock.torch.loader._dealing import DealtOrder, DealtSampler
 from penstock.torch.loader._drawn import Drawn, require_same
@@ -292,67 +293,37 @@ class Position:
             if not is_right(getattr(position, name)):
                 told = abbreviated(repr(getattr(position, name)))
                 raise ValueError(f"the state's {name!r} is {told}, which is not what state_dict() gives")
-        if position.batch > 0 and position.batch_size not in {None, settings.batch_size}:
-            position._require_steps_alike(settings)
-        if position.batch > 0 and position.order not in {None, _order(settings)}:
-            raise ValueError(
-                f"the state is one in the order of {position.order}, but this loader has {_order(settings)}; "
-                "go on with the same shuffle and sampler, or from the beginning of an epoch"
-            )
-        if None not in {position.samples, _samples(settings)} and position.samples != _samples(settings):
-            raise ValueError(
-                f"the state was taken in a dataset of {plural(position.samples or 0, 'sample')}, but this one has "
-                f"{_samples(settings)}; "
-                "go on with the dataset it was taken from"
-            )
-        if position.batch > 0 and None not in {position.dataset, _name(settings)}:
-            position._require_dataset(_name(settings))
         return position._of_ranks(settings)
 
-    def _require_dataset(self, name: str | None) -> None:
-        if self.dataset != name:
-            raise ValueError(
-                f"the state was taken in another dataset: {self.dataset}, but this one is {name}; go on with the "
-                "dataset it was taken from, or where only names have changed, set the state's 'dataset' to None"
-            )
-
-    def _require_steps_alike(self, settings: Settings) -> None:
-        """Other ranks may have another batch size, if all of them together take as many samples in a step."""
-        ranks, each = _replicas(settings), settings.batch_size
-        if self.num_replicas == ranks or None in {self.batch_size, each}:
-            raise ValueError(
-                f"the state was taken with batches of {self.batch_size}, but this loader makes batches of {each}; "
-                "go on with the same batch_size, or from the beginning of an epoch"
-            )
-        if (self.batch_size or 0) * self.num_replicas != (each or 0) * ranks:
-            raise ValueError(
-                f"the state was taken with batches of {self.batch_size} on each of "
-                f"{plural(self.num_replicas, 'rank')}, but this loader makes batches of {each} on each of {ranks}; "
-                "go on with the same batch_size, or with one "
-                "that gives as many samples on all ranks together, or from the beginning of an epoch"
-            )
-
     def _of_ranks(self, settings: Settings) -> Position:
-        """The same place for another number of ranks. ValueError where the batches taken so far cannot be dealt out
-        evenly."""
-        ranks = _replicas(settings)
+        """The same place for this loader, which may be one of another number of ranks. ValueError where it cannot go on
+        from there."""
+        ranks, each = _replicas(settings), settings.batch_size
+        if self.batch and each is None and self.batch_size is not None:
+            raise ValueError(
+                f"the state was taken with batches of {self.batch_size}, but this loader has no batch_size; go on with "
+                "the same one, or from the beginning of an epoch"
+            )
+        samples = _samples(settings)
+        known = self.samples if samples is None else samples  # nobody compares what one of them does not know
+        own = (0, known or 0, each or 0, ranks, 0, _order(settings), _name(settings) or "")
+        taken = (
+            self.batch,
+            (known if self.samples is None else self.samples) or 0,
+            self.batch_size or 0,
+            self.num_replicas,
+            self.batches or 0,
+            self.order or "",
+            self.dataset or "",
+        )
+        is_ended = self.num_replicas != ranks and self.batch == self.batches
+        batch = _resumed_batch(taken, own, len(settings.index_sampler) if is_ended else None)
         if self.batch == 0 or self.num_replicas == ranks:
             return self
         if self.pending is not None:
             raise ValueError(
                 f"the state is one of {plural(self.num_replicas, 'rank')} whose batches overtook each other "
                 f"(in_order=False), which {plural(ranks, 'rank')} cannot go on from; go on with {self.num_replicas}"
-            )
-        batch, left = divmod(self.batch * self.num_replicas, ranks)
-        if self.batch == self.batches:  # its epoch has ended, also where samples were left out
-            batch, left = len(settings.index_sampler), 0
-        elif self.batch_size not in {None, settings.batch_size}:  # _require_steps_alike
-            batch, left = self.batch, 0
-        if left:
-            raise ValueError(
-                f"the state is one after batch {self.batch} of each of {plural(self.num_replicas, 'rank')}, and "
-                f"these batches do not divide among {plural(ranks, 'rank')}; go on with {self.num_replicas}, or from a "
-                "state after more or fewer batches, or keep batch_size times ranks as it was"
             )
         return replace(
             self,
@@ -392,8 +363,9 @@ class Position:
         if next(iter(sampler), None) is not None:
             load_state(sampler, self.sampler)
 
-    def restore(self, settings: Settings) -> tuple[Iterator[Any], bool, Drawn]:
-        """The index sampler's iterator after `batch` batches, whether there were that many, and the checksum of these.
+    def restore(self, settings: Settings) -> tuple[Iterator[Any], Drawn]:
+        """The index sampler's iterator after `batch` batches, and the checksum of these. ValueError where there are not
+        that many.
 
         The sampler is run again under the generators that the epoch began with. These are then set
         to where they stood when the state was taken, so that the following epochs are those of a
@@ -416,7 +388,7 @@ class Position:
         finally:
             generators.put(later)
 
-    def _advance(self, indices: Iterator[Any], settings: Settings) -> tuple[Iterator[Any], bool, Drawn]:
+    def _advance(self, indices: Iterator[Any], settings: Settings) -> tuple[Iterator[Any], Drawn]:
         """Runs the sampler as far as it had been drawn from. Samplers draw what the whole epoch follows from when they
         give the first index, so that at least one is asked for."""
         drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
@@ -424,11 +396,14 @@ class Position:
             drawn += itertools.islice(indices, 1)
         pending = range(self.batch, len(drawn)) if self.pending is None else self.pending
         if len(drawn) < max([self.batch, *(place + 1 for place in pending)]):
-            return iter(()), False, Drawn.of(settings)
+            raise ValueError(
+                f"the state stands after batch {self.batch}, but the epoch has fewer; go on with the same batch_size, "
+                "drop_last and sampler"
+            )
         if self.batch > 0:
             require_same(self.indices, drawn, settings)
         taken = Drawn.of(settings, drawn[: self.batch])
-        return itertools.chain([drawn[place] for place in pending], indices), True, taken
+        return itertools.chain([drawn[place] for place in pending], indices), taken
 
 
 _GENERATORS = ("random", "sampler_random", "torch_random")

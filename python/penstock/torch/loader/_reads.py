@@ -16,12 +16,12 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock._core import _Feed, _plain_indices
+from penstock._core import _Feed, _is_of_surroundings, _none_left, _plain_indices
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._private import default_collate_fn_map
-from penstock.torch._samples import Samples, is_of_process
+from penstock.torch._samples import Samples
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._dataset import counted
@@ -184,9 +184,7 @@ class Reads:
             raise self._unreadable()
 
     def _unreadable(self) -> penstock.Error:
-        _, what, why = self._set_aside.listed()[0]
-        message = f"no sample of the epoch can be read; the first is {what}: {why}"
-        return penstock.InvalidArgumentError(message, message)
+        return _none_left(self._set_aside.listed())
 
     def release(self) -> None:
         """Tells that one of the held batches was handed on."""
@@ -306,7 +304,7 @@ class Reads:
             if (
                 self._settings.on_error == "raise"
                 or not self._one_by_one
-                or is_of_process(error)
+                or _is_of_surroundings(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
                 raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any
 
-import penstock
 from penstock.torch.loader._threads import Threads, are_done
+from penstock.torch.loader._timeout import timed_out
 
 __all__ = ["SampleFeed"]
 
@@ -48,8 +48,7 @@ class SampleFeed:
             return [self._dataset[index] for index in self._unread.popleft()]
         self._pool.require_own_process()
         if not are_done(self._reads[0], self._timeout):
-            message = f"DataLoader timed out after {self._timeout} seconds"
-            raise penstock.TimedOutError(message, message)
+            raise timed_out(self._timeout)
         reads, samples = self._reads.popleft(), []
         while reads:
             samples.append(reads.pop(0).result())  # unnamed: an error's traceback would lead back to it

@@ -6,7 +6,6 @@ Those of `concurrent.futures` are joined when the program ends, after everything
 from __future__ import annotations
 
 import atexit
-import os
 import queue
 import threading
 import time
@@ -15,7 +14,7 @@ from concurrent.futures import CancelledError, Future, TimeoutError
 from functools import partial
 from typing import Any
 
-import penstock
+from penstock._core import _forks, _require_own_process
 from penstock.torch.loader._thread_state import ThreadState
 
 __all__ = ["Threads", "are_done"]
@@ -36,10 +35,10 @@ class Threads:
     def __init__(self, most: int, name: str) -> None:
         self._most = most
         self._name = name
-        self._process = os.getpid()
+        self._forks = _forks()
         self._queue: _Queue = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._leave = partial(_leave, self._queue, self._threads, self._process)
+        self._leave = partial(_leave, self._queue, self._threads, self._forks)
         atexit.register(self._leave)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
@@ -53,16 +52,11 @@ class Threads:
 
     def require_own_process(self) -> None:
         """InvalidArgumentError in a forked child, because the threads stayed in the parent."""
-        if os.getpid() != self._process:
-            message = (
-                "the loader was made before this process was forked, and its threads stayed in the parent; make a new "
-                "one in the child"
-            )
-            raise penstock.InvalidArgumentError(message, message)
+        _require_own_process(self._forks)
 
     def close(self) -> None:
         """Ends the threads after the calls under way; those that have not begun are cancelled."""
-        if os.getpid() != self._process:  # what forked found locked stays so
+        if _forks() != self._forks:  # what forked found locked stays so
             return
         atexit.unregister(self._leave)
         _end(self._queue, self._threads)
@@ -145,8 +139,8 @@ def _taken_back(calls: _Queue) -> list[Future[Any]]:
             out.append(call[0])
 
 
-def _leave(calls: _Queue, threads: list[threading.Thread], process: int) -> None:
-    if os.getpid() != process:
+def _leave(calls: _Queue, threads: list[threading.Thread], forks: int) -> None:
+    if _forks() != forks:
         return
     _taken_back(calls)  # not cancelled, or daemon threads that wait for them would raise while Python ends
     for _ in threads:

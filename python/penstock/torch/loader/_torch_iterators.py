@@ -49,12 +49,7 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
         return kind(loader, begin, resume)
     if isinstance(loader.dataset, torch_data.IterableDataset):
         return _goes_on(loader, resume, kind)
-    indices, complete, sums = resume.restore(settings_of(loader))
-    if not complete:
-        raise ValueError(
-            f"the state stands after batch {resume.batch}, but the epoch has fewer; go on with the same "
-            "batch_size, drop_last and sampler"
-        )
+    indices, sums = resume.restore(settings_of(loader))
     _load_dataset(loader, resume)
     vars(loader)["_given_indices"] = _Given(loader._index_sampler, indices)
     vars(loader)["_sums"] = sums

@@ -34,13 +34,12 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
     its memory.
     """
     module: Any = SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
-    out: Any = _Output(file) if zipped else file
+    out: Any = _Output(file)
     try:
         try:
             _SAVE(obj, out, module, protocol, zipped, not byteorder)
         finally:
-            if zipped:
-                out.write = len
+            out.write = len
     except RecursionError as error:
         raise penstock.LimitError(
             "the value nests deeper than Python's own pickler goes, which writes this one; make it flatter, or raise "
@@ -58,9 +57,10 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
 
 
 class _Output:
-    """A file for torch's writer of archives. The writer's destructor completes an archive that was broken off (by
-    Ctrl-C), and ends the process if the file raises, which is closed by then; so `write` is replaced before by a
-    function that does nothing."""
+    """A file for torch. The destructor of its writer of archives completes one that was broken off (by Ctrl-C), and
+    ends the process if the file raises, which is closed by then; so `write` is replaced before by a function that does
+    nothing. To a file with a descriptor the old format would be written past `write`, without the system's number of
+    what fails."""
 
     def __init__(self, file: Any) -> None:
         self.write: Any = file.write
