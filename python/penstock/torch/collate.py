@@ -11,14 +11,13 @@ import torch
 from torch.utils.data import default_collate
 
 import penstock
-from penstock._core import _storage_fault
-from penstock._text import plural
+from penstock._core import _placed, _require_met, _storage_fault
 from penstock.torch._samples import as_mapping_of
 from penstock.torch._shared_parts import require_few_ways
 
 __all__ = ["Nested", "Pad", "Ragged", "Rule", "Stack", "nested", "pad", "pad_to", "ragged", "stack"]
 
-_Leaf = Callable[[list[torch.Tensor], str | None], Any]
+_Leaf = Callable[[list[torch.Tensor], str | None, str], Any]
 
 
 class Rule:
@@ -30,10 +29,26 @@ class Rule:
     native: penstock.Collate
 
     def __call__(self, samples: list[Any]) -> Any:
-        return _collated(samples, self._tensors)
+        require_few_ways(samples[0])  # whose nesting that of the batch is
+        met: list[str | None] = []  # the keys of the dicts right around tensors
 
-    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
-        """The batch of what lies in one place of all samples; `key` is that of the dict around it."""
+        def placed(tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
+            met.append(key)
+            return self._tensors(tensors, key, path)
+
+        batch = _collated(samples, placed, None, "")
+        _require_met(self.native, met)
+        return batch
+
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
+        """The batch of what lies in one place of all samples: at `path` of each, for errors, with the `key` of the dict
+        around it."""
+        dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors]
+        place = _placed(self.native, dtypes, [tensor.shape for tensor in tensors], key, path)
+        return default_collate(tensors) if place is None else self._put(tensors, *place)
+
+    def _put(self, tensors: list[torch.Tensor], shape: Sequence[int], dims: list[int], longest: int) -> Any:
+        """Puts tensors that are not stacked into a batch of this shape."""
         raise NotImplementedError
 
     def of_native(self, batch: Any) -> Any:
@@ -41,42 +56,21 @@ class Rule:
         return batch
 
 
-def _collated(samples: Sequence[Any], tensors: _Leaf) -> Any:
-    require_few_ways(samples[0])  # whose nesting that of the batch is
-    return _collated_parts(samples, tensors, None)
-
-
-def _collated_and_met(samples: Sequence[Any], tensors: _Leaf) -> tuple[Any, set[str | None]]:
-    """The batch, and the keys of the dicts right around tensors."""
-    met: set[str | None] = set()
-
-    def noted(parts: list[torch.Tensor], key: str | None) -> Any:
-        met.add(key)
-        return tensors(parts, key)
-
-    return _collated(samples, noted), met
-
-
-def _require_keys(keys: Iterable[str], met: set[str | None], what: str) -> None:
-    for key in keys:
-        if key not in met:
-            raise penstock.KeyNotFoundError(f"the samples have no key {key!r} to {what}")
-
-
-def _collated_parts(samples: Sequence[Any], tensors: _Leaf, key: str | None) -> Any:
+def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None, path: str) -> Any:
     first = samples[0]
     if _is_array(first):
-        return tensors([_tensor(sample, number, key) for number, sample in enumerate(samples)], key)
+        return tensors([_tensor(sample, number, key) for number, sample in enumerate(samples)], key, path)
     if isinstance(first, Mapping):
-        parts = {
-            name: _collated_parts([sample[name] for sample in samples], tensors, name if isinstance(name, str) else key)
-            for name in first
-        }
+        parts = {}
+        for name in first:
+            inner = name if isinstance(name, str) else key
+            parts[name] = _collated([sample[name] for sample in samples], tensors, inner, f"{path}[{name!r}]")
         return as_mapping_of(first, parts)
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
-        items = [_collated_parts(part, tensors, key) for part in zip(*samples, strict=True)]
+        parts = enumerate(zip(*samples, strict=True))
+        items = [_collated(part, tensors, key, f"{path}[{number}]") for number, part in parts]
         return type(first)(*items) if hasattr(first, "_fields") else items
     return default_collate(samples)  # type: ignore[arg-type]
 
@@ -107,7 +101,7 @@ class Stack(Rule):
     def __reduce__(self) -> tuple[Any, ...]:
         return (stack, ())
 
-    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
         return default_collate(tensors)
 
 
@@ -125,25 +119,12 @@ class Ragged(Rule):
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.cu_seqlens, self.keys))
 
-    def __call__(self, samples: list[Any]) -> Any:
-        batch, met = _collated_and_met(samples, self._tensors)
-        _require_keys(self.keys, met, "join")
-        return batch
+    def _tensors(self, tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
+        return super()._tensors(tensors, key, path) if self.cu_seqlens else tensors
 
-    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
-        if not self.cu_seqlens:
-            return tensors
-        if (self.keys and key not in self.keys) or (not self.keys and tensors[0].dim() == 0):
-            return default_collate(tensors)
-        _require_alike(tensors, [0], "joining")
-        rows = [len(tensor) for tensor in tensors]
-        if sum(rows) > _MOST_ROWS:
-            raise penstock.InvalidArgumentError(
-                f"the samples of the batch have {sum(rows)} rows, more than the {_MOST_ROWS} that cu_seqlens, which is "
-                "int32, can count; use a smaller batch_size"
-            )
-        ends = torch.tensor([0, *accumulate(rows)], dtype=torch.int32)
-        return {"values": torch.cat(tensors), "cu_seqlens": ends, "max_seqlen": max(rows)}
+    def _put(self, tensors: list[torch.Tensor], shape: Sequence[int], dims: list[int], longest: int) -> Any:
+        ends = torch.tensor([0, *accumulate(map(len, tensors))], dtype=torch.int32)
+        return {"values": torch.cat(tensors), "cu_seqlens": ends, "max_seqlen": longest}
 
 
 @dataclass(frozen=True)
@@ -164,10 +145,6 @@ class Nested(Ragged):
             items = [self.of_native(item) for item in batch]
             return type(batch)(*items) if hasattr(batch, "_fields") else type(batch)(items)
         return batch
-
-
-# What an int32 can count.
-_MOST_ROWS = (1 << 31) - 1
 
 
 def _is_joined(batch: Mapping[Any, Any]) -> bool:
@@ -201,86 +178,38 @@ class Pad(Rule):
     def __reduce__(self) -> tuple[Any, ...]:
         return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys, self.dims))
 
-    def __call__(self, samples: list[Any]) -> Any:
-        batch, met = _collated_and_met(samples, self._tensors)
-        _require_keys(self.keys, met, "pad")
-        return batch
-
-    def _tensors(self, tensors: list[torch.Tensor], key: str | None) -> Any:
-        rank = tensors[0].dim()
-        dims = [dim + rank if dim < 0 else dim for dim in self._wanted_dims()]
-        lacking = [given for given, dim in zip(self._wanted_dims(), dims, strict=True) if not 0 <= dim < rank]
-        if (self.keys and key not in self.keys) or (not self.keys and lacking):
-            return default_collate(tensors)
-        if lacking:
-            raise penstock.ShapeMismatchError(
-                f"dimension {lacking[0]} cannot be padded, because the sample has shape {tuple(tensors[0].shape)}"
-            )
-        if len(set(dims)) < len(dims):
-            raise penstock.InvalidArgumentError(f"dims {self.dims} name a dimension twice; name each once")
-        _require_alike(tensors, dims, "padding")
-        own = torch.tensor([[tensor.shape[dim] for dim in dims] for tensor in tensors])
-        slot = self._slot(tensors, dims, own)
-        values = torch.stack([self._padded_all(tensor, dims, slot) for tensor in tensors])
+    def _put(self, tensors: list[torch.Tensor], shape: Sequence[int], dims: list[int], longest: int) -> Any:
+        values = torch.stack([self._padded(tensor, shape[1:]) for tensor in tensors])
         if not self.lengths and not self.mask:
             return values
-        own = torch.minimum(own, torch.tensor(slot))
+        slot = [shape[dim + 1] for dim in dims]
+        own = torch.tensor([[min(tensor.shape[dim], shape[dim + 1]) for dim in dims] for tensor in tensors])
         batch = {"values": values}
         if self.lengths:
-            batch["lengths"] = own if self._is_list() else own[:, 0]
+            is_list = self.dims is not None or isinstance(self.length, tuple)
+            batch["lengths"] = own if is_list else own[:, 0]
         if self.mask:
             batch["mask"] = _inside(own, slot)
         return batch
 
-    def _is_list(self) -> bool:
-        return self.dims is not None or isinstance(self.length, tuple)
-
-    def _wanted_dims(self) -> tuple[int, ...]:
-        if self.dims is not None:
-            return self.dims
-        return tuple(range(-len(self.length), 0)) if isinstance(self.length, tuple) else (self.dim,)
-
-    def _slot(self, tensors: list[torch.Tensor], dims: list[int], own: torch.Tensor) -> list[int]:
-        """The sizes that the dimensions get."""
-        if self.length is None:
-            return own.amax(0).tolist()
-        if not isinstance(self.length, tuple):
-            return [self.length]
-        for number, sizes in enumerate(own.tolist()):
-            for dim, size, most in zip(dims, sizes, self.length, strict=True):
-                if size > most:
-                    raise penstock.ShapeMismatchError(
-                        f"sample {number} of the batch has shape {tuple(tensors[number].shape)}, which is larger than "
-                        f"the {most} to pad dimension {dim} to; choose a larger size, cut it, or pad to the longest "
-                        "of the batch with pad"
-                    )
-        return list(self.length)
-
-    def _padded_all(self, tensor: torch.Tensor, dims: list[int], slot: list[int]) -> torch.Tensor:
-        for dim, length in zip(dims, slot, strict=True):
-            tensor = self._padded(tensor, dim, length)
+    def _padded(self, tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+        for dim, length in enumerate(shape):
+            if tensor.shape[dim] != length:
+                tensor = self._padded_along(tensor, dim, length)
         return tensor
 
-    def _padded(self, tensor: torch.Tensor, dim: int, length: int) -> torch.Tensor:
+    def _padded_along(self, tensor: torch.Tensor, dim: int, length: int) -> torch.Tensor:
         size = tensor.shape[dim]
         if size >= length:
             return tensor.narrow(dim, 0, length)
         if self.mode in {"zero", "constant"}:
-            shape = list(tensor.shape)
-            shape[dim] = length
-            out = tensor.new_full(shape, self.value)
+            out = tensor.new_full((*tensor.shape[:dim], length, *tensor.shape[dim + 1 :]), self.value)
             out.narrow(dim, 0, size).copy_(tensor)
             return out
         return tensor.index_select(dim, self._sources(size, length).to(tensor.device))
 
     def _sources(self, size: int, length: int) -> torch.Tensor:
         """Which element each place takes: the elements mirrored, or the last one repeated."""
-        needed = 2 if self.mode == "reflect" else 1
-        if size < needed:
-            raise penstock.ShapeMismatchError(
-                f"a sample has {plural(size, 'element')} along dimension {self.dim}; mode {self.mode!r} needs {needed} "
-                "or more, padding with a constant none"
-            )
         places = torch.arange(length)
         if self.mode == "replicate":
             return places.clamp(max=size - 1)
@@ -295,24 +224,6 @@ def _inside(own: torch.Tensor, slot: list[int]) -> torch.Tensor:
         along = [-1 if i == d else 1 for i in range(len(slot))]
         mask &= (torch.arange(length) < own[:, d : d + 1]).view(len(own), *along)
     return mask
-
-
-def _require_alike(tensors: list[torch.Tensor], dims: list[int], what: str) -> None:
-    first = tensors[0]
-    rest = [size for d, size in enumerate(first.shape) if d not in dims]
-    for i, tensor in enumerate(tensors):
-        if tensor.dtype != first.dtype:
-            raise penstock.DTypeMismatchError(
-                f"the tensors of a batch must have one dtype, but sample {i} of it has {tensor.dtype} and the first "
-                f"has {first.dtype}"
-            )
-        if tensor.dim() != first.dim() or [size for d, size in enumerate(tensor.shape) if d not in dims] != rest:
-            alone = ("dimension " if len(dims) == 1 else "dimensions ") + " and ".join(map(str, dims))
-            raise penstock.ShapeMismatchError(
-                f"{what} changes {alone} alone, but sample {i} of the batch has shape {tuple(tensor.shape)} and the "
-                f"first has {tuple(first.shape)}; make the other dimensions equal, or keep the "
-                "tensors apart with ragged"
-            )
 
 
 def _names(keys: str | Iterable[str] | None) -> tuple[str, ...]:

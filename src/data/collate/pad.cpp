@@ -43,11 +43,11 @@ class Pad final : public detail::CollateRule {
 
   void check(const data::Structure& structure) const override { data::require_keys(structure, options_.keys, "pad"); }
 
+  bool takes(const Column& column) const override { return padded_dims(column).has_value(); }
+
   data::Result place(const Column& column, data::BatchPlan& plan, data::Arena&) const override {
-    std::optional<std::vector<std::size_t>> dims = padded_dims(column);
-    if (!dims) return data::place_stacked(column, plan);
     data::require_one_dtype(column);
-    Padded padded{.dims = std::move(*dims), .lengths = {}};
+    Padded padded{.dims = padded_dims(column).value(), .lengths = {}};
     check_shapes(column, padded);
     return add_outputs(column, plan, padded);
   }

@@ -30,8 +30,12 @@ class Joined final : public detail::CollateRule {
 
   void check(const data::Structure& structure) const override { data::require_keys(structure, keys_, "join"); }
 
+  bool takes(const data::Column& column) const override {
+    if (keys_.empty() && column[0].shape.rank() == 0) return false;
+    return keys_.empty() || std::find(keys_.begin(), keys_.end(), column.leaf().key) != keys_.end();
+  }
+
   data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena& arena) const override {
-    if (!is_joined(column)) return data::place_stacked(column, plan);
     data::require_one_dtype(column);
     const auto [rows, longest] = counted_rows(column);
     Shape shape = column[0].shape;
@@ -51,11 +55,6 @@ class Joined final : public detail::CollateRule {
   }
 
  private:
-  bool is_joined(const data::Column& column) const {
-    if (keys_.empty() && column[0].shape.rank() == 0) return false;
-    return keys_.empty() || std::find(keys_.begin(), keys_.end(), column.leaf().key) != keys_.end();
-  }
-
   /// Of all samples together, and of the longest.
   static std::pair<std::int64_t, std::int64_t> counted_rows(const data::Column& column) {
     constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();

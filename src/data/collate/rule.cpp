@@ -109,6 +109,10 @@ Result place_scalars(const Fetched& fetched, const Leaf& leaf, BatchPlan& plan) 
   return {.kind = Result::Kind::kTensor, .first = output};
 }
 
+Result place_tensors(const Column& column, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
+  return rule.takes(column) ? rule.place(column, plan, arena) : place_stacked(column, plan);
+}
+
 /// Places a leaf of one sample as it is. Returns the offset of a tensor in the block; nothing for a scalar.
 std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf, BatchPlan& plan) {
   if (leaf.kind != LeafKind::kTensor) {
@@ -204,7 +208,7 @@ void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPl
   rule.check(structure);
   plan.by_sample = rule.keeps_samples();
   for (const Leaf& leaf : structure.leaves) {
-    plan.results.push_back(leaf.kind == LeafKind::kTensor ? rule.place(Column(fetched, leaf), plan, arena)
+    plan.results.push_back(leaf.kind == LeafKind::kTensor ? place_tensors(Column(fetched, leaf), rule, plan, arena)
                                                           : place_scalars(fetched, leaf, plan));
   }
 }

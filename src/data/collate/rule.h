@@ -24,8 +24,10 @@ class CollateRule {
   virtual bool keeps_samples() const noexcept { return false; }
   /// A function of the program that makes a batch of these samples, or null. Only for a rule that keeps samples.
   virtual const CollateFunction* function() const noexcept { return nullptr; }
-  /// Decides what one column becomes: adds outputs and one placement for the column to the plan. Throws Error for
-  /// samples that do not fit together.
+  /// Whether the rule places this column of tensors itself. Others are stacked.
+  virtual bool takes(const data::Column&) const { return true; }
+  /// Decides what one column that it takes becomes: adds outputs and one placement for the column to the plan. Throws
+  /// Error for samples that do not fit together.
   virtual data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena& arena) const = 0;
 };
 

@@ -161,7 +161,7 @@ def test_bad_input():
     with pytest.raises(penstock.InvalidArgumentError):
         pt.pad_to(-1)
     rows = [torch.zeros(2, 2), torch.zeros(3, 3)]
-    with pytest.raises(penstock.ShapeMismatchError, match="sample 1 of the batch"):
+    with pytest.raises(penstock.ShapeMismatchError, match=r"sample 1 \(of the batch\)"):
         pt.pad()(rows)
     with pytest.raises(penstock.DTypeMismatchError, match="int64"):
         pt.pad()([torch.zeros(2), torch.zeros(2, dtype=torch.int64)])
