@@ -21,8 +21,10 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "core/text.h"
 #include "foreign.h"
+#include "format/dcp/assembly.h"
 #include "format/dcp/coverage.h"
 #include "format/dcp/dcp.h"
 #include "format/dcp/stream.h"
@@ -37,6 +39,7 @@
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 #include "penstock/report.h"
+#include "penstock/source.h"
 #include "value.h"
 
 namespace penstock::python {
@@ -48,7 +51,22 @@ constexpr std::size_t kManyStreams = 64;
 struct Wanted {
   format::dcp::Place place;
   std::string tensor;
+  std::string dtype;  ///< that .metadata says
+  Shape shape;
 };
+
+/// Of a file that `.metadata` names. kNotFound, kUnsafe.
+std::string path_beside(const std::string& metadata_path, const std::string& file, const std::string& item) {
+  try {
+    std::string path = format::shard_path(metadata_path, file);
+    if (!path.empty()) return path;
+    throw Error(ErrorCode::kNotFound,
+                core::format("the file {} beside it is missing; copy it from where the checkpoint was saved",
+                             core::quoted(file)));
+  } catch (const Error& error) {
+    throw error.within({.path = metadata_path, .tensor = item});
+  }
+}
 
 /// Opens the files of streams, and reads the streams' indexes.
 class Streams {
@@ -77,6 +95,8 @@ class Streams {
           {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
     }
     TensorEntry entry = std::move(found.entries[*only]);
+    format::dcp::require_as_said(entry, wanted.dtype, wanted.shape,
+                                 {index_.sources[file].name(), wanted.place.offset, wanted.tensor});
     index_.storages.push_back(std::move(found.storages[entry.storage]));
     index_.storages.back().name = wanted.tensor;  // for errors
     entry.storage = index_.storages.size() - 1;
@@ -97,24 +117,12 @@ class Streams {
     std::vector<std::string> paths;
     for (const Wanted& each : wanted) {
       const auto [at, added] = files_.try_emplace(each.place.file, static_cast<std::uint32_t>(paths.size()));
-      if (added) paths.push_back(path_of(each));
+      if (added) paths.push_back(path_beside(metadata_path_, each.place.file, each.tensor));
     }
     try {
       index_.sources = io::remote::open_sources(paths);
     } catch (const Error& error) {
       throw error.within({.path = metadata_path_});
-    }
-  }
-
-  std::string path_of(const Wanted& wanted) const {
-    try {
-      std::string path = format::shard_path(metadata_path_, wanted.place.file);
-      if (!path.empty()) return path;
-      throw Error(ErrorCode::kNotFound,
-                  core::format("the file {} beside it is missing; copy it from where the checkpoint was saved",
-                               core::quoted(wanted.place.file)));
-    } catch (const Error& error) {
-      throw error.within({.path = metadata_path_, .tensor = wanted.tensor});
     }
   }
 
@@ -129,7 +137,10 @@ PyArchive open_streams(nb::handle metadata_path, const nb::list& streams, bool v
   std::vector<Wanted> wanted;
   for (const nb::handle stream : streams) {
     const auto part = nb::cast<nb::tuple>(stream);
-    wanted.push_back({{name_from(part[0]), unsigned_from(part[1]), unsigned_from(part[2])}, name_from(part[3])});
+    wanted.push_back({{name_from(part[0]), unsigned_from(part[1]), unsigned_from(part[2])},
+                      name_from(part[3]),
+                      name_from(part[4]),
+                      shape_from(part[5])});
   }
   if (wanted.empty()) throw Error(ErrorCode::kInvalidArgument, "no stream is wanted");
   Archive archive = interruptible(wanted.size() >= kManyStreams,
@@ -244,10 +255,9 @@ void require_cover(nb::handle metadata_path, const nb::list& tensors) {
 
 /// Compares the recorded checksums of a stream of torch.save, which is in memory; one that is no zip has none. An
 /// object is not torch's to deflate, so what it inflates to is bounded.
-void check_stream(const nb::bytes& stream, nb::handle path, nb::handle name, std::uint64_t offset) {
+void check_stream(std::span<const std::byte> bytes, const std::string& file, const std::string& name,
+                  std::uint64_t offset) {
   constexpr std::uint64_t kMostInflated = std::uint64_t{1} << 30;
-  const std::span bytes(reinterpret_cast<const std::byte*>(stream.c_str()), stream.size());
-  const std::string file = path_from(path);
   try {
     std::vector<format::ZipEntry> entries;
     format::read_zip_directory(bytes, file, entries, {.max_inflated_bytes = kMostInflated + bytes.size()});
@@ -257,9 +267,58 @@ void check_stream(const nb::bytes& stream, nb::handle path, nb::handle name, std
   } catch (const Error& error) {
     const std::string record = error.tensor().empty() ? "" : core::format("{}: ", core::quoted(error.tensor()));
     throw Error(error.code(), record + error.message(),
-                {.path = file, .offset = offset + error.offset().value_or(0), .tensor = name_from(name)});
+                {.path = file, .offset = offset + error.offset().value_or(0), .tensor = name});
   }
 }
+
+/// Reads the streams of a checkpoint's objects that are no tensors, and keeps their files open.
+class ObjectStreams {
+ public:
+  ObjectStreams(nb::handle metadata_path, bool verify) : metadata_path_(path_from(metadata_path)), verify_(verify) {}
+
+  nb::bytes read(nb::handle file, std::uint64_t offset, std::uint64_t length, nb::handle item) {
+    const format::dcp::Place place{name_from(file), offset, length};
+    const std::string name = name_from(item);
+    const Source source = opened(path_beside(metadata_path_, place.file, name));
+    const auto bytes = interruptible(true, [source, place, name, verify = verify_](const std::stop_token& stop) {
+      const core::StopScope scope(stop);
+      return content(source, place, name, verify);
+    });
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+
+ private:
+  Source opened(const std::string& path) {
+    const auto known = files_.find(path);
+    if (known != files_.end()) return known->second;
+    Source source = interruptible(true, [path](const std::stop_token& stop) {
+      const core::StopScope scope(stop);
+      return open_source(path);
+    });
+    return files_.emplace(path, std::move(source)).first->second;
+  }
+
+  static std::vector<std::byte> content(const Source& source, const format::dcp::Place& place, const std::string& item,
+                                        bool verify) {
+    format::dcp::require_range(source, place, item);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(place.length));
+    source.read(place.offset, bytes);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    constexpr std::size_t kZipEnd = 22;  // of what torch.save writes
+    if (!text.starts_with("PK")) return bytes;
+    if (text.size() < kZipEnd || !text.substr(text.size() - kZipEnd).starts_with("PK\5\6")) {
+      throw Error(ErrorCode::kCorrupt,
+                  "another stream lies where .metadata says: its file is of another save, or damaged; copy both again",
+                  {source.name(), place.offset, item});
+    }
+    if (verify) check_stream(bytes, source.name(), item, place.offset);
+    return bytes;
+  }
+
+  std::string metadata_path_;
+  bool verify_;
+  std::map<std::string, Source> files_;
+};
 
 /// A pickle of `.metadata` has no tensors.
 class NoStorages final : public format::pickle::Outside {
@@ -297,20 +356,18 @@ void bind_dcp(nb::module_& module) {
       nb::arg("data"), nb::arg("named"),
       nb::sig("def _unpickled(data: bytes, named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], "
               "typing.Any]) -> typing.Any"));
-  module.def(
-      "_dcp_path",
-      [](nb::handle metadata_path, nb::handle name) {
-        return path_text(format::shard_path(path_from(metadata_path), name_from(name)));
-      },
-      nb::arg("metadata_path"), nb::arg("name"), nb::sig("def _dcp_path(metadata_path: str, name: str) -> str"));
+  nb::class_<ObjectStreams>(module, "_ObjectStreams")
+      .def(nb::init<nb::handle, bool>(), nb::arg("metadata_path"), nb::arg("verify"),
+           nb::sig("def __init__(self, metadata_path: str, verify: bool) -> None"))
+      .def("read", &ObjectStreams::read, nb::arg("file"), nb::arg("offset"), nb::arg("length"), nb::arg("item"),
+           nb::sig("def read(self, file: str, offset: int, length: int, item: str) -> bytes"));
   module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"),
-             nb::sig("def _dcp_open(metadata_path: str, streams: list[tuple[str, int, int, str]], "
+             nb::sig("def _dcp_open(metadata_path: str, "
+                     "streams: list[tuple[str, int, int, str, str, typing.Sequence[int]]], "
                      "verify: bool) -> Archive"));
   module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"),
              nb::sig("def _dcp_require_cover(metadata_path: str, tensors: list[tuple[str, typing.Sequence[int], "
                      "typing.Iterable[tuple[typing.Sequence[int], typing.Sequence[int]]]]]) -> None"));
-  module.def("_dcp_check", check_stream, nb::arg("stream"), nb::arg("path"), nb::arg("name"), nb::arg("offset"),
-             nb::sig("def _dcp_check(stream: bytes, path: str, name: str, offset: int) -> None"));
   module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"),
              nb::sig("def _dcp_read(archive: Archive, boxes: list[tuple[int, typing.Sequence[int], "
                      "typing.Sequence[int], typing.Any]]) -> None"));

@@ -14,21 +14,6 @@ namespace {
   throw Error(code, message, {chunk.file.name(), chunk.storage.offset, name});
 }
 
-void require_as_said(const StoredChunk& chunk, const DType& dtype, const std::string& name) {
-  constexpr std::string_view kAdvice = "the file and .metadata are not of one save: copy both again";
-  const TensorEntry& entry = chunk.entry;
-  if (entry.dtype != dtype) {
-    fail_chunk(chunk, ErrorCode::kCorrupt,
-               core::format("a chunk is of {}, where .metadata says {}; {}", entry.dtype.name(), dtype.name(), kAdvice),
-               name);
-  }
-  if (entry.shape == chunk.box.shape) return;
-  fail_chunk(chunk, ErrorCode::kCorrupt,
-             core::format("the chunk at {} has shape {}, where .metadata says {}; {}", chunk.box.at.to_string(),
-                          entry.shape.to_string(), chunk.box.shape.to_string(), kAdvice),
-             name);
-}
-
 /// Whether parts of the chunk can be read from its file, in the order of bytes that the others have.
 void require_readable_in_parts(const StoredChunk& chunk, const StoredChunk& first, const std::string& name) {
   const bool plain = chunk.storage.lies_in_file() && !chunk.entry.encoding.has_math_bits();
@@ -67,9 +52,25 @@ StorageEntry composed_storage(const std::string& name, const DType& dtype, const
 
 }  // namespace
 
+void require_as_said(const TensorEntry& chunk, std::string_view dtype, const Shape& shape, const ErrorContext& where) {
+  constexpr std::string_view kAdvice = "the file and .metadata are not of one save: copy both again";
+  if (chunk.dtype.name() != dtype) {
+    throw Error(ErrorCode::kCorrupt,
+                core::format("a chunk is of {}, where .metadata says {}; {}", chunk.dtype.name(), dtype, kAdvice),
+                where);
+  }
+  if (chunk.shape == shape) return;
+  throw Error(ErrorCode::kCorrupt,
+              core::format("a chunk has shape {}, where .metadata says {}; {}", chunk.shape.to_string(),
+                           shape.to_string(), kAdvice),
+              where);
+}
+
 void add_tensor(const std::string& name, const DType& dtype, const Shape& shape, std::vector<StoredChunk> chunks,
                 bool verify, Index& index) {
-  for (const StoredChunk& chunk : chunks) require_as_said(chunk, dtype, name);
+  for (const StoredChunk& chunk : chunks) {
+    require_as_said(chunk.entry, dtype.name(), chunk.box.shape, {chunk.file.name(), chunk.storage.offset, name});
+  }
   TensorEntry entry;
   entry.name = name;
   entry.dtype = dtype;

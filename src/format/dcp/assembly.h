@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/dcp/chunked_tensor.h"
 #include "format/format.h"
+#include "penstock/error.h"
 
 namespace penstock::format::dcp {
 
@@ -16,6 +18,9 @@ struct StoredChunk {
   StorageEntry storage;
   Source file;
 };
+
+/// kCorrupt where a chunk is not of the dtype and shape that .metadata says. `where`: of the chunk, for errors.
+void require_as_said(const TensorEntry& chunk, std::string_view dtype, const Shape& shape, const ErrorContext& where);
 
 /// Adds a tensor to `index`: as a view of its file where it is one chunk, else as a storage of its own whose source
 /// reads the chunks. The chunks must cover it (coverage.h); a tensor without elements has none. kCorrupt where a chunk

@@ -33,15 +33,18 @@ Error placed(const Error& error, const Source& file, const Place& place, const s
 
 }  // namespace
 
+void require_range(const Source& file, const Place& place, const std::string& item) {
+  if (core::range_fits(place.offset, place.length, file.size())) return;
+  throw Error(ErrorCode::kTruncated,
+              core::format("it should take {} bytes here, and the file ends at byte {}: the file was cut, or is of "
+                           "another save than .metadata; copy it again",
+                           place.length, file.size()),
+              {.path = file.name(), .offset = place.offset, .tensor = item});
+}
+
 Index read_stream(const Source& file, std::uint32_t number, const Place& place, io::OpenedFile::Ends ends,
                   const std::string& item, const OpenOptions& options) {
-  if (!core::range_fits(place.offset, place.length, file.size())) {
-    throw Error(ErrorCode::kTruncated,
-                core::format("it should take {} bytes here, and the file ends at byte {}: the file was cut, or is of "
-                             "another save than .metadata; copy it again",
-                             place.length, file.size()),
-                {.path = file.name(), .offset = place.offset, .tensor = item});
-  }
+  require_range(file, place, item);
   try {
     Source bytes = io::window_of(file, place.offset, place.length);
     const bool has_ends = ends.whole || ends.head.size != 0;

@@ -9,6 +9,9 @@
 
 namespace penstock::format::dcp {
 
+/// kTruncated where the file ends before the end of the stream of `item`.
+void require_range(const Source& file, const Place& place, const std::string& item);
+
 /// Reads the index of the torch.save stream at `place` of `file`, which is source `number` of the archive: its
 /// storages lie there in the result. Its `sources` is empty. `ends`: what was read of the stream already. Errors name
 /// `item` and the place in the file.

@@ -9,16 +9,12 @@ import torch
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import ReadItem
 
-from penstock._core import Archive, _Bytes, _dcp_check, _dcp_open, _dcp_path, _dcp_read, _entry_parts, _open_bytes
-from penstock.errors import CorruptError, NotFoundError, TruncatedError, UnsupportedError
+from penstock._core import Archive, _dcp_open, _dcp_read
+from penstock.errors import CorruptError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
 
-__all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "read_object", "saved_dtype"]
-
-_ZIP_BEGIN = b"PK"
-_ZIP_END = 22  # bytes of the record that ends what torch.save writes
-_ADVICE = "the file and .metadata are not of one save: copy both again"
+__all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "saved_dtype"]
 
 
 def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
@@ -35,34 +31,6 @@ def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
         )
         raise failed(UnsupportedError, message, path, name)
     return place
-
-
-def read_object(place: StorageInfo, path: str, name: str, files: dict[str, _Bytes], verify: bool) -> bytes:
-    """The stream of an object that is no tensor. `files` keeps what was opened. `verify`: its recorded checksums are
-    compared."""
-    file = _dcp_path(path, place.relative_path)
-    if not file:
-        message = f"the file '{place.relative_path}' beside it is missing; copy it from where the checkpoint was saved"
-        raise failed(NotFoundError, message, path, name)
-    opened = files.get(file)
-    if opened is None:
-        opened = files[file] = _open_bytes(file)
-    if place.offset + place.length > opened.size:
-        message = f"it should take {place.length} bytes here, and the file ends before; {_ADVICE}"
-        raise failed(TruncatedError, message, file, name, place.offset)
-    stream = opened.read(place.offset, place.length)
-    if _is_zip(stream):
-        if verify:
-            _dcp_check(stream, file, name, place.offset)
-    elif stream.startswith(_ZIP_BEGIN):
-        message = "another stream lies where .metadata says: its file is of another save, or damaged; copy both again"
-        raise failed(CorruptError, message, file, name, place.offset)
-    return stream
-
-
-def _is_zip(stream: bytes) -> bool:
-    """Whether it begins and ends as what torch.save writes."""
-    return stream.startswith(_ZIP_BEGIN) and stream[-_ZIP_END:].startswith(b"PK\x05\x06")
 
 
 def saved_dtype(item: ReadItem, metadata: Metadata, path: str) -> torch.dtype:
@@ -95,34 +63,27 @@ class Boxes:
 
     def __init__(self, items: Sequence[ReadItem], metadata: Metadata, path: str, verify: bool) -> None:
         self._numbers: dict[tuple[str, int], int] = {}
-        streams: list[tuple[str, int, int, str]] = []
-        first: list[ReadItem] = []
+        self._metadata, self._path = metadata, path
+        streams: list[tuple[str, int, int, str, str, Sequence[int]]] = []
         for item in items:
             place = place_of(item, metadata, path)
             if self._numbers.setdefault((place.relative_path, place.offset), len(streams)) == len(streams):
-                streams.append((place.relative_path, place.offset, place.length, item.storage_index.fqn))
-                first.append(item)
+                name = item.storage_index.fqn
+                streams.append((place.relative_path, place.offset, place.length, name, *self._said(item)))
         self._archive: Archive | None = _dcp_open(path, streams, verify) if streams else None
-        self._metadata = metadata
-        self._path = path
-        for number, item in enumerate(first):
-            self._require_as_said(number, item)
 
-    def _require_as_said(self, number: int, item: ReadItem) -> None:
-        assert self._archive is not None
-        _, dtype, shape, *_ = _entry_parts(self._archive, number)
+    def _said(self, item: ReadItem) -> tuple[str, Sequence[int]]:
+        """The dtype and shape that `.metadata` has for the item's chunk."""
         name, offset, hint = item.storage_index.fqn, item.storage_index.offset, item.storage_index.index
-        said = saved_dtype(item, self._metadata, self._path)
+        dtype = saved_dtype(item, self._metadata, self._path)
         described = self._metadata.state_dict_metadata[name]
         assert isinstance(described, TensorStorageMetadata)
         likely = described.chunks[hint : hint + 1] if hint is not None and hint >= 0 else []
         chunk = next((c for c in (*likely, *described.chunks) if offset is None or c.offsets == offset), None)
-        expected = None if chunk is None else tuple(chunk.sizes)
-        if dtype == str(said).removeprefix("torch.") and tuple(shape) == expected:
-            return
-        place = place_of(item, self._metadata, self._path)
-        message = f"a chunk is of {dtype} and shape {shape}, where .metadata says {said} and {expected}; {_ADVICE}"
-        raise failed(CorruptError, message, _dcp_path(self._path, place.relative_path), name, place.offset)
+        if chunk is None:
+            message = f"it does not say what the chunk at {offset} is; copy the checkpoint again"
+            raise failed(CorruptError, message, self._path, name)
+        return str(dtype).removeprefix("torch."), tuple(chunk.sizes)
 
     def read(self, wanted: Sequence[tuple[ReadItem, torch.Tensor]]) -> None:
         """Fills contiguous tensors of the host, of the saved dtypes, by one pass through the files."""

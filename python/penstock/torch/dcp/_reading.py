@@ -17,9 +17,9 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
 
-from penstock._core import _Bytes
+from penstock._core import _ObjectStreams
 from penstock.errors import InvalidArgumentError, ShapeMismatchError
-from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, read_object, saved_dtype
+from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, saved_dtype
 from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._objects import safe_stream
 from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, require_all_read, rounds, transfer
@@ -38,7 +38,7 @@ class Reading:
     ) -> None:
         self._items = plan.items
         self._planner = planner
-        self._files: dict[str, _Bytes] = {}
+        self._objects = _ObjectStreams(path, verify)
         self._metadata = metadata
         self._path = path
         self._verify = verify
@@ -120,7 +120,7 @@ class Reading:
 
     def _object(self, item: ReadItem) -> bytes:
         place = place_of(item, self._metadata, self._path)
-        return read_object(place, self._path, item.storage_index.fqn, self._files, self._verify)
+        return self._objects.read(place.relative_path, place.offset, place.length, item.storage_index.fqn)
 
     def _read(self, items: Sequence[ReadItem]) -> None:
         ordered = self._sorted(items)
