@@ -1,5 +1,7 @@
 #pragma once
 
+// The table of subcommands, cli/command.cpp. A command is a file, or a folder, with one row.
+
 #include <array>
 #include <functional>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The command line as data, from which CLI11's parser (program.cpp), completion and the manual page are made.
+
 #include <deque>
 #include <functional>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Help in as many columns as the terminal has.
+
 #include <cstddef>
 #include <string>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Names of tensors as words of the command line: --only, and names behind files.
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// What commands take, as data: each attaches its options to Arguments, and program.cpp makes a parser of all.
+
 #include <cstdint>
 #include <deque>
 #include <functional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Where commands write: nothing that is read is overwritten, and nothing that is there without --force.
+
 #include <span>
 #include <string>
 #include <string_view>

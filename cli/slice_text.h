@@ -1,5 +1,7 @@
 #pragma once
 
+// Slices as users type them, for `cat`, `show` and `convert`.
+
 #include <cstdint>
 #include <string_view>
 #include <vector>

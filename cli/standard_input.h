@@ -1,5 +1,7 @@
 #pragma once
 
+// The words that name what a command reads: a file, a URL, "-" for standard input, a FIFO of the shell.
+
 #include <string>
 #include <string_view>
 

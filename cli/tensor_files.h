@@ -1,5 +1,8 @@
 #pragma once
 
+// From words of a command line to files: folders, patterns, buckets and checkpoints become the tensor files that they
+// stand for. `ls`, `verify`, `convert` and the others share it, so that a word means the same to all.
+
 #include <string>
 #include <vector>
 

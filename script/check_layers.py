@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks that includes point only downward, between layers and between the rooms of a layer, that no two units include
-each other, and that public headers need nothing but the standard library. A unit is a .cpp and the .h of its name.
+each other, that public headers need nothing but the standard library, and that internal ones open with a comment. A
+unit is a .cpp and the .h of its name.
 
     script/check_layers.py [ROOT]
 
@@ -140,6 +141,9 @@ MAY_GETENV = "src/core/environment.cpp"
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")')
 SUFFIXES = {".h", ".cpp"}
+
+# What stands above the first declaration of a header: directives, namespaces, classes that others define, short names.
+PREAMBLE = re.compile(r"#|(inline )?namespace\b|using namespace\b|(class|struct|enum class) [^{]*;$|using [^;]*;$|}")
 
 
 def includes(path: Path) -> Iterator[tuple[int, str, bool]]:
@@ -288,6 +292,22 @@ def check_circles(paths: list[Path], root: Path) -> Iterator[str]:
         yield f"{names[0]}: these units include each other: {' -> '.join(names)}; move what both need to a third"
 
 
+def opens_with_comment(text: str) -> bool:
+    """Whether a header says what it is for: a comment above its first declaration."""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("//"):
+            return True
+        if line and not PREAMBLE.match(line):
+            return False
+    return False
+
+
+def check_openings(folders: list[Path], root: Path) -> Iterator[str]:
+    for path in sorted(path for folder in folders for path in folder.rglob("*.h")):
+        if not opens_with_comment(path.read_text()):
+            yield f"{path.relative_to(root)}: say what this header is for, and how it fits, above its first declaration"
+
+
 def sources(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in SUFFIXES)
 
@@ -313,7 +333,7 @@ def check_tree(root: Path) -> Iterator[str]:
 
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-    problems = list(check_tree(root))
+    problems = [*check_tree(root), *check_openings([root / "src", root / "cli"], root)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

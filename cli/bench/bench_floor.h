@@ -1,5 +1,7 @@
 #pragma once
 
+// What `penstock bench` compares with: the same bytes with no library in between.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

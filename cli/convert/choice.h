@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock convert`: which tensors of which files go into the new file, and how they are called there.
+
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock convert --dtype`: what becomes of values on the way (archive/unloaded.h calls it piece by piece).
+
 #include <cstdint>
 #include <optional>
 

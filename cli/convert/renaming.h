@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock convert --rename`.
+
 #include <cstddef>
 #include <regex>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock convert --shard-size`: tensors in several files and an index, as Hugging Face's programs read them.
+
 #include <cstddef>
 #include <cstdint>
 #include <map>

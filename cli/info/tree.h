@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock info`: content as a tree; json_content.h has it as JSON.
+
 #include "penstock/load.h"
 #include "penstock/value.h"
 

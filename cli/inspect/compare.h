@@ -1,5 +1,7 @@
 #pragma once
 
+// What `diff` and `report` share: options of a comparison, and its progress. inspect/comparison.h compares.
+
 #include <string>
 #include <vector>
 

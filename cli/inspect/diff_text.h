@@ -1,5 +1,7 @@
 #pragma once
 
+// How `diff` tells one place that differs, as text and as JSON.
+
 #include <string>
 
 #include "archive/inspect/comparison.h"

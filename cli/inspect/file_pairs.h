@@ -1,5 +1,7 @@
 #pragma once
 
+// Which files `diff` compares with which.
+
 #include <string>
 #include <vector>
 

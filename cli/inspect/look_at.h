@@ -1,5 +1,8 @@
 #pragma once
 
+// What `stats`, `hash` and `report` share: several files one after the other, tensors asked for by name, and one bad
+// file that does not end the rest.
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>

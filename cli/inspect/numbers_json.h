@@ -1,5 +1,7 @@
 #pragma once
 
+// Statistics of tensors as JSON, for `stats` and `report`.
+
 #include <cstddef>
 #include <string>
 #include <vector>

@@ -1,5 +1,8 @@
 #pragma once
 
+// What commands print under --json: entries, errors, values of a tensor. json_writer.h writes it as it comes, because
+// there may be a million tensors.
+
 #include <cstddef>
 #include <span>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Small JSON that is made before it is printed.
+
 #include <nlohmann/json.hpp>
 
 namespace penstock::cli {

@@ -1,5 +1,7 @@
 #pragma once
 
+// JSON as it is made, on standard output or into a page.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

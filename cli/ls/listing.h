@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock ls`: tensors as lines, their order, and their sums.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock ls s3://bucket/`: what lies in a bucket where it holds no tensors.
+
 #include <optional>
 #include <string>
 

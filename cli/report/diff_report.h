@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock report A B`: the data of the page.
+
 #include "archive/inspect/comparison.h"
 #include "cli/json/json_writer.h"
 #include "penstock/load.h"

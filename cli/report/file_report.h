@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock report FILE`: the data of the page.
+
 #include <cstddef>
 #include <vector>
 

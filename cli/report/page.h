@@ -1,5 +1,7 @@
 #pragma once
 
+// The page of `penstock report`, one HTML file: text that CMake embeds, with the data as JSON between.
+
 #include <functional>
 #include <string_view>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The words below a picture of `penstock show`.
+
 #include <optional>
 #include <string>
 

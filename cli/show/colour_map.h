@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: numbers as colours, and pictures as pixels.
+
 #include <array>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: a tensor that is larger than the screen as means of blocks, read once in little memory.
+
 #include <cstdint>
 #include <limits>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show --png`.
+
 #include <string>
 
 #include "cli/show/colour_map.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: which dimensions of a tensor are rows, columns and colours.
+
 #include <cstdint>
 #include <optional>
 #include <string>

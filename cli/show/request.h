@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: what was asked for, and what to draw for it.
+
 #include <cstddef>
 #include <optional>
 #include <string>

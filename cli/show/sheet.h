@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: pictures beside each other.
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock show`: pixels in a terminal, by whichever protocol it speaks.
+
 #include <cstdint>
 #include <optional>
 #include <string>

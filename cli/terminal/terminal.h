@@ -1,5 +1,7 @@
 #pragma once
 
+// How the command prints: width and colours of the terminal, text from files made harmless, numbers for people, tables.
+
 #include <cstdint>
 #include <cstdio>
 #include <string>

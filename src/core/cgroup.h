@@ -1,5 +1,7 @@
 #pragma once
 
+// What a container allows: processors for core::usable_cpus, memory for budgets of loaders and caches.
+
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// How far a load is, told to a function of the program while it runs, without its layers handing a callback down: they
+// add to the meter of the thread that began it.
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The two most frequent errors in one word each.
+
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Ends waits by a request to stop (Ctrl-C, a loader that closes), where no signature carries a stop token.
+
 #include <atomic>
 #include <chrono>
 #include <stop_token>

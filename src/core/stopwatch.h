@@ -1,5 +1,7 @@
 #pragma once
 
+// Seconds of reports and figures.
+
 #include <chrono>
 #include <utility>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Failed system calls as errors. The texts and the advice are one table, so that the same trouble reads the same
+// everywhere.
+
 #include <string_view>
 
 #include "penstock/error.h"

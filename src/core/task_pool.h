@@ -1,5 +1,8 @@
 #pragma once
 
+// The threads of loads and checks. parallel_for is the way to share out work; a loader's workers are threads of its own
+// (data/loader).
+
 #include <condition_variable>
 #include <cstddef>
 #include <deque>

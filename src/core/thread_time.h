@@ -1,5 +1,7 @@
 #pragma once
 
+// Processor time, which tells a loader that waits from one that computes.
+
 #include <optional>
 
 namespace penstock::core {

@@ -1,5 +1,7 @@
 #pragma once
 
+// UTF-8 as the standard has it, for names and text out of files, which may be anything.
+
 #include <optional>
 #include <string>
 #include <string_view>

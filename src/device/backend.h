@@ -1,5 +1,8 @@
 #pragma once
 
+// What a kind of device can do, as a table of backends: cpu_backend.cpp, and CUDA in cuda/. Everything above asks a
+// Backend and names no driver.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

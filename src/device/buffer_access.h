@@ -1,5 +1,7 @@
 #pragma once
 
+// The way into Buffer for those who own its memory; the public class has none.
+
 #include <cstddef>
 #include <memory>
 #include <utility>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The row of the CPU in the table of backends.
+
 #include "device/backend.h"
 
 namespace penstock::device {

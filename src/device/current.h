@@ -1,5 +1,7 @@
 #pragma once
 
+// For threads that work for another one: they use its current devices and streams.
+
 #include <vector>
 
 #include "device/queue.h"

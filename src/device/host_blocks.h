@@ -1,5 +1,7 @@
 #pragma once
 
+// Where large host Buffers get their memory. Loading again and again would zero the same pages again and again.
+
 #include <cstddef>
 #include <memory>
 #include <optional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// How much memory there is, for budgets, for errors that say what to do, and for `penstock doctor`.
+
 #include <cstdint>
 #include <optional>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// What happens on a device, in order: the part of a backend that has state. Stream and Event of the public headers are
+// handles on a Queue and a Mark.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

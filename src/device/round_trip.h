@@ -1,5 +1,7 @@
 #pragma once
 
+// Finds programs that copy the same tensor to a device and back again and again, and warns them once.
+
 #include <string>
 
 #include "penstock/buffer.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+// Copies between host and device that go by way of the pinned ring, for Tensor::to and the like. Loads fill the ring
+// from files themselves (io/move/device_writes.h).
+
 #include <cstddef>
 #include <span>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// How many bytes were copied in which direction and how long it took, for TransferStats (penstock/transfer.h).
+
 #include <array>
 #include <chrono>
 #include <concepts>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock doctor`: the facts about a machine that decide how fast it loads, each with what it means.
+
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// The check that every index passes before anybody believes it: readers of formats return what a file says, and this
+// refuses what cannot be. It is the border between a hostile file and the rest.
+
 #include "format/format.h"
 
 namespace penstock::format {

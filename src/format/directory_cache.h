@@ -1,5 +1,8 @@
 #pragma once
 
+// Many files of one program have the same directory. This recognises it, so that only the first of them is parsed; a
+// loader of small files lives by it (docs/design/small_files.md).
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

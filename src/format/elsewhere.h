@@ -1,5 +1,7 @@
 #pragma once
 
+// The advice of writers that lack a type: which format has it.
+
 #include <string>
 
 #include "penstock/dtype.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+// The bytes of a file for whoever parses it: one class for a file in memory and one that is read.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

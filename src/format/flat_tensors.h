@@ -1,5 +1,7 @@
 #pragma once
 
+// A nested value as tensors by name, for formats that hold nothing else (safetensors, npz).
+
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Folders that are one thing: a distributed checkpoint, a sharded model. opening of archives asks here when a location
+// is no file.
+
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// What a file that is of no known format looks like, so that the error helps: a gzip file, HTML of a login page, HDF5.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

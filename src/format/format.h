@@ -1,5 +1,8 @@
 #pragma once
 
+// The table of formats, src/format/formats.cpp. A row says how to recognise a file, read its index and write one;
+// everything above asks the row and knows no format by name.
+
 #include <cstddef>
 #include <cstdint>
 #include <map>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Behind `save` of the public header: what the command, shards of datasets and checkpoints ask for besides its options.
+
 #include <cstdint>
 #include <functional>
 #include <memory>

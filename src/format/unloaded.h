@@ -1,5 +1,8 @@
 #pragma once
 
+// How a file is written whose tensors are never in memory together: a conversion of a checkpoint larger than the
+// machine. archive/unloaded.h brings the bytes.
+
 #include <cstdint>
 #include <functional>
 #include <span>

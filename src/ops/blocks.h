@@ -1,5 +1,8 @@
 #pragma once
 
+// How elementwise operations and reductions go through tensors of any strides and types: blocks of a few hundred
+// elements that lie one behind the other, so that their loops know neither.
+
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The arithmetic of complex elements.
+
 namespace penstock::ops {
 
 /// Products and quotients are those of the plain formulas: infinities are not recovered as C's complex product does.

@@ -1,5 +1,7 @@
 #pragma once
 
+// The inner loops of `copy` for elements that lie apart (kernels.h).
+
 #include <cstddef>
 
 #include "ops/layout.h"

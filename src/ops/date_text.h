@@ -1,5 +1,7 @@
 #pragma once
 
+// Dates of NumPy as text, for elements.h.
+
 #include <cstdint>
 #include <limits>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// The inner loops of elementwise operations on the host: one for each operation and type. elementwise.h promotes,
+// broadcasts and calls them; kernels/ has the device's, from the same arithmetic (element_ops.h).
+
 #include <cstddef>
 #include <cstdint>
 

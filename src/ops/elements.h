@@ -1,5 +1,7 @@
 #pragma once
 
+// Elements as text: for repr, `penstock cat` and error messages.
+
 #include <cstddef>
 #include <functional>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Operators on tensors: checks, promotion and broadcasting are the same on every device; what follows are loops on the
+// host (element_loops.h) or kernels.
+
 #include <string_view>
 
 #include "ops/element_loops.h"

@@ -1,5 +1,7 @@
 #pragma once
 
+// Products of matrices on the host, by Eigen.
+
 #include <cstdint>
 
 namespace penstock::ops {

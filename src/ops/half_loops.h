@@ -1,5 +1,7 @@
 #pragma once
 
+// float16 for convert.cpp: most checkpoints are halves, so these loops are worth their own instructions.
+
 #include <cstddef>
 
 namespace penstock::ops {

@@ -1,5 +1,7 @@
 #pragma once
 
+// From the integer type of a tensor to that of C++.
+
 #include <cstdint>
 
 #include "penstock/dtype.h"

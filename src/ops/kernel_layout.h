@@ -1,5 +1,7 @@
 #pragma once
 
+// Tensors as kernels take them: one struct of shapes and strides by value.
+
 #include <array>
 #include <span>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// The operations that loading itself is made of: copy, cast, byte swap, negate, fill. The host's are loops, a device's are
+// launched (launcher.h).
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

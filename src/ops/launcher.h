@@ -1,5 +1,7 @@
 #pragma once
 
+// Runs kernels of src/ops/kernels on the stream that is current, in order with what tensors were written by.
+
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Two tensors of one shape as few nested loops: what `copy`, `cast` and all walks over strides begin with.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

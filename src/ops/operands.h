@@ -1,5 +1,7 @@
 #pragma once
 
+// What operations demand of their tensors, and the errors in torch's words, so that users find them.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Strict casts: finds values that the new type has no number for.
+
 #include <cstddef>
 #include <string>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Which type a result has: the rules of torch, as functions of types.
+
 #include "penstock/dtype.h"
 #include "penstock/ops.h"
 

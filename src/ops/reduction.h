@@ -1,5 +1,8 @@
 #pragma once
 
+// Sums, means and extremes over dimensions. The order of additions is fixed, so that a result does not depend on
+// threads or device.
+
 #include <cstdint>
 #include <span>
 #include <string_view>

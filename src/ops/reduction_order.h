@@ -1,5 +1,7 @@
 #pragma once
 
+// Shared by the host's loops and the kernels.
+
 #include <cstdint>
 
 namespace penstock::ops {

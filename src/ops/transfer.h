@@ -1,5 +1,7 @@
 #pragma once
 
+// Tensors between memories: Tensor::to, copies into tensors, and reports of them.
+
 #include <cstddef>
 #include <span>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The inner loop of `copy` where both sides are contiguous in different dimensions, as Fortran order is.
+
 #include <cstddef>
 
 #include "ops/layout.h"

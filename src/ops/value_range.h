@@ -1,5 +1,7 @@
 #pragma once
 
+// For `fill` and arithmetic with numbers of the program.
+
 #include "penstock/dtype.h"
 #include "penstock/ops.h"
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// What a Value is made of. Readers of formats build a graph in an arena, sharing and cycles included, and hand it out
+// as one Value.
+
 #include <complex>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Parts of nested content by the keys that lead to them, as Archive::part and the command take them.
+
 #include <cstdint>
 #include <optional>
 #include <string_view>

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "script"))
 
-from check_layers import check_tree
+from check_layers import check_openings, check_tree
 
 
 class CheckLayersTest(unittest.TestCase):
@@ -138,6 +138,15 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_source_outside_layers(self) -> None:
         self.assertEqual(len(self.problems("src/misc/a.cpp", "")), 1)
+
+    def test_headers_without_an_opening(self) -> None:
+        self.problems("src/io/a.h", "// What it is for.\n#include <string>\nint a();")
+        self.problems("src/io/b.h", "#include <string>\nnamespace a {\nclass B;\n/// What it is.\nclass C {};\n}")
+        self.assertEqual(list(check_openings([self.root / "src"], self.root)), [])
+        self.problems("src/io/c.h", "namespace a {\nint a();  ///< late\n/// Late.\nint b();\n}")
+        problems = list(check_openings([self.root / "src"], self.root))
+        self.assertEqual(len(problems), 1, problems)
+        self.assertTrue(problems[0].startswith("src/io/c.h: "), problems)
 
 
 if __name__ == "__main__":

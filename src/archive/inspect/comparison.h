@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock diff`: which tensors and leaves of two archives differ. difference.h compares the elements of two tensors.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

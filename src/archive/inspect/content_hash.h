@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock hash`.
+
 #include <array>
 #include <compare>
 #include <cstddef>

@@ -1,5 +1,8 @@
 #pragma once
 
+// How the elements of two tensors differ: exact counts and the places of the largest differences, computed part by part
+// (parts.h) and put together in order.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// What Statistics counts its numbers with.
+
 #include <array>
 #include <cmath>
 #include <cstddef>

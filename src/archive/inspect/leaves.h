@@ -1,5 +1,8 @@
 #pragma once
 
+// All that an archive holds and that is no tensor, by the keys that lead there: what `diff` and `hash` compare besides
+// tensors, and what names on the command line may mean.
+
 #include <string>
 #include <vector>
 

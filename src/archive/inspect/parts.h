@@ -1,5 +1,8 @@
 #pragma once
 
+// The one way through tensors that statistics, differences and hashes share: pieces that fit in a cache, parts that are
+// cut alike on every machine, results in their order.
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// `penstock stats`: what the numbers of a tensor are like. summary.h goes through an archive with it.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

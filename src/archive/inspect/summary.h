@@ -1,5 +1,7 @@
 #pragma once
 
+// The statistics of a whole archive.
+
 #include <cstdint>
 #include <functional>
 #include <vector>

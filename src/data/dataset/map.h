@@ -1,5 +1,7 @@
 #pragma once
 
+// Dataset::map and map_batches: functions of the program between samples or batches and their collation.
+
 #include <cstdint>
 #include <functional>
 #include <span>

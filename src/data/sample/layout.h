@@ -1,5 +1,8 @@
 #pragma once
 
+// What one sample looks like, in two parts that samples share: how it is nested (Structure), and which types and shapes
+// its tensors have (Layout). Collation is decided from these before anything is read.
+
 #include <cstdint>
 #include <memory>
 #include <span>

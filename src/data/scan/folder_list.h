@@ -1,5 +1,7 @@
 #pragma once
 
+// One folder of this machine, as all scans list it.
+
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// The driver's context of a device, shared with torch and every other library of the process. Calls of the driver are
+// made within Current.
+
 #include <map>
 #include <memory>
 #include <mutex>

@@ -1,5 +1,7 @@
 #pragma once
 
+// cuBLAS, where it is there, for products of matrices; kernels of our own do without.
+
 #include <string>
 
 #include "device/cuda/cublas_api.h"

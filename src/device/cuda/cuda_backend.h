@@ -1,5 +1,7 @@
 #pragma once
 
+// The row of CUDA in the table of backends (device/backends.cpp).
+
 #include "device/backend.h"
 
 namespace penstock::device {

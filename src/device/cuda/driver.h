@@ -1,5 +1,8 @@
 #pragma once
 
+// NVIDIA's driver, opened at run time (dlopen), so that one build runs with and without it. All of cuda/ calls it
+// through `driver()` and turns its results into errors by `check`.
+
 #include <string>
 #include <string_view>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// Kernels as the build embeds them: PTX text, which the driver compiles when the first is wanted.
+
 #include <span>
 #include <string_view>
 

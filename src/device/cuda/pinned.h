@@ -1,5 +1,8 @@
 #pragma once
 
+// Host memory that a device can read by itself. Buffers that users pin come from here, and so do the slots of the ring
+// (device/pinned_ring.h).
+
 #include <memory>
 #include <mutex>
 #include <optional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Products of matrices by cuBLAS, for CudaQueue; where there is none, or not for a type, ops/ has kernels.
+
 #include "device/backend.h"
 #include "device/cuda/context.h"
 

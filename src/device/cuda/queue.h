@@ -1,5 +1,7 @@
 #pragma once
 
+// CUDA's half of device/queue.h: a queue is a stream of the driver's, a mark one of its events.
+
 #include "device/cuda/context.h"
 #include "device/queue.h"
 

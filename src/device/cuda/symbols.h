@@ -1,5 +1,7 @@
 #pragma once
 
+// How entry points of a library that was opened at run time are found.
+
 #include <dlfcn.h>
 
 namespace penstock::device::cuda {

@@ -1,5 +1,8 @@
 #pragma once
 
+// The source of a tensor that lies in chunks. assembly.h makes it, loads read it as they read any source, and reads of
+// a part fetch only the chunks that have some of it.
+
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The error of a checkpoint that contradicts itself, with the item's name.
+
 #include <string>
 #include <string_view>
 

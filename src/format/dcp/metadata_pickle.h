@@ -1,5 +1,7 @@
 #pragma once
 
+// Writes `.metadata`; metadata.h reads it.
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Where the tensors of one safetensors shard lie in the whole ones, as torch's HuggingFaceStorageWriter notes it.
+
 #include <string>
 #include <string_view>
 #include <vector>

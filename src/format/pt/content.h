@@ -1,5 +1,7 @@
 #pragma once
 
+// A value as torch.save would pickle it. write.h puts the pickle into a zip archive with its storages.
+
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// What other formats and the loader need of `.pt`: its index out of memory, and its layouts of files that look alike.
+
 #include <cstddef>
 #include <span>
 #include <string_view>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Which tensors of a value share memory, so that a `.pt` keeps it once and they share it again when it is loaded.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Writes `.pt`. content.h makes the pickle; this lays out the archive as torch does.
+
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The table of types of safetensors.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

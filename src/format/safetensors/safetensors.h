@@ -1,5 +1,7 @@
 #pragma once
 
+// Writers of the row of safetensors; sharded models are shard_list.h's and shard_index.h's.
+
 #include <string_view>
 
 #include "format/format.h"

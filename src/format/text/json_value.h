@@ -1,5 +1,8 @@
 #pragma once
 
+// JSON between files and values: labels and metadata of datasets. JSON of the formats themselves is read by
+// core/json_reader.h, which keeps no tree.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

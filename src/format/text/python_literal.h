@@ -1,5 +1,7 @@
 #pragma once
 
+// The literals of Python in headers of `.npy`. Not eval: nothing that a file says runs.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Text of files as UTF-8.
+
 #include <string>
 #include <string_view>
 

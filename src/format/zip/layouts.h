@@ -1,5 +1,7 @@
 #pragma once
 
+// The directory_cache.h of formats in zip archives, `.pt` and `.npz`.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

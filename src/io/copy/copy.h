@@ -1,5 +1,8 @@
 #pragma once
 
+// Copies that are large enough to choose how they are stored: through the caches or past them. Guarded copies, gathers
+// and readers of mappings are made of these.
+
 #include <cstddef>
 #include <span>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// CRC-32 as zip records have it. Whoever moves bytes computes it on the way (record_check.h), so that no byte is read
+// twice for it. Which instructions do it is chosen in crc32.cpp.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,8 @@
 #pragma once
 
+// The ways to compute a CRC-32 that need instructions which not every processor has. crc32.cpp takes the first one that
+// the processor and a trial of it allow.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

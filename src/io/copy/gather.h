@@ -1,5 +1,8 @@
 #pragma once
 
+// Rows from anywhere in memory, one behind the other: what a batch of shuffled rows of an array is. The rows' cache
+// misses overlap (interleaved_copy.h).
+
 #include <cstddef>
 #include <span>
 #include <string_view>

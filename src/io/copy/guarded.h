@@ -1,5 +1,8 @@
 #pragma once
 
+// Reads of mappings. A file that another program shortens takes its pages away, and touching them ends the process by
+// SIGBUS. Under a guard it is an error instead. All copies out of mappings go through here.
+
 #include <cstddef>
 #include <span>
 #include <string_view>

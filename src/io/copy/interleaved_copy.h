@@ -1,5 +1,7 @@
 #pragma once
 
+// The inner loop of gather.h, once for each set of instructions.
+
 #include <array>
 #include <cstddef>
 #include <span>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Checksums that a file records, such as zip's. Readers hand over bytes, or CRCs of parts, as they come; nothing is
+// read a second time for the check.
+
 #include <concepts>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// How sets of outputs (output_set.h) learn what became of one whose `commit` failed.
+
 namespace penstock::io {
 
 /// What an Output also is that knows how its `commit` failed.

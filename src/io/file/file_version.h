@@ -1,5 +1,8 @@
 #pragma once
 
+// Whether a file is still the one that was opened. Loads look after they have read, so that a file which somebody
+// writes meanwhile is an error and no mixture.
+
 #include <sys/stat.h>
 
 #include <cstdint>

@@ -1,5 +1,8 @@
 #pragma once
 
+// What lies in a folder of this machine, where all names are wanted at once. The scans of datasets read folders in
+// their own way (data/scan); names_in (io/locations.h) takes buckets too.
+
 #include <string>
 #include <system_error>
 #include <vector>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The front_output.h of files: AtomicFile, of which the front is written last.
+
 #include <cstdint>
 #include <span>
 #include <string>

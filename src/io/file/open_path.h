@@ -1,5 +1,7 @@
 #pragma once
 
+// open(2) as all of io calls it.
+
 #include <fcntl.h>
 #include <sys/types.h>
 

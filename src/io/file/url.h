@@ -1,5 +1,8 @@
 #pragma once
 
+// What tells a URL from a path. Outside of io few have to ask: io/locations.h, open_source and open_output answer what
+// callers want to know.
+
 #include <algorithm>
 #include <array>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Whether GPUDirect Storage can be used: finds cuFile, opens its driver once, and says in words why not. gds_reader.h
+// reads by it, and `penstock doctor` shows what is said here.
+
 #include <string>
 
 #include "io/gds/gds_api.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+// Which file systems cuFile reads from directly. Elsewhere it copies through the host in its own way, which is slower
+// than the pinned ring.
+
 #include <string>
 #include <string_view>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// The row "gds" of the table of device readers (io/readers.cpp).
+
 #include <memory>
 #include <string>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Chooses, for bytes on their way to a device, between cuFile and the ring of pinned memory. Its twin for host memory
+// is routes.h.
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

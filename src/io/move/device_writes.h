@@ -1,5 +1,8 @@
 #pragma once
 
+// Bytes on their way to devices: slots of the pinned ring that threads fill (Staging), and the copy queues that empty
+// them (DeviceWrites). RangeReader fills, device/pinned_ring.h owns the memory.
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,8 @@
 #pragma once
 
+// What is read, as data. Callers say which bytes of which source they want and where they go (Piece); make_plan orders
+// and joins that into long reads (Range), each scattered over its targets. Nothing is read here; engine.h runs a plan.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

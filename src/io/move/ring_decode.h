@@ -1,5 +1,8 @@
 #pragma once
 
+// Values that are made of stored bytes (inflated, swapped, converted) on their way to a device, without host memory of
+// their size. The engine moves bytes as they are; this is for those that it cannot.
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,7 @@
 #pragma once
 
+// How a slice whose elements lie apart is read: in parts that are worth one read each. strided_read.h reads them.
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>

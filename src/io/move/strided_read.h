@@ -1,5 +1,8 @@
 #pragma once
 
+// Reads a slice whose elements lie apart in the file, part by part (strided_plan.h), on several threads. Slices of
+// whole rows are plain ranges and go through the engine.
+
 #include <cstddef>
 #include <stop_token>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// How many threads a read is worth. One place for it, because loads, slices, decoding and checks must agree.
+
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// The table of readers that fill a device's memory by themselves. io/readers.cpp has its rows; io/move/device_routes.h
+// decides when they are used.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Reads past the page cache (O_DIRECT). A cold file comes faster so, and drives nothing else out of memory. Routes
+// (io/move/routes.h) decides where it is worth it.
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

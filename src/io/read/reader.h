@@ -1,5 +1,8 @@
 #pragma once
 
+// The table of readers: how bytes move from a source to host memory. io/readers.cpp has its rows. The engine
+// (io/move/engine.h) cuts a plan into calls of these.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,8 @@
 #pragma once
 
+// Where keys for Amazon's stores come from, in the order of Amazon's own tools. store.h signs with them; fetch.cpp asks
+// for new ones when a store refused the old.
+
 #include <string>
 
 #include "io/remote/signature.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+// Requests that have to succeed: what reactor.h sends once is tried again here, and followed where it is redirected.
+// judge.h decides after each answer; everything above (sources, lists, uploads) calls this.
+
 #include <span>
 
 #include "io/remote/exchange.h"

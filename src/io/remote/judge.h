@@ -1,5 +1,8 @@
 #pragma once
 
+// The decision after each answer of a server, as a value: it is good, it is worth another try, or it is this error.
+// fetch.h carries it out.
+
 #include "io/remote/exchange.h"
 
 namespace penstock::io::remote {

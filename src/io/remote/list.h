@@ -1,5 +1,8 @@
 #pragma once
 
+// What lies in a bucket, by as many requests as it takes: for patterns of datasets, folders of checkpoints, `penstock
+// ls` and `penstock uploads`.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The checksum of Google's store, and what ETags are made of.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The parts of a large upload on their way, by several threads with bounded memory. upload.h gives it the bytes.
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The files of Amazon's tools (~/.aws/config and credentials): keys, regions and endpoints that a user has set there.
+
 #include <map>
 #include <string>
 #include <string_view>

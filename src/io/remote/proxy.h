@@ -1,5 +1,8 @@
 #pragma once
 
+// Which proxy a request goes through, told for errors: libcurl decides it by the environment and does not say.
+// Passwords of proxies are kept out of what is shown.
+
 #include <optional>
 #include <string>
 #include <string_view>

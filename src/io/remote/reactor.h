@@ -1,5 +1,9 @@
 #pragma once
 
+// One thread that sends the requests of the whole process by libcurl, each once. Whoever wants an answer makes a
+// Transfer, starts it, and waits for it (Waiter); fetch.h does so for all. A thread for each request would cost more
+// than the requests.
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>

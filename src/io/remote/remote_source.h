@@ -1,5 +1,8 @@
 #pragma once
 
+// The source behind a URL. opening.cpp makes it, many at once; its reads become requests (fetch.h), or come from the
+// cache on disk (cache/cached_ranges.h).
+
 #include <cstdint>
 #include <memory>
 #include <mutex>

@@ -1,5 +1,7 @@
 #pragma once
 
+// The variables of the environment that tune reading by URL.
+
 #include <chrono>
 #include <cstddef>
 #include <string>

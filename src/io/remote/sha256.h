@@ -1,5 +1,7 @@
 #pragma once
 
+// What requests to Amazon's stores are signed with (signature.h).
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

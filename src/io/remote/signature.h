@@ -1,5 +1,7 @@
 #pragma once
 
+// AWS Signature Version 4: which text of a request is signed, and how. Pure; store.h calls it for each try.
+
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Files of settings and tokens, which a user may have left as anything.
+
 #include <optional>
 #include <string>
 

@@ -1,5 +1,8 @@
 #pragma once
 
+// Makes the request for a location: its host, headers, token or signature, as each kind of store wants them. All that
+// differs between stores when they are asked is here; what differs in their answers is in store_error.h and judge.h.
+
 #include <cstddef>
 #include <span>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// What stores say when they refuse, as a sentence for a person with nothing secret in it.
+
 #include <string>
 #include <string_view>
 

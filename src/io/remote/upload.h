@@ -1,5 +1,8 @@
 #pragma once
 
+// The output (io/file/output.h) that is an object in a store. object.h has its requests, part_sender.h sends large ones
+// in parts.
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,7 @@
 #pragma once
 
+// A folder as a source: it stands for the shards of a checkpoint that no file lists (format/dcp/shards.h).
+
 #include <string>
 #include <vector>
 

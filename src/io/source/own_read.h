@@ -1,5 +1,7 @@
 #pragma once
 
+// How sources of the program's own are read, whatever they throw.
+
 #include <cstddef>
 #include <cstdint>
 #include <span>

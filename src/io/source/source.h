@@ -1,5 +1,8 @@
 #pragma once
 
+// The table of sources, with what tells its rows apart later. open_source (io/sources.cpp) finds the row of a location;
+// what a location answers without being opened is in io/locations.h.
+
 #include <sys/stat.h>
 
 #include <cstdint>

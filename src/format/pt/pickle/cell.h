@@ -1,5 +1,8 @@
 #pragma once
 
+// What a pickle is made of while it is read (pickle_vm.h): cells in an arena, because most of them are arguments of
+// calls and never become values.
+
 #include <algorithm>
 #include <array>
 #include <complex>

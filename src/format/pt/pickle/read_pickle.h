@@ -1,5 +1,8 @@
 #pragma once
 
+// Reads a pickle without running anything: opcodes make cells, known names of torch and NumPy make tensors, all other
+// names stay names. pickle_vm.h does it, structure.h makes the result.
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

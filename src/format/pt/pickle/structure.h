@@ -1,5 +1,8 @@
 #pragma once
 
+// The last step of reading a pickle: cells become the nested structure of an index, with limits that keep hostile files
+// small.
+
 #include <cstddef>
 
 #include "format/pt/pickle/cell.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+// Between a RemoteSource and the server: ranges come from the blocks that the cache on disk has (block_cache.h), and
+// only the rest is asked for.
+
 #include <cstdint>
 #include <functional>
 #include <memory>
