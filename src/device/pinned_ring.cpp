@@ -93,6 +93,7 @@ PinnedRing& PinnedRing::instance(Device device) {
 PinnedRing::PinnedRing(Device device, std::size_t slots) : memory_(Buffer::allocate(kSlotBytes * slots)) {
   require_device(device);
   const Backend* const backend = pinning_backend();
+  // Memory of the other processor socket would slow every copy down.
   prefer_node({memory_.data(), memory_.size()}, device_properties(device).numa_node);
   // The kernel hands out its pages faster to several threads than to the one that locks them.
   core::parallel_for(slots, core::usable_cpus(),
@@ -140,6 +141,8 @@ void PinnedRing::Slot::wait(Direction direction) {
 PinnedRing::Slot PinnedRing::take() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return !idle_.empty(); });
+  // The one that came back first, because its copies are the likeliest to be done. What is left of them is waited for
+  // without the lock, so that other threads take and give back meanwhile.
   Idle next = std::move(idle_.front());
   idle_.pop_front();
   lock.unlock();

@@ -56,6 +56,7 @@ DeviceRoutes::DeviceRoutes(const Move& move, const DeviceWrites& writes, const C
     why_not_ = core::format("no range has {} in pieces of {} or more", core::format_bytes(kMinDeviceRange),
                             core::format_bytes(kMinPiece));
   }
+  // cuFile knows no streams: it writes at once, whatever work on that memory is still queued.
   if (reader_ != nullptr) writes.wait_for_earlier();
 }
 
@@ -82,7 +83,7 @@ bool DeviceRoutes::is_large(const Target& target) const { return target.length >
 DeviceFile* DeviceRoutes::file_of(const Move& move, const Range& range, std::span<const DeviceReader> readers,
                                   bool asked) {
   std::unique_ptr<DeviceFile>& file = files_[range.source];
-  if (tried_[range.source]) return file.get();
+  if (tried_[range.source]) return file.get();  // refused once, a file is refused for every range
   tried_[range.source] = true;
   const auto targets = targets_of(move, range);
   const auto taken = std::find_if(targets.begin(), targets.end(), [this](const Target& t) { return takes(t); });

@@ -33,6 +33,7 @@ class Execution {
   /// Ranges over threads, each into its place.
   void run() {
     const std::size_t ranges = move_.plan.ranges.size();
+    // Decoding takes longer than reading, so that fewer bytes are worth a thread.
     threads_ = threads_for({.parts = std::max(ranges, move_.steps.size()),
                             .bytes = move_.plan.read_bytes,
                             .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,

@@ -53,7 +53,7 @@ void Routes::look(const Plan& plan, std::span<const Source> sources) {
 
 void Routes::open(const Plan& plan, std::span<const Source> sources) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
-    if (!routes_[i].cold && !asked_) continue;
+    if (!routes_[i].cold && !asked_) continue;  // asked for, direct reads are for cached ranges too
     routes_[i].file = file_of(plan.ranges[i].source, sources);
     if (routes_[i].file != nullptr) direct_bytes_ += plan.ranges[i].length;
   }
@@ -69,6 +69,7 @@ void Routes::allow_mapping(const Plan& plan, std::span<const Source> sources, bo
 }
 
 DirectFile* Routes::file_of(std::uint32_t source, std::span<const Source> sources) {
+  // Once for each file: a file system that refuses direct reads refuses them for every range.
   if (!tried_[source]) {
     tried_[source] = true;
     std::string why_not;

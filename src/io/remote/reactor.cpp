@@ -43,7 +43,7 @@ std::string lower(std::string_view text) {
 
 using core::trimmed;
 
-/// libcurl gives whole lines.
+/// libcurl gives whole lines. Fewer bytes than it gave end the transfer.
 std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* of) noexcept {
   Transfer& transfer = *static_cast<Transfer*>(of);
   Answer& answer = transfer.answer;
@@ -221,7 +221,7 @@ void Reactor::drop(std::span<Transfer* const> transfers) {
 
 void Reactor::run() {
   sigset_t all;
-  ::sigfillset(&all);
+  ::sigfillset(&all);  // signals are for threads of the program
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   ::pthread_setname_np(::pthread_self(), "penstock-urls");
   while (true) {
@@ -244,6 +244,7 @@ void Reactor::run() {
 
 /// Whether something was begun.
 bool Reactor::take_commands() {
+  // Drops come first: whoever waits for one wants its memory back, and frees a place for what is begun.
   std::vector<Transfer*> drops;
   std::uint64_t wanted = 0;
   {
@@ -327,11 +328,11 @@ void Reactor::set_options(Transfer& transfer) {
   set(curl::kCustomRequest, request.method.c_str());
   set(curl::kHttpHeader, static_cast<const void*>(transfer.list));
   set(curl::kErrorBuffer, static_cast<char*>(transfer.error));
-  set(curl::kNoSignal, 1L);
-  set(curl::kPathAsIs, 1L);
+  set(curl::kNoSignal, 1L);  // a library has no right to the program's signals
+  set(curl::kPathAsIs, 1L);  // a key may have "/../" in it, and the signature is of what is sent
   set(curl::kProtocols, curl::kHttpOrHttps);
-  set(curl::kFollowLocation, 0L);
-  set(curl::kNetrc, 0L);
+  set(curl::kFollowLocation, 0L);  // fetch.cpp follows, and sends credentials to no other host
+  set(curl::kNetrc, 0L);           // credentials come from settings alone
   set(curl::kTcpKeepAlive, 1L);
   set(curl::kBufferSize, kReadBuffer);
   set(curl::kConnectTimeoutMs, static_cast<long>(std::min<std::int64_t>(transfer.settings.timeout.count(), 10'000)));
