@@ -1,7 +1,6 @@
 // What the handles Archive and LazyTensor do. Each load runs within `reported`, which measures it, adds what went wrong
 // meanwhile (archive/unchanged.h), and makes sure at the end that the files it read are still those that were opened.
-// The loads themselves are in load_tensors.cpp (whole storages), load_view.cpp (one tensor or slice), load_into.cpp
-// (memory that is there) and map_view.cpp.
+// The loads themselves are in load_tensors.cpp, load_into.cpp (memory that is there) and load_converted.cpp.
 
 #include <algorithm>
 #include <map>
@@ -12,7 +11,6 @@
 #include "archive/load_converted.h"
 #include "archive/load_into.h"
 #include "archive/load_tensors.h"
-#include "archive/load_view.h"
 #include "archive/unchanged.h"
 #include "archive/whole_storages.h"
 #include "core/checked.h"
@@ -68,18 +66,6 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
                                 : find_exactly(std::string(name) + std::string(suffix));
 }
 
-bool ArchiveState::is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept {
-  if (storage.resident) return true;
-  if (!content || storage.source != 0 || storage.is_deflated()) return false;
-  return options.device.type == DeviceType::kCpu && !options.direct.value_or(false) && !options.mmap.value_or(false);
-}
-
-Buffer ArchiveState::resident(const StorageEntry& storage, const LoadOptions& options) const {
-  if (storage.resident) return storage.resident;
-  if (!is_resident(storage, options)) return {};
-  return content.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
-}
-
 void ArchiveState::verify(std::size_t storage, const LoadOptions& options, Report& report) const {
   {
     const std::lock_guard lock(verified_mutex_);
@@ -123,10 +109,11 @@ class Touched {
           archive::Extent extent = archive::Extent::kWhole)
       : state_(state), options_(options), extent_(extent) {}
 
-  void add(const TensorEntry& entry) {
+  void add(const TensorEntry& entry) { add(entry, archive::aim_of(state_, options_)); }
+  void add(const TensorEntry& entry, const archive::Aim& aim) {
     const StorageEntry& storage = state_.storage_of(entry);
     const bool known = !sources_.empty() && sources_.back() == storage.source;
-    if (!known && !state_.is_resident(storage, options_)) sources_.push_back(storage.source);
+    if (!known && !archive::lies_in_memory(storage, aim)) sources_.push_back(storage.source);
     if (core::ProgressMeter::current() != nullptr) bytes_[entry.storage] += entry.nbytes();
   }
   /// What is to be read of them, where somebody wants to know. Tensors that share bytes read them once.
@@ -195,9 +182,22 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
 
 Value load_all(const detail::ArchiveState& state, const LoadOptions& options, archive::Resident resident) {
   archive::require_convertible(options);
-  const auto load = options.dtype ? archive::load_converted : archive::load_tensors;
   return reported(state, options, touched_by(state, state.index.entries, options), [&](Report& report) {
-    return with_tensors(state.index.structure, load(state, state.index.entries, options, report, resident));
+    const std::vector<TensorEntry>& entries = state.index.entries;
+    return with_tensors(state.index.structure, options.dtype
+                                                   ? archive::load_converted(state, entries, options, report, resident)
+                                                   : archive::load_tensors(state, entries, options, report, resident));
+  });
+}
+
+void load_to(const detail::ArchiveState& state, std::span<const archive::Destination> destinations,
+             const LoadOptions& options, archive::Extent extent = archive::Extent::kWhole) {
+  archive::require_no_dtype(options);
+  Touched touched(state, options, extent);
+  for (const auto& [entry, to, of] : destinations) touched.add(*entry, archive::aim_at(state, to.device(), options));
+  reported(state, options, std::move(touched), [&](Report& report) {
+    archive::load_into(state, destinations, options, report);
+    return true;
   });
 }
 
@@ -298,14 +298,7 @@ Value Archive::load(const LoadOptions& options) && {
 }
 
 void Archive::load_into(std::span<const Placement> placements, const LoadOptions& options) const {
-  archive::require_no_dtype(options);
-  const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, placements);
-  Touched touched(*state_, options);
-  for (const archive::Destination& destination : destinations) touched.add(*destination.entry);
-  reported(*state_, options, std::move(touched), [&](Report& report) {
-    archive::load_into(*state_, destinations, options, report);
-    return true;
-  });
+  load_to(*state_, archive::destinations_of(*state_, placements), options);
 }
 
 void Archive::load_into(std::span<const NamedPlacement> placements, const LoadOptions& options) const {
@@ -322,15 +315,8 @@ void Archive::load_into(std::initializer_list<NamedPlacement> placements, const 
 }
 
 void Archive::load_storages_into(std::span<const StoragePlacement> placements, const LoadOptions& options) const {
-  archive::require_no_dtype(options);
   const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
-  const std::vector<archive::Destination> destinations = archive::destinations_of(*state_, whole, placements);
-  Touched touched(*state_, options);
-  for (const archive::Destination& destination : destinations) touched.add(*destination.entry);
-  reported(*state_, options, std::move(touched), [&](Report& report) {
-    archive::load_into(*state_, destinations, options, report);
-    return true;
-  });
+  load_to(*state_, archive::destinations_of(*state_, whole, placements), options);
 }
 
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
@@ -382,22 +368,19 @@ LazyTensor LazyTensor::as_stored() const {
 
 void LazyTensor::load_into(const Tensor& target, const LoadOptions& options) const {
   require_tensor(*state_);
-  archive::require_no_dtype(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
   const archive::Destination destination{&entry_, target, extent};
-  reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent), [&](Report& report) {
-    archive::load_into(*state_, {&destination, 1}, options, report);
-    return true;
-  });
+  load_to(*state_, {&destination, 1}, options, extent);
 }
 
 Tensor LazyTensor::load(const LoadOptions& options) const {
   require_tensor(*state_);
   archive::require_convertible(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
-  const auto load = options.dtype ? archive::load_view_converted : archive::load_view;
-  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent),
-                  [&](Report& report) { return load(*state_, entry_, options, report, extent); });
+  return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent), [&](Report& report) {
+    return options.dtype ? archive::load_view_converted(*state_, entry_, options, report, extent)
+                         : archive::load_view(*state_, entry_, options, report, extent);
+  });
 }
 
 }  // namespace penstock

@@ -46,11 +46,11 @@ struct ArchiveState {
   const StorageEntry& storage_of(const TensorEntry& entry) const noexcept { return index.storages[entry.storage]; }
   const Source& source_of(const TensorEntry& entry) const noexcept { return index.sources[storage_of(entry).source]; }
 
-  /// The bytes of a storage if they are in memory and the options do not ask for another way; else empty. They belong
-  /// to the archive, so that a load copies them.
-  Buffer resident(const StorageEntry& storage, const LoadOptions& options) const;
-  /// Whether a load takes the storage from memory and does not read the file.
-  bool is_resident(const StorageEntry& storage, const LoadOptions& options) const noexcept;
+  /// The bytes of a storage that is in memory. They belong to the archive, so that a load copies them.
+  Buffer memory_of(const StorageEntry& storage) const {
+    if (storage.resident) return storage.resident;
+    return content.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
+  }
 
   /// The check of a storage's CRC. It is not wanted when no CRC is recorded, or when `options` or those of `open` turn
   /// verifying off.

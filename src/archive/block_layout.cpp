@@ -15,10 +15,9 @@ namespace {
 
 constexpr std::uint64_t kMinPhased = std::uint64_t{1} << 20;
 
-/// The first place at `end` or behind that suits the storage.
-std::uint64_t place_behind(std::uint64_t end, const StorageEntry& storage) {
-  const std::optional<std::uint64_t> phase =
-      storage.is_deflated() ? std::nullopt : phase_of(storage.offset, storage.nbytes);
+/// The first place at `end` or behind that suits the item.
+std::uint64_t place_behind(std::uint64_t end, const BlockItem& item) {
+  const std::optional<std::uint64_t> phase = item.as_stored ? phase_of(item.offset, item.bytes) : std::nullopt;
   const std::uint64_t unit = phase ? phase_unit() : kStorageAlignment;
   const std::uint64_t shift = phase.value_or(0);
   return end <= shift ? shift : core::round_up(end - shift, unit) + shift;
@@ -36,29 +35,26 @@ std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes)
   return offset % phase_unit();
 }
 
-BlockLayout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted) {
-  std::vector<std::size_t> order(wanted.size());
+BlockLayout lay_out(std::span<const BlockItem> items) {
+  std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto key = [&](std::size_t i) {
-    return std::make_tuple(storages[wanted[i]].source, storages[wanted[i]].offset, wanted[i]);
-  };
+  const auto key = [&](std::size_t i) { return std::make_tuple(items[i].source, items[i].offset, i); };
   const auto before = [&](std::size_t a, std::size_t b) { return key(a) < key(b); };
   if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
 
   BlockLayout layout;
-  layout.places.resize(wanted.size());
+  layout.places.resize(items.size());
   std::optional<std::uint32_t> shared;
   for (const std::size_t i : order) {
-    const StorageEntry& storage = storages[wanted[i]];
-    const std::uint64_t bytes = storage.nbytes;
+    const std::uint64_t bytes = items[i].bytes;
     const bool alone = bytes > kMaxGrouped;
     std::uint64_t begin = 0;
     if (!alone && shared) {
-      begin = place_behind(layout.blocks[*shared], storage);
+      begin = place_behind(layout.blocks[*shared], items[i]);
       if (begin + bytes > kMaxBlock) shared.reset();
     }
     if (alone || !shared) {
-      begin = place_behind(0, storage);
+      begin = place_behind(0, items[i]);
       layout.blocks.push_back(0);
       if (!alone) shared = static_cast<std::uint32_t>(layout.blocks.size() - 1);
     }

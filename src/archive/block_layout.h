@@ -6,22 +6,28 @@
 #include <span>
 #include <vector>
 
-#include "penstock/load.h"
-
 namespace penstock::archive {
 
-/// Where each storage goes in memory when several are loaded together.
+/// Bytes of a file that are to lie in a block.
+struct BlockItem {
+  std::uint32_t source = 0;
+  std::uint64_t offset = 0;  ///< in the file
+  std::uint64_t bytes = 0;   ///< in memory
+  bool as_stored = true;     ///< the file has them as they are to be in memory; false where they are compressed
+};
+
+/// Where each item goes in memory when several are loaded together.
 struct BlockLayout {
   struct Place {
     std::uint32_t block = 0;
     std::uint64_t offset = 0;
   };
   std::vector<std::uint64_t> blocks;  ///< bytes of each
-  std::vector<Place> places;          ///< of the storages, in the order in which they were given
+  std::vector<Place> places;          ///< of the items, in the order in which they were given
 };
 
 inline constexpr std::uint64_t kStorageAlignment = 64;
-/// Larger storages have a block of their own, so that their memory is freed with them. Smaller ones share blocks of up
+/// Larger items have a block of their own, so that their memory is freed with them. Smaller ones share blocks of up
 /// to kMaxBlock.
 inline constexpr std::uint64_t kMaxGrouped = std::uint64_t{64} << 20;
 inline constexpr std::uint64_t kMaxBlock = std::uint64_t{256} << 20;
@@ -33,8 +39,8 @@ std::uint64_t phase_unit() noexcept;
 /// would not be aligned to kStorageAlignment.
 std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-/// Lays out the storages `wanted` (positions in `storages`) in the order of their bytes in the files. Each is aligned
-/// to kStorageAlignment. A contiguous read then fills contiguous memory, except for padding. Pure.
-BlockLayout lay_out(std::span<const StorageEntry> storages, std::span<const std::size_t> wanted);
+/// Lays out items in the order of their bytes in the files. Each is aligned to kStorageAlignment. A contiguous read
+/// then fills contiguous memory, except for padding. Pure.
+BlockLayout lay_out(std::span<const BlockItem> items);
 
 }  // namespace penstock::archive

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "archive/loadable.h"
 #include "core/format.h"
 #include "core/module_dtype.h"
 #include "core/stopwatch.h"
@@ -47,11 +46,13 @@ Tensor elements_of(const Tensor& view) {
   return {view.buffer(), view.dtype(), Shape{extent}, Strides{1}, view.byte_offset()};
 }
 
-Tensor converted(const Tensor& view, const LoadOptions& options) {
+Tensor converted(const Tensor& view, const LoadOptions& options, Report& report) {
+  const core::Stopwatch watch;
   if (view.numel() == 0) return Tensor::empty(view.shape(), *options.dtype);
   const Tensor from = elements_of(view);
   const Tensor to = Tensor::empty(from.shape(), *options.dtype);
   ops::cast(from, to, options.strict);
+  report.decode_seconds += watch.total();
   const bool is_run = from.rank() == 1 && from.is_contiguous();
   Strides strides = is_run ? view.strides() : to.strides();
   for (std::size_t d = 0; d < strides.rank(); ++d) {
@@ -60,44 +61,35 @@ Tensor converted(const Tensor& view, const LoadOptions& options) {
   return {to.buffer(), to.dtype(), view.shape(), strides};
 }
 
-/// Loads to host memory, where elements are converted.
-LoadOptions reading(const LoadOptions& options) {
-  LoadOptions out = options;
-  out.device = {};
-  out.mmap = false;
-  return out;
-}
-
 /// Whether a piece of the view can be read without the rest of it.
 bool can_be_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options) {
-  const StorageEntry& storage = state.storage_of(view);
-  return storage.lies_in_file() && !state.is_resident(storage, options) && !view.encoding.deflated &&
-         view.strides == view.shape.contiguous_strides();
+  const ReadWay to = way_of(state.storage_of(view), stretch_of(view), aim_at(state, {}, options));
+  return to.way == Way::kRun && core::is_c_order(view.shape, view.strides);
 }
 
 /// Reads a view piece by piece. Its checksum is made of the pieces, where they are the bytes that it is of.
 class PieceLoad {
  public:
   PieceLoad(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report)
-      : state_(state), view_(view), options_(reading(options)), report_(report) {}
+      : state_(state), view_(view), options_(options), report_(report) {}
 
   Tensor run(Extent extent) {
-    const bool checked = extent == Extent::kWhole && state_.check_of(state_.storage_of(view_), options_).wanted();
-    std::optional<io::Checksum> checksum;
-    if (checked && view_.encoding.is_plain()) checksum = checksum_of_run(state_, view_, view_.nbytes(), options_);
-    if (checked && !checksum) state_.verify(view_.storage, options_, report_);
+    io::RecordCheck check;
+    if (extent == Extent::kWhole) {
+      check = check_of_run(state_, view_, stretch_of(view_), lies_as_values(view_), extent, options_, report_);
+    }
     const Tensor out = Tensor::empty(view_.shape, *options_.dtype);
     const Tensor flat(out.buffer(), out.dtype(), Shape{out.numel()}, Strides{1}, out.byte_offset());
     const auto step = static_cast<std::int64_t>(kPartBytes / view_.dtype.itemsize());
     for (std::int64_t at = 0; at < flat.numel(); at += step) {
       const std::int64_t end = std::min(at + step, flat.numel());
       const Tensor piece = read(at, end);
-      if (checksum) checksum->check.add({piece.data(), piece.nbytes()});
+      if (check.wanted()) check.add({piece.data(), piece.nbytes()});
       core::Stopwatch watch;
       ops::cast(piece, flat.slice(0, at, end), options_.strict);
       report_.decode_seconds += watch.lap();
     }
-    if (checksum) checksum->check.finish();
+    if (check.wanted()) check.finish();
     return out;
   }
 
@@ -108,24 +100,22 @@ class PieceLoad {
     piece.strides = Strides{1};
     piece.byte_offset += static_cast<std::uint64_t>(begin) * view_.dtype.itemsize();
     Report report;
-    Tensor out = load_view(state_, piece, options_, report, Extent::kSlice);
+    Tensor out = load_view(state_, piece, aim_at(state_, {}, options_), options_, report, Extent::kSlice);
     add(report_, std::move(report));
     return out;
   }
 
   const detail::ArchiveState& state_;
   const TensorEntry& view_;
-  LoadOptions options_;
+  const LoadOptions& options_;
   Report& report_;
 };
 
-Tensor named_conversion(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options,
-                        Report& report, const auto& convert) {
+/// The tensor that `make` gives, where it belongs. Errors name it.
+Tensor finished(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options,
+                const auto& make) {
   try {
-    core::Stopwatch watch;
-    const Tensor out = convert();
-    report.decode_seconds += watch.lap();
-    return out.to(options.device).with_requires_grad(entry.requires_grad);
+    return make().to(options.device).with_requires_grad(entry.requires_grad);
   } catch (const Error& error) {
     throw error.within({state.source_of(entry).name(), {}, entry.name});
   }
@@ -133,12 +123,7 @@ Tensor named_conversion(const detail::ArchiveState& state, const TensorEntry& en
 
 Tensor load_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                    Report& report, Extent extent) {
-  try {
-    const Tensor out = PieceLoad(state, view, options, report).run(extent);
-    return out.to(options.device).with_requires_grad(view.requires_grad);
-  } catch (const Error& error) {
-    throw error.within({state.source_of(view).name(), {}, view.name});
-  }
+  return finished(state, view, options, [&] { return PieceLoad(state, view, options, report).run(extent); });
 }
 
 bool same_view(const TensorEntry& a, const TensorEntry& b) {
@@ -234,19 +219,19 @@ class ConvertedLoad {
     if (part.bytes > kPartBytes) flush(part);
   }
 
-  std::vector<Tensor> load(std::span<const std::size_t> positions, const LoadOptions& options) {
+  std::vector<Tensor> load(std::span<const std::size_t> positions, const Aim& aim) {
     std::vector<TensorEntry> entries;
     entries.reserve(positions.size());
     for (const std::size_t i : positions) entries.push_back(wanted_[i]);
     Report report;
-    std::vector<Tensor> loaded = load_tensors(state_, entries, options, report, resident_);
+    std::vector<Tensor> loaded = load_tensors(state_, entries, aim, options_, report, resident_);
     add(report_, std::move(report));
     return loaded;
   }
 
   void flush(Part& part) {
     if (part.positions.empty()) return;
-    const std::vector<Tensor> loaded = load(part.positions, reading(options_));
+    const std::vector<Tensor> loaded = load(part.positions, aim_at(state_, {}, options_));
     for (std::size_t k = 0; k < loaded.size(); ++k) out_[part.positions[k]] = result(part.positions, k, loaded[k]);
     part = {};
   }
@@ -262,12 +247,12 @@ class ConvertedLoad {
       if (other.storage != entry.storage) break;
       if (same_view(entry, other)) return out_[positions[k - back]];
     }
-    return named_conversion(state_, entry, options_, report_, [&] { return converted(loaded, options_); });
+    return finished(state_, entry, options_, [&] { return converted(loaded, options_, report_); });
   }
 
   void load_unchanged(std::span<const std::size_t> positions) {
     if (positions.empty()) return;
-    std::vector<Tensor> loaded = load(positions, options_);
+    std::vector<Tensor> loaded = load(positions, aim_of(state_, options_));
     for (std::size_t k = 0; k < loaded.size(); ++k) out_[positions[k]] = std::move(loaded[k]);
   }
 
@@ -316,8 +301,8 @@ Tensor load_view_converted(const detail::ArchiveState& state, const TensorEntry&
   if (!is_converted(view.dtype, options)) return load_view(state, view, options, report, extent);
   if (view.nbytes() > kPartBytes && can_be_pieces(state, view, options))
     return load_pieces(state, view, options, report, extent);
-  const Tensor loaded = load_view(state, view, reading(options), report, extent);
-  return named_conversion(state, view, options, report, [&] { return converted(loaded, options); });
+  const Tensor loaded = load_view(state, view, aim_at(state, {}, options), options, report, extent);
+  return finished(state, view, options, [&] { return converted(loaded, options, report); });
 }
 
 }  // namespace penstock::archive

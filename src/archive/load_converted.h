@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "archive/load_tensors.h"
-#include "archive/load_view.h"
 #include "penstock/load.h"
 
 namespace penstock::archive {

@@ -1,6 +1,6 @@
-// Reads tensors into memory that the caller has. When the bytes in the file are the values and both sides are
-// contiguous, the bytes go straight into place; one move of the engine does that for all such tensors. The others are
-// loaded one by one and then copied or converted.
+// Reads tensors into memory that the caller has. Units that bring just the bytes of their tensor, contiguous on both
+// sides, have that memory as their place, and are read together. The other tensors are loaded one by one and then
+// copied or converted.
 
 #include "archive/load_into.h"
 
@@ -9,12 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "archive/failing_tensor.h"
 #include "archive/load_tensors.h"
-#include "archive/load_view.h"
-#include "archive/loadable.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/view.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
@@ -47,53 +45,12 @@ void check(const TensorEntry& entry, const Tensor& to) {
   }
 }
 
-/// Whether the bytes in the file are those that the memory is to hold, without a gap.
-bool is_direct(const TensorEntry& entry, const Tensor& to) {
-  return entry.nbytes() != 0 && entry.dtype == to.dtype() && to.is_contiguous() && entry.encoding.is_plain() &&
-         entry.strides == entry.shape.contiguous_strides();
+/// Whether the unit brings the bytes that the memory is to hold, and no others.
+bool fills(const ReadUnit& unit, const StorageEntry& storage, const Tensor& to) {
+  const TensorEntry& entry = *unit.entry;
+  return entry.dtype == to.dtype() && to.is_contiguous() && core::is_c_order(entry.shape, entry.strides) &&
+         !entry.encoding.has_math_bits() && unit.to.device == to.device() && unit.bytes_of(storage) == entry.nbytes();
 }
-
-/// Collects the tensors whose bytes go straight into place, and reads them by one move.
-class DirectMove {
- public:
-  DirectMove(const detail::ArchiveState& state, const LoadOptions& options) : state_(state), options_(options) {}
-
-  void add(const TensorEntry& entry, const Tensor& to, Extent extent) {
-    const StorageEntry& storage = state_.storage_of(entry);
-    const auto buffer = static_cast<std::uint32_t>(buffers_.size());
-    buffers_.push_back(to.buffer());
-    const std::uint64_t offset = storage.offset + entry.byte_offset;
-    pieces_.push_back({storage.source, buffer, offset, entry.nbytes(), to.byte_offset()});
-    entries_.push_back(&entry);
-    if (auto checksum = checksum_of_run(state_, entry, entry.nbytes(), options_)) {
-      checksum->buffer = buffer;
-      checksum->buffer_offset = to.byte_offset();
-      checksums_.push_back(std::move(*checksum));
-    } else if (extent == Extent::kWhole && state_.check_of(storage, options_).wanted()) {
-      apart_.push_back(entry.storage);
-    }
-  }
-
-  void run(Report& report) {
-    if (pieces_.empty()) return;
-    for (const std::size_t storage : apart_) state_.verify(storage, options_, report);
-    const io::Move move{io::make_plan(pieces_), state_.index.sources, buffers_, std::move(checksums_), {}};
-    try {
-      io::execute(move, engine_options(options_), report);
-    } catch (const Error& error) {
-      throw with_tensor(error, state_.index, entries_);
-    }
-  }
-
- private:
-  const detail::ArchiveState& state_;
-  const LoadOptions& options_;
-  std::vector<io::Piece> pieces_;
-  std::vector<const TensorEntry*> entries_;  ///< of each piece
-  std::vector<Buffer> buffers_;
-  std::vector<io::Checksum> checksums_;
-  std::vector<std::size_t> apart_;  ///< storages with a checksum of which not all is read
-};
 
 void cast_named(const TensorEntry& entry, const Tensor& from, const Tensor& to, bool strict) try {
   ops::cast(from, to, strict);
@@ -105,13 +62,11 @@ void load_and_copy(const detail::ArchiveState& state, const Destination& destina
                    Report& report) {
   const TensorEntry& entry = *destination.entry;
   const Tensor& to = destination.to;
-  LoadOptions there = options;
-  there.mmap = false;
   const bool converts = entry.dtype != to.dtype();
   // Only the host looks at the values that it converts.
   const bool strict = converts && options.strict;
-  there.device = strict ? Device{} : to.device();
-  const Tensor loaded = load_view(state, entry, there, report, destination.extent);
+  const Aim aim = aim_at(state, strict ? Device{} : to.device(), options);
+  const Tensor loaded = load_view(state, entry, aim, options, report, destination.extent);
   if (!converts) return ops::copy(loaded, to);
   if (!strict || to.device() == Device{}) return cast_named(entry, loaded, to, strict);
   const Tensor on_host = Tensor::empty(to.shape(), to.dtype());
@@ -135,19 +90,22 @@ void wait_for(std::span<const Destination* const> written) {
 void load_into(const detail::ArchiveState& state, std::span<const Destination> destinations, const LoadOptions& options,
                Report& report) {
   try {
-    DirectMove direct(state, options);
+    std::vector<ReadUnit> units;
     std::vector<const Destination*> others;
     for (const Destination& destination : destinations) {
-      const TensorEntry& entry = *destination.entry;
-      require_loadable(state, entry, {});
-      check(entry, destination.to);
-      if (is_direct(entry, destination.to)) {
-        direct.add(entry, destination.to, destination.extent);
-      } else if (entry.nbytes() != 0) {
+      const auto& [entry, to, extent] = destination;
+      require_loadable(state, *entry, {});
+      check(*entry, to);
+      ReadUnit unit = ReadUnit::of_view(state, *entry, aim_at(state, to.device(), options), extent);
+      if (unit.to.way == Way::kNothing) continue;
+      if (!fills(unit, state.storage_of(*entry), to)) {
         others.push_back(&destination);
+        continue;
       }
+      unit.bytes = to.buffer().part(to.byte_offset(), to.nbytes());
+      units.push_back(std::move(unit));
     }
-    direct.run(report);
+    if (!units.empty()) read_units(state, units, options, report);
     for (const Destination* other : others) load_and_copy(state, *other, options, report);
     wait_for(others);
   } catch (const Error& error) {

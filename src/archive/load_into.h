@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "archive/archive_state.h"
-#include "archive/load_view.h"
+#include "archive/read_units.h"
 #include "penstock/load.h"
 
 namespace penstock::archive {
@@ -17,9 +17,9 @@ struct Destination {
   Extent extent = Extent::kWhole;  ///< of a slice no checksum is verified that its own bytes do not give
 };
 
-/// Checks all destinations, then reads each entry into its tensor. Entries whose bytes are the values, contiguous in
-/// the file and in memory, are read into place by one move. The others are loaded one by one into memory of their own
-/// on the same device, and copied. Fills in the report except for its total.
+/// Checks all destinations, then reads each entry into its tensor. Entries that are contiguous in the file and in
+/// memory are brought to their place together. The others are loaded one by one into memory of their own on the same
+/// device, and copied. Fills in the report except for its total.
 void load_into(const detail::ArchiveState& state, std::span<const Destination> destinations, const LoadOptions& options,
                Report& report);
 

@@ -1,10 +1,11 @@
-// A tensor as a view of the mapped file: nothing is read until its elements are used. It is possible only where the
-// bytes in the file are the values. An error says why not otherwise, because a user who asks for a map relies on it.
+// The bytes of a tensor as a part of the mapped file: nothing is read until they are used. It is possible only where
+// they are the values. An error says why not otherwise, because a user who asks for a map relies on it.
 
 #include "archive/map_view.h"
 
 #include "archive/materialise.h"
 #include "core/format.h"
+#include "core/view.h"
 #include "io/read/reader.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
@@ -21,7 +22,7 @@ namespace {
 
 }  // namespace
 
-Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
+Buffer map_view(const detail::ArchiveState& state, const TensorEntry& view) {
   const StorageEntry& storage = state.storage_of(view);
   if (view.encoding.deflated) refuse(state, view, "it is stored compressed");
   if (view.encoding.swapped) refuse(state, view, "it is stored in the other byte order");
@@ -37,9 +38,10 @@ Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view) {
     io::require_uncut(source);
     memory = file.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
   }
+  const std::uint64_t span = *core::view_span(view.shape, view.strides, view.dtype.itemsize());
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data()) + view.byte_offset;
   if (address % natural_alignment(view.dtype) != 0) return {};
-  return {memory, view.dtype, view.shape, view.strides, static_cast<std::size_t>(view.byte_offset)};
+  return memory.part(static_cast<std::size_t>(view.byte_offset), static_cast<std::size_t>(span));
 }
 
 void report_mapped(std::size_t mapped, std::size_t copied, Report& report) {

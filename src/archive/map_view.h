@@ -5,10 +5,11 @@
 
 namespace penstock::archive {
 
-/// A read-only view of the mapped file for `view`, which is an entry or a slice of one. An undefined tensor when its
-/// elements would not be aligned; the caller then reads it. kUnsupported when the file cannot be mapped, or the bytes
-/// are not the values (compressed, other byte order, conj or neg bit). Storages in memory give views of that memory.
-Tensor map_view(const detail::ArchiveState& state, const TensorEntry& view);
+/// What `view`, which is an entry or a slice of one, spans of the mapped file, read-only. Nothing when its elements
+/// would not be aligned, or lie in several places; the caller then reads them. kUnsupported when the file cannot be
+/// mapped, or the bytes are not the values (compressed, other byte order, conj or neg bit). Storages in memory give
+/// that memory.
+Buffer map_view(const detail::ArchiveState& state, const TensorEntry& view);
 
 /// Fills in the report of a load that mapped `mapped` tensors and copied `copied` ones that it could not map.
 void report_mapped(std::size_t mapped, std::size_t copied, Report& report);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "archive/load_tensors.h"
-#include "archive/load_view.h"
 #include "archive/made_archive.h"
 #include "format/rows.h"
 #include "io/source/opened_file.h"
@@ -310,6 +309,20 @@ TEST_F(ArchiveTest, WhatCannotBeMappedSaysWhy) {
   EXPECT_THAT(error->message(), HasSubstr("byte order"));
   const auto counting = std::make_shared<CountingSource>(safetensors_of(value));
   EXPECT_EQ(code_of([&] { open(counting).load({.mmap = true}); }), ErrorCode::kUnsupported);
+}
+
+TEST_F(ArchiveTest, ASmallFileIsLoadedAsItWasWhenItWasOpened) {
+  const Tensor x = numbered_tensor({16}, DType::float32);
+  const Tensor other = x.clone();
+  std::memset(other.data(), 1, other.nbytes());
+  test::write_file(path, safetensors_of(dict_of({{"x", x}})));
+  const Archive archive = open(path);
+  test::write_file(path, safetensors_of(dict_of({{"x", other}})));
+  EXPECT_TRUE(Tensor::identical(archive["x"].load(), x));
+  const Tensor into = Tensor::empty({16}, DType::float32);
+  archive["x"].load_into(into);
+  EXPECT_TRUE(Tensor::identical(into, x))
+      << "the bytes that were read when it was opened, and no mixture with new ones";
 }
 
 TEST_F(ArchiveTest, AFileCutAfterOpeningIsAnError) {

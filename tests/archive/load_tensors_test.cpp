@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "archive/load_view.h"
 #include "archive/made_archive.h"
 #include "io/copy/crc32.h"
 #include "support/deflated.h"

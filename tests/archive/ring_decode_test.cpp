@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "archive/load_tensors.h"
-#include "archive/load_view.h"
 #include "archive/made_archive.h"
 #include "format/zip/inflate.h"
 #include "io/copy/crc32.h"

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "archive/load_view.h"
+#include "archive/load_tensors.h"
 #include "archive/materialise.h"
 #include "archive/unchanged.h"
 #include "core/counted.h"
@@ -17,7 +17,6 @@
 #include "core/view.h"
 #include "format/zip/inflate.h"
 #include "io/copy/crc32.h"
-#include "io/move/strided_plan.h"
 #include "io/read/residency.h"
 #include "io/source/composed_source.h"
 #include "ops/kernels.h"
@@ -102,35 +101,19 @@ Elements::Elements(const ElementFiles& files, TensorEntry entry, ElementOrder or
   } catch (const Error& error) {
     throw error.within({state.source_of(view_).name(), {}, view_.name});
   }
-  route_ = route_of();
+  way_ = way_of(storage, stretch_of(view_), {}).way;
+  const bool is_ordered = core::is_c_order(view_.shape, view_.strides) && !view_.encoding.has_math_bits();
+  is_scattered_ = way_ != Way::kNothing && !(is_ordered && (way_ == Way::kInflate || !view_.encoding.swapped));
   direct_ = files.direct(storage.source);
-  const std::uint64_t bytes = view_.nbytes();
-  io::RecordCheck check = state.check_of(storage, kAlone);
-  if (!check.wanted() || route_ == Route::kEmpty || storage.is_deflated()) return;
-  const bool all = view_.byte_offset <= io::StridedPlan::kMaxGap && view_.byte_offset + bytes == storage.nbytes;
-  verify_alone_ = route_ != Route::kRun || !all;
-  if (!verify_alone_) check_ = std::move(check);
-}
-
-Elements::Route Elements::route_of() const {
-  const detail::ArchiveState& state = files_.state();
-  const StorageEntry& storage = state.storage_of(view_);
-  if (view_.nbytes() == 0) return Route::kEmpty;
-  const bool ordered = core::is_c_order(view_.shape, view_.strides);
-  if (ordered && storage.is_deflated() && !storage.resident && !view_.encoding.has_math_bits()) return Route::kInflated;
-  if (!ordered || view_.encoding.changes_elements()) return Route::kView;
-  return storage.resident ? Route::kMemory : Route::kRun;
 }
 
 void Elements::prepare() const {
   const detail::ArchiveState& state = files_.state();
-  const StorageEntry& storage = state.storage_of(view_);
+  // A stream has a check of its own.
+  if (way_ == Way::kNothing || state.storage_of(view_).is_deflated()) return;
   Report ignored;
-  if (verify_alone_) state.verify(view_.storage, kAlone, ignored);
-  if (!check_.wanted() || view_.byte_offset == 0) return;
-  std::vector<std::byte> header(static_cast<std::size_t>(view_.byte_offset));
-  state.source_of(view_).read(storage.offset, header);
-  check_.add(header);
+  const bool as_stored = !is_scattered_ && way_ == Way::kRun;
+  check_ = check_of_run(state, view_, stretch_of(view_), as_stored, Extent::kWhole, kAlone, ignored);
 }
 
 void Elements::check_part(std::int64_t first, std::span<const std::byte> bytes) const {
@@ -143,7 +126,7 @@ void Elements::check_part(std::int64_t first, std::span<const std::byte> bytes) 
 void Elements::finish(std::stop_token stop) const {
   if (check_.wanted()) check_.finish();
   const io::ComposedSource* const composed = io::as_composed(files_.state().source_of(view_));
-  if (composed != nullptr && route_ != Route::kEmpty) composed->verify(std::move(stop));
+  if (composed != nullptr && way_ != Way::kNothing) composed->verify(std::move(stop));
 }
 
 Elements::Cursor::Cursor(const Elements& elements, Scratch& scratch) : elements_(elements), scratch_(scratch) {}
@@ -160,20 +143,19 @@ std::span<const std::byte> Elements::Cursor::read(std::int64_t first, std::int64
   const std::size_t itemsize = view.dtype.itemsize();
   const std::size_t bytes = static_cast<std::size_t>(count) * itemsize;
   try {
-    switch (elements_.route_) {
-      case Route::kEmpty:
-        return {};
-      case Route::kMemory:
+    if (elements_.is_scattered_) return read_view(first, count);
+    switch (elements_.way_) {
+      case Way::kMemory:
         return {state.storage_of(view).resident.data() + view.byte_offset + static_cast<std::size_t>(first) * itemsize,
                 bytes};
-      case Route::kRun:
+      case Way::kRun:
         read_run(first, room(bytes));
         break;
-      case Route::kInflated:
+      case Way::kInflate:
         read_stream(first, room(bytes));
         break;
-      case Route::kView:
-        return read_view(first, count);
+      default:
+        return {};
     }
   } catch (const Error& error) {
     throw error_of_change(error.within({state.source_of(view).name(), {}, view.name}), state.index.sources);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "archive/archive_state.h"
+#include "archive/read_way.h"
 #include "io/copy/record_check.h"
 #include "io/read/direct_file.h"
 #include "penstock/load.h"
@@ -56,10 +57,10 @@ class Elements {
   const DType& dtype() const noexcept { return view_.dtype; }
   std::int64_t count() const noexcept { return count_; }
   /// Whether pieces come only from front to back, to one thread: a deflated tensor.
-  bool is_stream() const noexcept { return route_ == Route::kInflated; }
+  bool is_stream() const noexcept { return !is_scattered_ && way_ == Way::kInflate; }
   /// Whether a piece costs much besides its bytes, so that pieces should be large.
-  bool is_scattered() const noexcept { return route_ == Route::kView; }
-  bool is_direct() const noexcept { return route_ == Route::kRun && direct_ != nullptr; }
+  bool is_scattered() const noexcept { return is_scattered_; }
+  bool is_direct() const noexcept { return !is_scattered_ && way_ == Way::kRun && direct_ != nullptr; }
 
   /// Call before the first piece; verifies what pieces cannot. kChecksum, kIo, kTruncated.
   void prepare() const;
@@ -101,24 +102,14 @@ class Elements {
   };
 
  private:
-  enum class Route : std::uint8_t {
-    kEmpty,     ///< no bytes
-    kMemory,    ///< the values lie in memory, in the order asked for
-    kRun,       ///< they lie in the file, in the order asked for
-    kInflated,  ///< the same, deflated; perhaps in the other byte order
-    kView,      ///< all else: as a slice is loaded
-  };
-
-  Route route_of() const;
   void check_part(std::int64_t first, std::span<const std::byte> bytes) const;
 
   const ElementFiles& files_;
   TensorEntry view_;
   std::int64_t count_ = 0;
-  Route route_ = Route::kEmpty;
+  Way way_ = Way::kNothing;
+  bool is_scattered_ = false;  ///< elements are changed or lie in another order: pieces are loaded as slices are
   io::DirectFile* direct_ = nullptr;
-  Buffer memory_;
-  bool verify_alone_ = false;  ///< its record is read once more for its checksum
   mutable std::mutex mutex_;
   mutable io::RecordCheck check_;
 };
