@@ -64,6 +64,11 @@ PUBLIC = {
     "visit.h": "device",
     "format.h": "device",
     "transfer.h": "device",
+    "dlpack.h": "ops",
+    "mdspan.h": "device",
+    "eigen.h": "ops",
+    "detail/view.h": "device",
+    "detail/path.h": "core",
     "ops.h": "ops",
     "random.h": "ops",
     "source.h": "io",
@@ -78,6 +83,7 @@ PUBLIC = {
     "writer.h": "format",
     "ranks.h": "data",
     "sampler.h": "data",
+    "detail/functions.h": "data",
     "collate.h": "data",
     "dataset.h": "data",
     "documents.h": "data",
@@ -99,7 +105,7 @@ PUBLIC = {
 }
 
 # Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.
-ADAPTERS = {"torch.h": "torch/", "torch_optimizer.h": "torch/", "torch_optimizer_members.h": "torch/"}
+ADAPTERS = {"eigen.h": "Eigen/", "torch.h": "torch/", "torch_optimizer.h": "torch/", "torch_optimizer_members.h": "torch/"}
 
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {
@@ -122,7 +128,7 @@ STANDARD = set(
     climits clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal
     cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution
     filesystem format forward_list fstream functional future initializer_list iomanip ios iosfwd iostream
-    istream iterator latch limits list locale map memory memory_resource mutex new numbers numeric optional
+    istream iterator latch limits list locale map mdspan memory memory_resource mutex new numbers numeric optional
     ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex source_location span
     sstream stack stdexcept stop_token streambuf string string_view syncstream system_error thread tuple
     type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version""".split()

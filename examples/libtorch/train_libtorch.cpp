@@ -4,6 +4,7 @@
 
 #include <penstock/penstock.h>
 #include <penstock/torch.h>
+#include <torch/torch.h>
 
 #include <cstdio>
 #include <exception>

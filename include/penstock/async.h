@@ -3,10 +3,10 @@
 /// Loads and saves that run beside the program: each on a thread of its own, with a std::future for the result.
 
 #include <concepts>
-#include <filesystem>
 #include <future>
 #include <string_view>
 
+#include "penstock/detail/path.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "penstock/value.h"
@@ -17,7 +17,7 @@ namespace penstock {
 /// meanwhile. The destructor of the future waits for the load; `options.stop` ends it with kCancelled. `options.report`
 /// must live until then.
 std::future<Value> load_async(std::string_view path, const LoadOptions& options = {});
-std::future<Value> load_async(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+std::future<Value> load_async(const detail::FilePath auto& path, const LoadOptions& options = {}) {
   return load_async(std::string_view(path.native()), options);
 }
 
@@ -32,7 +32,7 @@ struct AsyncSaveOptions {
 /// other in the order of calls, so that the file of the last one stays. The destructor of the future waits for the
 /// save; `options.save.stop` ends it with kCancelled, and then no file appears.
 std::future<void> save_async(const Value& value, std::string_view path, const AsyncSaveOptions& options = {});
-std::future<void> save_async(const Value& value, const std::same_as<std::filesystem::path> auto& path,
+std::future<void> save_async(const Value& value, const detail::FilePath auto& path,
                              const AsyncSaveOptions& options = {}) {
   return save_async(value, std::string_view(path.native()), options);
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/functions.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -26,6 +27,8 @@ class CollateRule;
 /// strings and bytes become a list. `collate::samples` alone keeps everything as it is.
 class Collate {
  public:
+  /// collate::stack().
+  Collate();
   /// For the library itself.
   explicit Collate(std::shared_ptr<const detail::CollateRule> rule) : rule_(std::move(rule)) {}
   const detail::CollateRule& rule() const& noexcept { return *rule_; }
@@ -74,6 +77,10 @@ struct RaggedOptions {
   std::vector<std::string> keys = {};
 };
 
+namespace detail {
+Collate collate_of(std::function<Value(const std::vector<Value>& samples)> make);
+}
+
 namespace collate {
 
 /// Tensors of equal dtype and shape become one with a new dimension 0. kShapeMismatch or kDTypeMismatch names the first
@@ -97,7 +104,13 @@ Collate samples();
 /// What `make` makes of the samples of a batch, which it gets as collate::samples() gives them: a function of your own,
 /// called in the loader's worker threads, several at once. It gives any Value but None, in host memory; with
 /// LoaderOptions::device, what it gives is moved there. What it throws belongs to the batch, as dataset.h says.
-Collate function(std::function<Value(const std::vector<Value>& samples)> make);
+/// It is moved and never copied, so that it may hold what only moves.
+template <detail::BatchMaker Function>
+Collate function(Function make) {
+  return detail::collate_of([f = detail::kept(std::move(make))](const std::vector<Value>& samples) {
+    return detail::as_value((*f)(samples));
+  });
+}
 
 }  // namespace collate
 

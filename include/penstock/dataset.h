@@ -6,14 +6,14 @@
 /// Dataset reads nothing by itself: give it to a DataLoader (loader.h).
 ///
 /// Your code runs in the loader's worker threads, several calls at once: a function must be callable as const, and what
-/// it shares it must guard. What it throws arrives from the loader (or `get`) as an Error that names the sample and its
+/// it shares it must guard. It is moved and never copied, so that it may hold what only moves; a generic lambda is
+/// called with a Value. What it throws arrives from the loader (or `get`) as an Error that names the sample and its
 /// file, with the text of the exception and the exception itself in Error::cause(). That of a function of whole batches
 /// names the batch and its samples. An Error of Penstock keeps its code, and others are kUserCode. The loader goes on
 /// with the batch after it, as it does for a damaged file.
 
 #include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <limits>
@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "penstock/detail/functions.h"
+#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/iterate.h"
 #include "penstock/load.h"
@@ -39,42 +41,6 @@ namespace penstock {
 
 namespace detail {
 class DatasetImpl;
-
-/// A function's argument or result that is a Value, or a Tensor in place of the Value that holds it.
-template <class Type>
-concept SampleLike = std::convertible_to<Type, Value> || std::convertible_to<Type, Tensor>;
-
-template <SampleLike Result>
-Value as_value(Result&& result) {
-  if constexpr (std::convertible_to<Result, Value>) {
-    return std::forward<Result>(result);
-  } else {
-    return Value::tensor(std::forward<Result>(result));
-  }
-}
-
-/// The sample of a function that takes a Tensor; kDTypeMismatch says what it is otherwise, and what to take.
-Tensor tensor_of(const Value& sample);
-
-/// `function` with a sample that it takes as Value or as Tensor.
-template <class Function, class... More>
-decltype(auto) call_with(const Function& function, const Value& sample, More&... more) {
-  if constexpr (std::is_invocable_v<const Function&, const Value&, More&...>) {
-    return function(sample, more...);
-  } else {
-    return function(tensor_of(sample), more...);
-  }
-}
-
-template <class Function, class... More>
-concept TakesSample = std::is_invocable_v<const Function&, const Value&, More&...> ||
-    std::is_invocable_v<const Function&, const Tensor&, More&...>;
-
-template <class Function>
-concept MapFunction = TakesSample<Function> || TakesSample<Function, Generator>;
-
-template <class Function>
-concept SampleMaker = SampleLike<std::invoke_result_t<const Function&, std::int64_t>>;
 }  // namespace detail
 
 /// What a dataset of your own implements. Objects are immutable, and threads call them at once.
@@ -152,14 +118,14 @@ class Dataset : public Transforms<Dataset> {
   Dataset map(Function function, const MapOptions& options = {}) const {
     if constexpr (detail::TakesSample<Function, Generator>) {
       return map_seeded(
-          [f = std::move(function)](const Value& sample, Generator& generator) {
-            return detail::as_value(detail::call_with(f, sample, generator));
+          [f = detail::kept(std::move(function))](const Value& sample, Generator& generator) {
+            return detail::as_value(detail::call_with(*f, sample, generator));
           },
           options);
     } else {
-      return map_plain(
-          [f = std::move(function)](const Value& sample) { return detail::as_value(detail::call_with(f, sample)); },
-          options);
+      return map_plain([f = detail::kept(std::move(function))](
+                           const Value& sample) { return detail::as_value(detail::call_with(*f, sample)); },
+                       options);
     }
   }
 
@@ -167,9 +133,9 @@ class Dataset : public Transforms<Dataset> {
   /// the size is known; the result is a `subset`. What `keep` throws, and samples that cannot be read, are thrown.
   template <detail::TakesSample Function>
   Dataset filter(Function keep, const FilterOptions& options = {}) const {
-    return filter_plain(
-        [f = std::move(keep)](const Value& sample) { return static_cast<bool>(detail::call_with(f, sample)); },
-        options);
+    return filter_plain([f = detail::kept(std::move(keep))](
+                            const Value& sample) { return static_cast<bool>(detail::call_with(*f, sample)); },
+                        options);
   }
 
   /// A dataset of your own. kInvalidArgument when its size is negative.
@@ -202,7 +168,8 @@ Dataset dataset_of(std::int64_t size, std::function<Value(std::int64_t)> get);
 /// negative size. Where the function has fewer samples than `size` says, let it throw: the error names the sample.
 template <detail::SampleMaker Function>
 Dataset dataset(std::int64_t size, Function get) {
-  return detail::dataset_of(size, [f = std::move(get)](std::int64_t index) { return detail::as_value(f(index)); });
+  return detail::dataset_of(
+      size, [f = detail::kept(std::move(get))](std::int64_t index) { return detail::as_value((*f)(index)); });
 }
 /// Samples are these values, each of a structure, shapes and types of its own. They stay in memory; what `get` and
 /// functions of `map` are given are copies. kUnsupported for a value that cannot be a sample, kDeviceMismatch for a
@@ -221,7 +188,10 @@ inline Dataset dataset(std::initializer_list<Tensor> tensors) { return dataset(s
 /// kShapeMismatch for an array without dimensions.
 Dataset rows(const Tensor& tensor);
 Dataset rows(const LazyTensor& tensor, OptionalFlag mmap = {});
-Dataset rows(const std::filesystem::path& path, std::string_view key = {}, OptionalFlag mmap = {});
+Dataset rows(std::string_view path, std::string_view key = {}, OptionalFlag mmap = {});
+Dataset rows(const detail::FilePath auto& path, std::string_view key = {}, OptionalFlag mmap = {}) {
+  return rows(std::string_view(path.native()), key, mmap);
+}
 
 /// Samples are these texts (UTF-8): labels, names, captions. A batch holds them as a list.
 Dataset strings(std::vector<std::string> strings);
@@ -235,7 +205,7 @@ struct FilesOptions {
   bool index = false;
   /// Where that file lies. Empty: in $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere when that cannot be
   /// written. A file named here is an error when it cannot be written, unless the disk is full: then it is left out.
-  std::filesystem::path index_path = {};
+  std::string index_path = {};
   /// Folders and files to leave out when a pattern or folder is listed; excluded folders are not entered. A name or
   /// glob without a slash ("lost+found", "tmp*") matches folders and files at any depth. One with slashes ("old/raw")
   /// matches the end of a path, and one that begins with a slash the whole path. Parts that the pattern names without
@@ -266,7 +236,7 @@ struct FilesOptions {
 /// lack samples silently; `exclude` leaves such a folder out. Files are opened when they are needed.
 Dataset files(std::string_view pattern, const FilesOptions& options = {});
 /// The same for a std::filesystem::path.
-Dataset files(const std::same_as<std::filesystem::path> auto& folder, const FilesOptions& options = {}) {
+Dataset files(const detail::FilePath auto& folder, const FilesOptions& options = {}) {
   return files(std::string_view(folder.native()), options);
 }
 /// These files, in this order. kInvalidArgument for options `index` and `exclude`, which belong to a pattern.
@@ -274,7 +244,8 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
 inline Dataset files(std::initializer_list<std::string> paths, const FilesOptions& options = {}) {
   return files(std::vector<std::string>(paths), options);
 }
-Dataset files(const std::same_as<std::vector<std::filesystem::path>> auto& paths, const FilesOptions& options = {}) {
+template <detail::FilePath Path>
+Dataset files(const std::vector<Path>& paths, const FilesOptions& options = {}) {
   return files(std::vector<std::string>(paths.begin(), paths.end()), options);
 }
 

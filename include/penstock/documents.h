@@ -5,13 +5,13 @@
 
 #include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "penstock/dataset.h"
+#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/load.h"
 
@@ -34,7 +34,7 @@ struct DocumentsOptions {
 /// What an index says is checked: kCorrupt and kTruncated name what of it is not so. kInvalidArgument for a file that
 /// has no documents.
 Dataset documents(std::string_view location, const DocumentsOptions& options = {});
-Dataset documents(const std::same_as<std::filesystem::path> auto& location, const DocumentsOptions& options = {}) {
+Dataset documents(const detail::FilePath auto& location, const DocumentsOptions& options = {}) {
   return documents(std::string_view(location.native()), options);
 }
 /// These files, in this order.

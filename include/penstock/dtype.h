@@ -159,9 +159,23 @@ constexpr std::uint32_t DType::itemsize_of(Code code) noexcept {
     case Code::kStructured:
     case Code::kOpaque:
       return 0;
-    default:
-      return 1;
+    case Code::kBool:
+    case Code::kUInt8:
+    case Code::kInt8:
+    case Code::kFloat8E4M3FN:
+    case Code::kFloat8E5M2:
+    case Code::kFloat8E4M3FNUZ:
+    case Code::kFloat8E5M2FNUZ:
+    case Code::kFloat8E8M0FNU:
+    case Code::kQInt8:
+    case Code::kQUInt8:
+    case Code::kQUInt4x2:
+    case Code::kQUInt2x4:
+    case Code::kBits8:
+    case Code::kFloat4E2M1FNx2:
+      break;
   }
+  return 1;
 }
 
 constexpr DType::DType(Code code) noexcept : code_(code), itemsize_(itemsize_of(code)) {}

@@ -21,7 +21,7 @@ class Flag {
   bool value_;
 };
 
-/// A parameter of type std::optional<bool>, which takes that, bool itself, or nothing.
+/// A parameter or option of type std::optional<bool>, which takes that, bool itself, or nothing.
 class OptionalFlag {
  public:
   // NOLINTBEGIN(google-explicit-constructor): it stands for an optional bool
@@ -33,6 +33,9 @@ class OptionalFlag {
   constexpr OptionalFlag(T value) noexcept : value_(value) {}
   constexpr operator std::optional<bool>() const noexcept { return value_; }
   // NOLINTEND(google-explicit-constructor)
+  constexpr bool has_value() const noexcept { return value_.has_value(); }
+  constexpr bool value_or(Flag other) const noexcept { return value_.value_or(other); }
+  friend constexpr bool operator==(const OptionalFlag&, const OptionalFlag&) noexcept = default;
 
  private:
   std::optional<bool> value_;

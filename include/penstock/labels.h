@@ -3,13 +3,13 @@
 /// Labels of files, joined by the names of the files. Labels in the order of the samples need no join: `zip(files(...),
 /// rows("labels.npy"))`, `zip(files(...), strings(names))`. Those that folders name are FilesOptions::class_folders.
 
-#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "penstock/dataset.h"
+#include "penstock/detail/path.h"
 
 namespace penstock {
 
@@ -28,7 +28,10 @@ struct LabelOptions {
 /// stand for no file are fine; kInvalidArgument names a file without a label or with an empty one, a name with two
 /// labels, a whole number beyond 64 bits, a line with too few or too many columns, a column that is not there, and a
 /// dataset whose samples are no files.
-Dataset with_labels(const Dataset& dataset, const std::filesystem::path& table, const LabelOptions& options = {});
+Dataset with_labels(const Dataset& dataset, std::string_view table, const LabelOptions& options = {});
+Dataset with_labels(const Dataset& dataset, const detail::FilePath auto& table, const LabelOptions& options = {}) {
+  return with_labels(dataset, std::string_view(table.native()), options);
+}
 /// The same with pairs of file name and label.
 Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::string, std::string>>& table);
 inline Dataset with_labels(const Dataset& dataset, std::initializer_list<std::pair<std::string, std::string>> table) {

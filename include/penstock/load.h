@@ -7,7 +7,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -19,8 +18,10 @@
 #include <string_view>
 #include <vector>
 
+#include "penstock/detail/path.h"
 #include "penstock/device.h"
 #include "penstock/entry.h"
+#include "penstock/flag.h"
 #include "penstock/iterate.h"
 #include "penstock/report.h"
 #include "penstock/source.h"
@@ -36,18 +37,18 @@ struct LoadOptions {
   /// bits). A tensor that the file does not align is read all the same, and the report says so. Checksums are not
   /// verified. Unset: read. A mapped tensor is read-only. If another program cuts the file, reading the tensor outside
   /// of Penstock's own calls raises SIGBUS.
-  std::optional<bool> mmap = {};
+  OptionalFlag mmap = {};
   /// Verify recorded checksums of what is read.
   bool verify = true;
   /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for bytes that are not cached.
   /// Reads go through the cache in any case where the file system has no O_DIRECT, and for a slice whose elements do
   /// not lie together; the report says so. Ignored where the file is mapped.
-  std::optional<bool> direct = {};
+  OptionalFlag direct = {};
   /// Use NVIDIA's GPUDirect Storage (cuFile) to fill a device, instead of the pinned ring. True: wherever cuFile takes
   /// the file. False: never. Unset: as the environment's PENSTOCK_GDS says (auto, on or off); by default where cuFile
   /// reads directly and the bytes are not cached. Bytes whose checksum is verified go through the ring. The report says
   /// what happened.
-  std::optional<bool> gds = {};
+  OptionalFlag gds = {};
   /// Threads that read. 0 chooses: one for each processor that this process may use, and more when they wait for the
   /// disk.
   std::size_t threads = 0;
@@ -265,7 +266,7 @@ inline Archive::Iterator Archive::end() const { return {*this, size()}; }
 /// `load`; text is not made into a path first, because that takes as long as a tenth of loading a small file. `path`
 /// may also be a location as of `open_source`. kUnknownFormat when no format recognises the content.
 Archive open(std::string_view path, const OpenOptions& options = {});
-Archive open(const std::same_as<std::filesystem::path> auto& path, const OpenOptions& options = {}) {
+Archive open(const detail::FilePath auto& path, const OpenOptions& options = {}) {
   return open(std::string_view(path.native()), options);
 }
 /// The same for bytes from elsewhere, such as `memory_source` gives.
@@ -273,13 +274,13 @@ Archive open(Source source, const OpenOptions& options = {});
 
 /// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.
 Value load(std::string_view path, const LoadOptions& options = {});
-Value load(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+Value load(const detail::FilePath auto& path, const LoadOptions& options = {}) {
   return load(std::string_view(path.native()), options);
 }
 /// The only tensor of a file. kInvalidArgument says what is there when the file holds no tensor, several, or other
 /// values.
 Tensor load_tensor(std::string_view path, const LoadOptions& options = {});
-Tensor load_tensor(const std::same_as<std::filesystem::path> auto& path, const LoadOptions& options = {}) {
+Tensor load_tensor(const detail::FilePath auto& path, const LoadOptions& options = {}) {
   return load_tensor(std::string_view(path.native()), options);
 }
 

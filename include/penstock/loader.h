@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -69,9 +68,9 @@ struct Batch {
 };
 
 /// What a loader does about a sample that cannot be read, or whose function of `map` throws. It tries such a sample
-/// once in its life, and DataLoader::set_aside lists it from then on; the samples beside it are not read again for that.
-/// What is wrong with a whole batch (samples that do not go together, a function of batches that throws), with the
-/// process (no memory left, the loader stopped) or with the store (expired keys, a server that does not answer) is
+/// once in its life, and DataLoader::set_aside lists it from then on; the samples beside it are not read again for
+/// that. What is wrong with a whole batch (samples that do not go together, a function of batches that throws), with
+/// the process (no memory left, the loader stopped) or with the store (expired keys, a server that does not answer) is
 /// thrown with any of them. So is the error of more than a hundred samples one after another, which is taken for an
 /// outage: these are not set aside.
 enum class OnError : std::uint8_t {
@@ -123,7 +122,7 @@ struct LoaderOptions {
   /// A file for what each thread did and when: a Chrome trace, which Perfetto (ui.perfetto.dev) and chrome://tracing
   /// open. Empty: none, which costs one branch. The first million events are kept (32 bytes each), the rest are
   /// counted. DataLoader::write_trace writes it; so does the destructor, which cannot report a failure.
-  std::filesystem::path trace = {};
+  std::string trace = {};
   /// Setting it stops the loader for good: a waiting `next`, and each one after it, throws kCancelled.
   std::stop_token stop = {};
 };
@@ -149,11 +148,12 @@ struct LoaderPosition {
   std::int64_t read = 0;
   /// Of `read` the last ones, which come with later batches: an error of the source came between.
   std::int64_t held = 0;
-  /// What the samples are, by the names of some: a loader refuses the position of another dataset of equal size. Folders
-  /// above the last one are left out, so that a dataset may be moved. Empty where nobody told, which fits any.
+  /// What the samples are, by the names of some: a loader refuses the position of another dataset of equal size.
+  /// Folders above the last one are left out, so that a dataset may be moved. Empty where nobody told, which fits any.
   std::string dataset = {};
-  /// A checksum of the indices that all ranks of the loader took, or with the rank of what this one did, where a sampler
-  /// of the program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody told.
+  /// A checksum of the indices that all ranks of the loader took, or with the rank of what this one did, where a
+  /// sampler of the program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody
+  /// told.
   std::string indices = {};
 
   std::string to_json() const;
@@ -233,12 +233,12 @@ struct TimedBatch {
 /// Iterates over a dataset in batches, which `num_workers` threads prepare ahead. Batches come in order, and are the
 /// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they
 /// take turns, and each batch goes to one of them, as does the end of the epoch. `stop`, `stats` and `set_aside` may be
-/// called from any thread; the other members not while a thread is in `next`. Moving is allowed, copying is not; a loader that was moved
-/// from, or made without a dataset, refuses everything but assignment (kInvalidArgument). The destructor waits for
-/// the file operations that workers are in, for five seconds at most. A worker that hangs longer, as on network storage
-/// that is gone, is left behind: it keeps the memory of the dataset and its batch until it ends. A forked child does
-/// not have the threads of its parent's loader: there the loader refuses to go on (kInvalidArgument), and its
-/// destructor frees nothing.
+/// called from any thread; the other members not while a thread is in `next`. Moving is allowed, copying is not; a
+/// loader that was moved from, or made without a dataset, refuses everything but assignment (kInvalidArgument). The
+/// destructor waits for the file operations that workers are in, for five seconds at most. A worker that hangs longer,
+/// as on network storage that is gone, is left behind: it keeps the memory of the dataset and its batch until it ends.
+/// A forked child does not have the threads of its parent's loader: there the loader refuses to go on
+/// (kInvalidArgument), and its destructor frees nothing.
 class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. The errors of `save` for a trace that

@@ -6,13 +6,13 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "penstock/dataset.h"
+#include "penstock/detail/path.h"
 #include "penstock/loader.h"
 
 namespace penstock {
@@ -48,7 +48,10 @@ struct PackSummary {
 /// kUnsupported for text, None and complex numbers, for empty samples, and for dtypes that safetensors lacks.
 /// kShapeMismatch and kDTypeMismatch name the first sample that has another form than those before it. Errors of a
 /// sample name its file. Errors of `save` too.
-PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options = {});
+PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options = {});
+PackSummary pack(const Dataset& dataset, const detail::FilePath auto& folder, const PackOptions& options = {}) {
+  return pack(dataset, std::string_view(folder.native()), options);
+}
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of
 /// `files`), one file after the other. The files are mapped or read by the rules of `rows`, which look at the size of
@@ -58,7 +61,7 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
 /// its samples do not have the form of the first file's.
 Dataset packed(std::string_view pattern, OptionalFlag mmap = {});
 /// The same for a std::filesystem::path.
-Dataset packed(const std::same_as<std::filesystem::path> auto& folder, OptionalFlag mmap = {}) {
+Dataset packed(const detail::FilePath auto& folder, OptionalFlag mmap = {}) {
   return packed(std::string_view(folder.native()), mmap);
 }
 

@@ -1,13 +1,14 @@
 #pragma once
 
 /// Everything: tensors from files to memory, and batches for training loops. To load files, look at load.h first; for
-/// batches, at dataset.h and then loader.h; to write files, at save.h and writer.h.
+/// batches, at dataset.h and then loader.h; to write files, at save.h and writer.h. Left out are headers that take long to
+/// compile, async.h (<future>) and format.h (<format>), and those for other libraries: torch.h, eigen.h.
 
-#include "penstock/async.h"
 #include "penstock/buffer.h"
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
 #include "penstock/device.h"
+#include "penstock/dlpack.h"
 #include "penstock/documents.h"
 #include "penstock/dtype.h"
 #include "penstock/error.h"
@@ -19,6 +20,7 @@
 #include "penstock/lengths.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
+#include "penstock/mdspan.h"
 #include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/pack.h"

@@ -7,9 +7,9 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <string_view>
 
+#include "penstock/detail/path.h"
 #include "penstock/dtype.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
@@ -36,7 +36,7 @@ struct RawLayout {
 /// `open_source`. kInvalidArgument for a layout that no file can have. kShapeMismatch says how many bytes are left over
 /// where a size of -1 does not divide the rest of the file. kTruncated where the file is shorter than the array.
 LazyTensor raw(std::string_view path, const RawLayout& layout);
-LazyTensor raw(const std::same_as<std::filesystem::path> auto& path, const RawLayout& layout) {
+LazyTensor raw(const detail::FilePath auto& path, const RawLayout& layout) {
   return raw(std::string_view(path.native()), layout);
 }
 /// The same for bytes from elsewhere, such as `memory_source` gives.

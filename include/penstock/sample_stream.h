@@ -108,8 +108,9 @@ class SampleStream : public Transforms<SampleStream> {
   /// The samples for which `keep` is true, as they come. They keep their numbers.
   template <detail::TakesSample Function>
   SampleStream filter(Function keep) const {
-    return filter_plain(
-        [f = std::move(keep)](const Value& sample) { return static_cast<bool>(detail::call_with(f, sample)); });
+    return filter_plain([f = detail::kept(std::move(keep))](const Value& sample) {
+      return static_cast<bool>(detail::call_with(*f, sample));
+    });
   }
   /// As Dataset::map; the index that random numbers are made from is the number of the sample.
   template <detail::MapFunction Function>

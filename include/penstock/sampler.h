@@ -77,6 +77,8 @@ class SamplerInterface {
 /// SamplerInterface.
 class Sampler {
  public:
+  /// No samples.
+  Sampler();
   template <std::derived_from<SamplerInterface> Own>
   Sampler(Own own)  // NOLINT(google-explicit-constructor): options are written `.sampler = MySampler(9)`
       : impl_(std::make_shared<const Own>(std::move(own))) {}
@@ -141,6 +143,8 @@ class BatchSamplerInterface {
 /// BatchSamplerInterface.
 class BatchSampler {
  public:
+  /// No batches.
+  BatchSampler();
   template <std::derived_from<BatchSamplerInterface> Own>
   BatchSampler(Own own)  // NOLINT(google-explicit-constructor): options are written `.batch_sampler = MyBatches(9)`
       : impl_(std::make_shared<const Own>(std::move(own))) {}

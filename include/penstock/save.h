@@ -4,7 +4,6 @@
 /// the format. Start at `save`, at the end.
 
 #include <concepts>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "penstock/detail/path.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 
@@ -46,12 +46,12 @@ struct SaveOptions {
 /// "dcp" is the folder of a distributed checkpoint, which torch.distributed.checkpoint loads: `path` is made where it
 /// is missing, and holds an earlier checkpoint until it holds the new one. Tensors that share a storage become apart.
 void save(const Value& value, std::string_view path, const SaveOptions& options = {});
-void save(const Value& value, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
+void save(const Value& value, const detail::FilePath auto& path, const SaveOptions& options = {}) {
   save(value, std::string_view(path.native()), options);
 }
 /// One tensor: a bare array in `.npy`, a bare tensor in `.pt`, "tensor" in `.safetensors`, "arr_0" in `.npz`.
 void save(const Tensor& tensor, std::string_view path, const SaveOptions& options = {});
-void save(const Tensor& tensor, const std::same_as<std::filesystem::path> auto& path, const SaveOptions& options = {}) {
+void save(const Tensor& tensor, const detail::FilePath auto& path, const SaveOptions& options = {}) {
   save(tensor, std::string_view(path.native()), options);
 }
 

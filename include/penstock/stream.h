@@ -44,6 +44,8 @@ class Event {
 /// after the last copy is gone and its work is done. Thread-safe. On the CPU all work is done when it is submitted.
 class Stream {
  public:
+  /// The stream of the CPU.
+  Stream();
   /// A new stream. Lower priorities run first; out-of-range values are clipped. kNoDevice.
   explicit Stream(Device device, int priority = 0);
   Stream(const Stream&) = default;

@@ -12,7 +12,7 @@
 /// Parameters have no names in that form: they are known by their place in the optimizer, so give both sides the same
 /// ones in the same order.
 
-#include <torch/torch.h>
+#include <torch/optim.h>
 
 #include <concepts>
 #include <cstddef>

@@ -51,9 +51,32 @@ decltype(auto) visit_elements(const Tensor& tensor, Function&& function) {
       return call.template operator()<std::complex<float>>();
     case kComplex128:
       return call.template operator()<std::complex<double>>();
-    default:
-      throw_no_cpp_type(tensor.dtype());
+    case kComplex32:
+    case kFloat8E4M3FN:
+    case kFloat8E5M2:
+    case kFloat8E4M3FNUZ:
+    case kFloat8E5M2FNUZ:
+    case kFloat8E8M0FNU:
+    case kQInt8:
+    case kQUInt8:
+    case kQInt32:
+    case kQUInt4x2:
+    case kQUInt2x4:
+    case kBits8:
+    case kBits16:
+    case kFloat4E2M1FNx2:
+    case kFloat6E2M3:
+    case kFloat6E3M2:
+    case kBytes:
+    case kText:
+    case kVoid:
+    case kDateTime64:
+    case kTimeDelta64:
+    case kStructured:
+    case kOpaque:
+      break;
   }
+  throw_no_cpp_type(tensor.dtype());
 }
 template <class T>
 struct ReadElement {

@@ -4,12 +4,12 @@
 
 #include <concepts>
 #include <cstddef>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "penstock/detail/path.h"
 #include "penstock/entry.h"
 #include "penstock/tensor.h"
 
@@ -27,6 +27,8 @@ namespace penstock {
 /// another program cuts the file, or the disk has no room for a hole that is written to, using a tensor raises SIGBUS.
 class WritableArchive {
  public:
+  /// No file: an archive without tensors.
+  WritableArchive();
   WritableArchive(const WritableArchive&) = default;
   WritableArchive(WritableArchive&&) noexcept = default;
   /// Not to a temporary, where it would change nothing.
@@ -67,7 +69,7 @@ class WritableArchive {
 /// Errors as of `open`; kPermission for a file that may not be written to, kUnsupported for what is no plain file,
 /// cannot be mapped, or only lists other files.
 WritableArchive open_writable(std::string_view path, const OpenOptions& options = {});
-WritableArchive open_writable(const std::same_as<std::filesystem::path> auto& path, const OpenOptions& options = {}) {
+WritableArchive open_writable(const detail::FilePath auto& path, const OpenOptions& options = {}) {
   return open_writable(std::string_view(path.native()), options);
 }
 

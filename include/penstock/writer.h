@@ -6,13 +6,13 @@
 
 #include <concepts>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "penstock/detail/path.h"
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
@@ -51,12 +51,14 @@ struct WriterOptions {
 /// a time. Errors name the path and the tensor.
 class Writer {
  public:
+  /// No file: a writer that is closed, as one that was moved from is.
+  Writer() noexcept;
   /// kUnsupported for URLs of http(s) and hf. Errors of the file system or the store, and
   /// kInvalidArgument for an extension that names no format. To resume: kUnsupported for an array in Fortran order or
   /// one without dimensions, for a file with other arrays behind the first, and while another writer appends to it; the
   /// errors of `open` for what is no whole `.npy`.
   explicit Writer(std::string_view path, const WriterOptions& options = {});
-  explicit Writer(const std::same_as<std::filesystem::path> auto& path, const WriterOptions& options = {})
+  explicit Writer(const detail::FilePath auto& path, const WriterOptions& options = {})
       : Writer(std::string_view(path.native()), options) {}
   Writer(Writer&& other) noexcept;
   Writer& operator=(Writer&& other) & noexcept;
@@ -100,6 +102,8 @@ class Writer {
 
  private:
   class Impl;
+  Impl& impl() &;
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,16 +1,10 @@
 #include "dlpack.h"
 
-#include <cstring>
-#include <vector>
+#include <type_traits>
 
 #include "bindings.h"
 #include "convert.h"
-#include "core/checked.h"
-#include "core/counted.h"
 #include "core/format.h"
-#include "device/backend.h"
-#include "dlpack_abi.h"
-#include "foreign_memory.h"
 #include "gil.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
@@ -19,82 +13,17 @@
 namespace penstock::python {
 namespace {
 
-using dlpack::DataType;
-using dlpack::DLTensor;
-using dlpack::Managed;
-using dlpack::ManagedVersioned;
-
-struct TypeRow {
-  DType::Code code;
-  DataType type;
-};
-
-constexpr TypeRow kTypes[] = {
-    {DType::Code::kBool, {dlpack::kBool, 8, 1}},
-    {DType::Code::kUInt8, {dlpack::kUInt, 8, 1}},
-    {DType::Code::kUInt16, {dlpack::kUInt, 16, 1}},
-    {DType::Code::kUInt32, {dlpack::kUInt, 32, 1}},
-    {DType::Code::kUInt64, {dlpack::kUInt, 64, 1}},
-    {DType::Code::kInt8, {dlpack::kInt, 8, 1}},
-    {DType::Code::kInt16, {dlpack::kInt, 16, 1}},
-    {DType::Code::kInt32, {dlpack::kInt, 32, 1}},
-    {DType::Code::kInt64, {dlpack::kInt, 64, 1}},
-    {DType::Code::kFloat16, {dlpack::kFloat, 16, 1}},
-    {DType::Code::kBFloat16, {dlpack::kBFloat, 16, 1}},
-    {DType::Code::kFloat32, {dlpack::kFloat, 32, 1}},
-    {DType::Code::kFloat64, {dlpack::kFloat, 64, 1}},
-    {DType::Code::kComplex32, {dlpack::kComplex, 32, 1}},
-    {DType::Code::kComplex64, {dlpack::kComplex, 64, 1}},
-    {DType::Code::kComplex128, {dlpack::kComplex, 128, 1}},
-    {DType::Code::kFloat8E4M3FN, {dlpack::kFloat8E4M3FN, 8, 1}},
-    {DType::Code::kFloat8E5M2, {dlpack::kFloat8E5M2, 8, 1}},
-    {DType::Code::kFloat8E4M3FNUZ, {dlpack::kFloat8E4M3FNUZ, 8, 1}},
-    {DType::Code::kFloat8E5M2FNUZ, {dlpack::kFloat8E5M2FNUZ, 8, 1}},
-    {DType::Code::kFloat8E8M0FNU, {dlpack::kFloat8E8M0FNU, 8, 1}},
-    {DType::Code::kFloat4E2M1FNx2, {dlpack::kFloat4E2M1FN, 4, 2}},
-};
+inline constexpr const char* kUnversionedName = "dltensor";
+inline constexpr const char* kUnversionedUsedName = "used_dltensor";
+inline constexpr const char* kVersionedName = "dltensor_versioned";
+inline constexpr const char* kVersionedUsedName = "used_dltensor_versioned";
 
 [[noreturn]] void refuse(const std::string& message) { throw nb::buffer_error(message.c_str()); }
 
-DataType dlpack_type(const DType& dtype) {
-  for (const TypeRow& row : kTypes) {
-    if (row.code == dtype.code()) return row.type;
-  }
-  refuse(core::format("DLPack has no type for {}; export .view_bytes() or take .numpy()", dtype.name()));
-}
-
-DType type_of(const DataType& type) {
-  for (const TypeRow& row : kTypes) {
-    if (row.type.code == type.code && row.type.bits == type.bits && row.type.lanes == type.lanes) return row.code;
-  }
-  throw Error(ErrorCode::kUnsupported,
-              core::format("found DLPack type code {} of {} in {}, which Penstock has no dtype for", type.code,
-                           core::counted(type.bits, "bit"), core::counted(type.lanes, "lane")));
-}
-
 // --- out ---
 
-dlpack::DLDevice device_of(const Tensor& tensor) {
-  const Device device = tensor.device();
-  return {device::backend_for(device.type).dlpack_type(), device.index};
-}
-
-/// What a capsule owns: the structure that consumers see, and the tensor whose memory and sizes it describes.
 template <class M>
-struct Export {
-  M managed{};
-  Tensor tensor;
-  std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;
-};
-
-template <class M>
-void release(M* managed) {
-  if (managed != nullptr) delete static_cast<Export<M>*>(managed->context);
-}
-
-template <class M>
-constexpr const char* kName = std::is_same_v<M, Managed> ? dlpack::kLegacyName : dlpack::kVersionedName;
+constexpr const char* kName = std::is_same_v<M, DLManagedTensor> ? kUnversionedName : kVersionedName;
 
 /// Frees what no consumer took: a taken capsule has another name.
 template <class M>
@@ -102,29 +31,6 @@ void destroy_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kName<M>) == 0) return;
   auto* managed = static_cast<M*>(PyCapsule_GetPointer(capsule, kName<M>));
   managed->deleter(managed);
-}
-
-/// All but where the sizes and strides lie.
-void describe_memory(const Tensor& tensor, DLTensor& out) {
-  out.data = tensor.data();
-  out.device = device_of(tensor);
-  out.ndim = static_cast<std::int32_t>(tensor.rank());
-  out.dtype = dlpack_type(tensor.dtype());
-  out.byte_offset = 0;
-}
-
-template <class M>
-std::unique_ptr<Export<M>> make_export(const Tensor& tensor) {
-  auto out = std::make_unique<Export<M>>();
-  out->tensor = tensor;
-  out->shape.assign(tensor.shape().begin(), tensor.shape().end());
-  out->strides.assign(tensor.strides().begin(), tensor.strides().end());
-  out->managed.context = out.get();
-  out->managed.deleter = release<M>;
-  describe_memory(out->tensor, out->managed.tensor);
-  out->managed.tensor.shape = out->shape.data();
-  out->managed.tensor.strides = out->strides.data();
-  return out;
 }
 
 template <class M>
@@ -165,47 +71,10 @@ void hand_over(const Tensor& tensor, nb::handle stream) {
   if (value == -1) return;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the protocol has streams as numbers
   const Stream consumer = Stream::wrap(tensor.device(), reinterpret_cast<void*>(static_cast<std::uintptr_t>(value)));
-  tensor.buffer().order_after_writes(consumer);
-  tensor.buffer().record_use(consumer, Buffer::Access::kRead);
+  ops::hand_over(tensor, consumer);
 }
 
 // --- in ---
-
-Device device_of_memory(const dlpack::DLDevice& device) {
-  if (device.type == dlpack::kCpu || device.type == dlpack::kCudaHost) return {};
-  if (device.type == dlpack::kCuda) return {DeviceType::kCuda, device.id};
-  throw Error(ErrorCode::kNoDevice,
-              core::format("found memory on DLPack device {}:{}, expected the CPU's or CUDA's; copy it there first "
-                           "(.cpu())",
-                           device.type, device.id));
-}
-
-template <class M>
-ForeignArray describe(M* managed, bool read_only) {
-  // Owned from here on, so that an error below frees it too.
-  std::shared_ptr<M> owner(managed, [](M* held) {
-    if (held->deleter != nullptr && interpreter_is_usable()) held->deleter(held);
-  });
-  const DLTensor& from = managed->tensor;
-  ForeignArray out;
-  out.device = device_of_memory(from.device);
-  out.owner = owner;
-  out.read_only = read_only;
-  out.dtype = type_of(from.dtype);
-  // An offset to no memory leads nowhere.
-  if (from.data != nullptr) out.data = static_cast<std::byte*>(from.data) + from.byte_offset;
-  if (from.ndim > 0) out.shape = Shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
-  const auto itemsize = static_cast<std::int64_t>(out.dtype.itemsize());
-  const Strides strides = from.strides == nullptr || from.ndim == 0
-                              ? out.shape.contiguous_strides()
-                              : Strides(std::span<const std::int64_t>(from.strides, out.shape.rank()));
-  for (const std::int64_t stride : strides) {
-    const auto bytes = core::try_mul(stride, itemsize);
-    if (!bytes) throw Error(ErrorCode::kInvalidArgument, core::format("found a DLPack tensor with stride {}", stride));
-    out.byte_strides.push_back(*bytes);
-  }
-  return out;
-}
 
 template <class M>
 M* take_managed(nb::handle capsule, const char* used_name) {
@@ -216,11 +85,11 @@ M* take_managed(nb::handle capsule, const char* used_name) {
 
 Tensor from_capsule(nb::handle capsule) {
   const nb::ft_object_guard alone(capsule);  // another thread may want to take it too
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kVersionedName) != 0) {
-    return import_versioned(take_managed<ManagedVersioned>(capsule, dlpack::kVersionedUsedName));
+  if (PyCapsule_IsValid(capsule.ptr(), kVersionedName) != 0) {
+    return imported(take_managed<DLManagedTensorVersioned>(capsule, kVersionedUsedName));
   }
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kLegacyName) != 0) {
-    return tensor_over(describe(take_managed<Managed>(capsule, dlpack::kLegacyUsedName), false));
+  if (PyCapsule_IsValid(capsule.ptr(), kUnversionedName) != 0) {
+    return imported(take_managed<DLManagedTensor>(capsule, kUnversionedUsedName));
   }
   throw Error(ErrorCode::kInvalidArgument, "found no DLPack capsule, or one that was taken already");
 }
@@ -251,8 +120,8 @@ nb::object ask(nb::handle object) {
 }  // namespace
 
 nb::tuple dlpack_device(const Tensor& tensor) {
-  const dlpack::DLDevice device = device_of(tensor);
-  return nb::make_tuple(device.type, device.id);
+  const DLDevice device = ops::dlpack_device(tensor.device());
+  return nb::make_tuple(device.device_type, device.device_id);
 }
 
 nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
@@ -263,38 +132,13 @@ nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_ver
   if (tensor.read_only() && !copied && !versioned) {
     refuse("the tensor is read-only, which this consumer's DLPack cannot express; pass copy=True or export .clone()");
   }
-  const Tensor exported = copied ? tensor.clone() : tensor;
-  hand_over(exported, stream);
-  if (!versioned) return make_capsule(&make_export<Managed>(exported).release()->managed);
-  return make_capsule(export_versioned(exported, copied));
+  const Tensor exported_tensor = copied ? tensor.clone() : tensor;
+  hand_over(exported_tensor, stream);
+  return exported([&] {
+    return versioned ? make_capsule(ops::export_versioned(exported_tensor, copied))
+                     : make_capsule(ops::export_unversioned(exported_tensor));
+  });
 }
-
-ManagedVersioned* export_versioned(const Tensor& tensor, bool copied) {
-  auto content = make_export<ManagedVersioned>(tensor);
-  content->managed.major = dlpack::kMajor;
-  content->managed.minor = dlpack::kMinor;
-  content->managed.flags = (tensor.read_only() ? dlpack::kReadOnly : 0) | (copied ? dlpack::kIsCopied : 0);
-  return &content.release()->managed;
-}
-
-Tensor import_versioned(ManagedVersioned* managed) {
-  if (managed->major == dlpack::kMajor)
-    return tensor_over(describe(managed, (managed->flags & dlpack::kReadOnly) != 0));
-  const std::uint32_t major = managed->major;
-  if (managed->deleter != nullptr) managed->deleter(managed);
-  throw Error(ErrorCode::kUnsupported, core::format("found a DLPack tensor of version {}, expected 1", major));
-}
-
-void describe_borrowed(const Tensor& tensor, DLTensor& out) {
-  describe_memory(tensor, out);
-  // DLPack's structure is not const; consumers may not write to these.
-  out.shape = const_cast<std::int64_t*>(tensor.shape().begin());      // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  out.strides = const_cast<std::int64_t*>(tensor.strides().begin());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-}
-
-DType dtype_from_dlpack(const DataType& type) { return type_of(type); }
-
-Device device_from_dlpack(const dlpack::DLDevice& device) { return device_of_memory(device); }
 
 Tensor tensor_from_dlpack(nb::handle object) {
   if (PyCapsule_CheckExact(object.ptr())) return from_capsule(object);

@@ -6,7 +6,9 @@
 
 #include <optional>
 
-#include "dlpack_abi.h"
+#include "ops/dlpack.h"
+#include "gil.h"
+#include "penstock/error.h"
 #include "penstock/tensor.h"
 
 namespace nb = nanobind;
@@ -34,15 +36,20 @@ Tensor tensor_from_dlpack(nb::handle object);
 
 // What both ways of DLPack share.
 
-/// An owner of `tensor` as DLPack describes it; its deleter frees it. BufferError for types that DLPack lacks.
-dlpack::ManagedVersioned* export_versioned(const Tensor& tensor, bool copied);
-/// A tensor over the memory of `managed`, which is taken over, also where this throws.
-Tensor import_versioned(dlpack::ManagedVersioned* managed);
-/// Describes `tensor`, which must outlive the description.
-void describe_borrowed(const Tensor& tensor, dlpack::DLTensor& out);
-/// kUnsupported for types that Penstock lacks.
-DType dtype_from_dlpack(const dlpack::DataType& type);
-/// kNoDevice for devices other than the host and CUDA's.
-Device device_from_dlpack(const dlpack::DLDevice& device);
+/// A tensor over the memory of `managed`, which is taken over, also where this throws. Its deleter may want Python.
+template <class M>
+Tensor imported(M* managed) {
+  return ops::import_dlpack(managed, interpreter_is_usable);
+}
+/// What `make` exports; BufferError where DLPack has no type for it.
+template <class Make>
+auto exported(const Make& make) {
+  try {
+    return make();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    throw nb::buffer_error((error.message() + "; export .view_bytes() or take .numpy()").c_str());
+  }
+}
 
 }  // namespace penstock::python

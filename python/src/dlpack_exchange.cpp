@@ -10,16 +10,30 @@
 #include "bindings.h"
 #include "convert.h"
 #include "dlpack.h"
-#include "dlpack_abi.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
 
 namespace penstock::python {
 namespace {
 
-using dlpack::DLTensor;
-using dlpack::ExchangeApi;
-using dlpack::ManagedVersioned;
+using ManagedVersioned = DLManagedTensorVersioned;
+
+constexpr const char* kExchangeName = "dlpack_exchange_api";
+
+/// What a type offers as `__dlpack_c_exchange_api__`: functions that exchange tensors without calls of Python. They
+/// throw nothing; all but the first return -1 with a Python error set. None of them orders streams.
+struct ExchangeApi {
+  std::uint32_t major;
+  std::uint32_t minor;
+  const ExchangeApi* previous;  ///< for an older major version, or null
+  /// A new tensor like the prototype (type, shape, device). Errors go to `set_error`.
+  int (*allocate)(DLTensor* prototype, ManagedVersioned** out, void* error_context,
+                  void (*set_error)(void* error_context, const char* kind, const char* message));
+  int (*export_object)(void* object, ManagedVersioned** out);
+  int (*import_tensor)(ManagedVersioned* tensor, void** out_object);  ///< takes the tensor over
+  int (*describe_object)(void* object, DLTensor* out);                ///< borrowed; null where there is none
+  int (*current_stream)(std::int32_t device_type, std::int32_t device, void** out);
+};
 
 /// Runs `body` where no exception may leave: 0, or -1 with a Python error set.
 template <class Body>
@@ -45,18 +59,17 @@ const Tensor& tensor_of(void* object) { return nb::cast<const Tensor&>(nb::handl
 /// memory is not used again before the consumer is done there.
 void hand_to_current_stream(const Tensor& tensor) {
   if (tensor.device().type == DeviceType::kCpu) return;
-  const Stream stream = Stream::current(tensor.device());
-  tensor.buffer().order_after_writes(stream);
-  tensor.buffer().record_use(stream, Buffer::Access::kRead);
+  ops::hand_over(tensor, Stream::current(tensor.device()));
 }
 
 int allocate(DLTensor* prototype, ManagedVersioned** out, void* error_context,
              void (*set_error)(void*, const char*, const char*)) noexcept {
   try {
     const std::span<const std::int64_t> sizes(prototype->shape, static_cast<std::size_t>(prototype->ndim));
-    *out = export_versioned(Tensor::empty(sizes.empty() ? Shape() : Shape(sizes), dtype_from_dlpack(prototype->dtype),
-                                          device_from_dlpack(prototype->device)),
-                            false);
+    *out = ops::export_versioned(
+        Tensor::empty(sizes.empty() ? Shape() : Shape(sizes), ops::dtype_of(prototype->dtype),
+                      ops::device_of(prototype->device)),
+        false);
     return 0;
   } catch (const std::bad_alloc&) {
     set_error(error_context, "MemoryError", "there is not enough memory for the tensor");
@@ -73,12 +86,12 @@ int export_object(void* object, ManagedVersioned** out) noexcept {
   return guarded([&] {
     const Tensor& tensor = tensor_of(object);
     hand_to_current_stream(tensor);
-    *out = export_versioned(tensor, false);
+    *out = exported([&] { return ops::export_versioned(tensor, false); });
   });
 }
 
 int import_tensor(ManagedVersioned* tensor, void** out) noexcept {
-  return guarded([&] { *out = nb::cast(import_versioned(tensor)).release().ptr(); });
+  return guarded([&] { *out = nb::cast(imported(tensor)).release().ptr(); });
 }
 
 int describe_object(void* object, DLTensor* out) noexcept {
@@ -87,13 +100,13 @@ int describe_object(void* object, DLTensor* out) noexcept {
     // This form has no flag that would say so.
     if (tensor.read_only()) throw nb::buffer_error("the tensor is read-only, which a DLTensor cannot say; clone() it");
     hand_to_current_stream(tensor);
-    describe_borrowed(tensor, *out);
+    exported([&] { return ops::describe_borrowed(tensor, *out); });
   });
 }
 
 int current_stream(std::int32_t device_type, std::int32_t device, void** out) noexcept {
   return guarded([&] {
-    *out = device_type == dlpack::kCuda ? Stream::current(device_from_dlpack({device_type, device})).native() : nullptr;
+    *out = device_type == dlpack::kCuda ? Stream::current(ops::device_of({device_type, device})).native() : nullptr;
   });
 }
 
@@ -103,8 +116,8 @@ constexpr ExchangeApi kOurs = {dlpack::kMajor, dlpack::kMinor, nullptr,         
 /// The table that the object's type offers, of a version that we know; null where it offers none.
 const ExchangeApi* api_of(nb::handle object) {
   const nb::object capsule = attribute_or(object.type(), "__dlpack_c_exchange_api__");
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::kExchangeName) == 0) return nullptr;
-  const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::kExchangeName));
+  if (PyCapsule_IsValid(capsule.ptr(), kExchangeName) == 0) return nullptr;
+  const auto* api = static_cast<const ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), kExchangeName));
   while (api != nullptr && api->major > dlpack::kMajor) api = api->previous;
   return api != nullptr && api->major == dlpack::kMajor ? api : nullptr;
 }
@@ -119,7 +132,7 @@ bool says(nb::handle object, const char* name) {
 
 nb::object exchange_capsule() {
   // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): capsules are not const, their readers do not write
-  return nb::steal(PyCapsule_New(const_cast<ExchangeApi*>(&kOurs), dlpack::kExchangeName, nullptr));
+  return nb::steal(PyCapsule_New(const_cast<ExchangeApi*>(&kOurs), kExchangeName, nullptr));
 }
 
 std::optional<Tensor> tensor_by_exchange(nb::handle object) {
@@ -131,7 +144,7 @@ std::optional<Tensor> tensor_by_exchange(nb::handle object) {
   }
   ManagedVersioned* managed = nullptr;
   if (api->export_object(object.ptr(), &managed) != 0) nb::raise_python_error();
-  Tensor tensor = import_versioned(managed);
+  Tensor tensor = imported(managed);
   if (tensor.device().type == DeviceType::kCpu || tensor.numel() == 0) return tensor;
   void* stream = nullptr;
   if (api->current_stream(dlpack::kCuda, tensor.device().index, &stream) != 0) nb::raise_python_error();

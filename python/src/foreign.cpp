@@ -11,8 +11,8 @@
 #include "core/text.h"
 #include "core/view.h"
 #include "device/backend.h"
+#include "device/foreign_memory.h"
 #include "dlpack.h"
-#include "foreign_memory.h"
 #include "format/numpy/npy_dtype.h"
 #include "gil.h"
 #include "ops/kernels.h"
@@ -110,7 +110,7 @@ Tensor from_interface(nb::handle object, const nb::dict& interface) {
     throw_masked();
   }
   const InterfaceType type = interface_type(object, interface);
-  ForeignArray array;
+  device::ForeignArray array;
   array.dtype = type.dtype;
   array.shape = shape_from(nb::object(interface["shape"]));
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
@@ -126,7 +126,7 @@ Tensor from_interface(nb::handle object, const nb::dict& interface) {
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
   // The interface may own what it describes (an object that makes it anew each time).
   array.owner = keep_alive(nb::make_tuple(object, interface));
-  return native(tensor_over(array), type.byte_swapped);
+  return native(device::tensor_over(array), type.byte_swapped);
 }
 
 // --- __cuda_array_interface__ (Numba, CuPy) ---
@@ -159,7 +159,7 @@ Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
     throw Error(ErrorCode::kUnsupported, "found device memory in the other byte order, expected this machine's");
   }
   const nb::object data = nb::object(interface["data"]);
-  ForeignArray array;
+  device::ForeignArray array;
   array.dtype = type.dtype;
   array.shape = shape_from(nb::object(interface["shape"]));
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
@@ -169,7 +169,7 @@ Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
   array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
   array.device = device_of_pointer(array.data);
   array.owner = keep_alive(nb::make_tuple(object, interface));
-  Tensor tensor = tensor_over(array);
+  Tensor tensor = device::tensor_over(array);
   if (interface.contains("stream") && tensor.numel() != 0) order_after(nb::object(interface["stream"]), tensor);
   return tensor;
 }
@@ -212,7 +212,7 @@ Tensor from_buffer(nb::handle object) {
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDED_RO | PyBUF_FORMAT) != 0) nb::raise_python_error();
   auto owner = std::make_shared<BufferView>();
   owner->view = view;
-  ForeignArray array;
+  device::ForeignArray array;
   array.dtype = buffer_type(view);
   for (int dim = 0; dim < view.ndim; ++dim) {
     array.shape.push_back(view.shape[dim]);
@@ -221,7 +221,7 @@ Tensor from_buffer(nb::handle object) {
   array.data = static_cast<std::byte*>(view.buf);
   array.read_only = view.readonly != 0;
   array.owner = owner;
-  return tensor_over(array);
+  return device::tensor_over(array);
 }
 
 // --- which one ---

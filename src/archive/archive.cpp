@@ -281,7 +281,9 @@ LazyTensor Archive::operator[](std::string_view name) const {
 LazyTensor Archive::entry(std::size_t index) const {
   if (index >= state_->index.entries.size()) {
     throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("tensor {} was asked for, but the file has {}", index, state_->index.entries.size()),
+                core::format("tensor {} was asked for, but the file has {}",
+                             static_cast<std::int64_t>(index),  // a negative int arrives here as a huge size
+                             state_->index.entries.size()),
                 {state_->path()});
   }
   return {state_, state_->index.entries[index]};

@@ -3,6 +3,7 @@
 
 #include "penstock/async.h"
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>

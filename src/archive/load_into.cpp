@@ -23,8 +23,10 @@ namespace {
 void require_position(const detail::ArchiveState& state, std::size_t position, std::size_t count,
                       std::string_view what) {
   if (position < count) return;
-  throw Error(ErrorCode::kIndexOutOfRange,
-              core::format("{} {} was asked for, but the file has {}", what, position, count), {state.path()});
+  throw Error(
+      ErrorCode::kIndexOutOfRange,
+      core::format("{} {} was asked for, but the file has {}", what, static_cast<std::int64_t>(position), count),
+      {state.path()});
 }
 
 void check(const TensorEntry& entry, const Tensor& to) {

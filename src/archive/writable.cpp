@@ -69,6 +69,8 @@ class SharedMapping {
 
 class WritableArchive::Impl {
  public:
+  /// No file.
+  Impl() = default;
   Impl(std::string_view path, const OpenOptions& options)
       : path_(io::local_path(path)),
         mapping_(std::make_shared<SharedMapping>(path_)),
@@ -115,7 +117,7 @@ class WritableArchive::Impl {
 
   void flush() {
     const std::lock_guard lock(mutex_);
-    if (closed_) return;
+    if (closed_ || !mapping_) return;
     mend();
     const std::span<std::byte> file = mapping_->bytes();
     if (::msync(file.data(), file.size(), MS_SYNC) != 0) {
@@ -170,10 +172,12 @@ class WritableArchive::Impl {
   std::shared_ptr<SharedMapping> mapping_;
   Archive archive_;
   std::mutex mutex_;
-  bool verify_;
+  bool verify_ = true;
   std::map<std::uint64_t, Seen> seen_;  ///< by where the storage begins, of tensors that were asked for
   bool closed_ = false;
 };
+
+WritableArchive::WritableArchive() : impl_(std::make_shared<Impl>()) {}
 
 std::string_view WritableArchive::format() const noexcept { return impl_->archive().format(); }
 const std::string& WritableArchive::path() const& noexcept { return impl_->path(); }

@@ -60,6 +60,8 @@ void Event::synchronize() const {
   if (mark_) mark_->synchronize();
 }
 
+Stream::Stream() : queue_(device::backend_for(DeviceType::kCpu).default_queue(0)) {}
+
 Stream::Stream(Device device, int priority)
     : queue_(device::backend_for(device.type).make_queue(device.index, priority)) {}
 

@@ -37,6 +37,8 @@ void require_sizes(const Shape& shape, const DType& dtype) {
   }
 }
 
+[[noreturn]] void throw_closed() { throw Error(ErrorCode::kInvalidArgument, "the writer is closed; begin a new one"); }
+
 Shape with_rows(const Shape& row, std::int64_t rows) { return row.prepend(rows); }
 
 std::string shape_of_rows(const Shape& row) {
@@ -161,7 +163,7 @@ void Writer::Impl::require_open() const {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("the writer dropped its file after an error ({}); begin a new one", failure_));
   }
-  throw Error(ErrorCode::kInvalidArgument, "the writer is closed; begin a new one");
+  throw_closed();
 }
 
 void Writer::Impl::begin_rows(const DType& dtype, const Shape& row) {
@@ -339,21 +341,32 @@ void Writer::Impl::finish() {
   });
 }
 
+Writer::Writer() noexcept = default;
 Writer::Writer(std::string_view path, const WriterOptions& options) : impl_(std::make_unique<Impl>(path, options)) {}
 Writer::Writer(Writer&& other) noexcept = default;
 Writer& Writer::operator=(Writer&& other) & noexcept = default;
 Writer::~Writer() = default;
 
-void Writer::append(const Tensor& rows) { impl_->append(rows); }
-void Writer::append_row(const Tensor& row) { impl_->append_row(row); }
-void Writer::add(std::string_view name, const Tensor& tensor) { impl_->add(name, tensor); }
-void Writer::add_sample(const Value& sample) { impl_->add_sample(sample); }
-void Writer::begin(std::string_view name, const DType& dtype, const Shape& shape) { impl_->begin(name, dtype, shape); }
-void Writer::finish() { impl_->finish(); }
-void Writer::discard() noexcept { impl_->discard(); }
-bool Writer::is_open() const noexcept { return impl_->is_open(); }
-std::int64_t Writer::rows() const noexcept { return impl_->rows(); }
-std::uint64_t Writer::nbytes() const noexcept { return impl_->nbytes(); }
-const std::string& Writer::path() const& noexcept { return impl_->path(); }
+Writer::Impl& Writer::impl() & {
+  if (!impl_) throw_closed();
+  return *impl_;
+}
+
+void Writer::append(const Tensor& rows) { impl().append(rows); }
+void Writer::append_row(const Tensor& row) { impl().append_row(row); }
+void Writer::add(std::string_view name, const Tensor& tensor) { impl().add(name, tensor); }
+void Writer::add_sample(const Value& sample) { impl().add_sample(sample); }
+void Writer::begin(std::string_view name, const DType& dtype, const Shape& shape) { impl().begin(name, dtype, shape); }
+void Writer::finish() { impl().finish(); }
+void Writer::discard() noexcept {
+  if (impl_) impl_->discard();
+}
+bool Writer::is_open() const noexcept { return impl_ && impl_->is_open(); }
+std::int64_t Writer::rows() const noexcept { return impl_ ? impl_->rows() : 0; }
+std::uint64_t Writer::nbytes() const noexcept { return impl_ ? impl_->nbytes() : 0; }
+const std::string& Writer::path() const& noexcept {
+  static const std::string none;
+  return impl_ ? impl_->path() : none;
+}
 
 }  // namespace penstock

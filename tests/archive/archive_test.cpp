@@ -583,5 +583,14 @@ TEST_F(ArchiveTest, ANameThatIsNotThereNamesTheOthers) {
               testing::HasSubstr("('encoder."));
 }
 
+TEST(ArchiveIndices, ThatAreNegativeAreSaidAsTheyAre) {
+  const auto entry = test::error_of([] { Archive().entry(static_cast<std::size_t>(-1)); });
+  EXPECT_EQ(entry->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_THAT(entry->message(), testing::HasSubstr("tensor -1 "));
+  const Placement placement{static_cast<std::size_t>(-2), Tensor::of({1})};
+  const auto placed = test::error_of([&] { Archive().load_into(std::span(&placement, 1)); });
+  EXPECT_THAT(placed->message(), testing::HasSubstr(" -2 "));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <string>
 
 #include "ops/kernels.h"
@@ -128,6 +129,17 @@ TEST_F(WritableTest, WhatCannotBeChangedInPlaceIsRefused) {
   EXPECT_EQ(code_of([&] { open_writable(folder.path()); }), ErrorCode::kIsDirectory);
   test::write_file(folder / "empty", std::string_view());
   EXPECT_EQ(code_of([&] { open_writable(folder / "empty"); }), ErrorCode::kUnknownFormat);
+}
+
+TEST(NoWritableArchive, HasNoTensors) {
+  WritableArchive archive;
+  EXPECT_EQ(archive.path(), "");
+  EXPECT_TRUE(archive.entries().empty());
+  EXPECT_FALSE(archive.contains("x"));
+  EXPECT_EQ(test::code_of([&] { archive["x"]; }), ErrorCode::kKeyNotFound);
+  EXPECT_EQ(test::code_of([&] { archive.tensor(); }), ErrorCode::kInvalidArgument);
+  archive.flush();
+  archive.close();
 }
 
 }  // namespace

@@ -121,5 +121,11 @@ TEST(Buffer, PinningNeedsADeviceThatReadsIt) {
   EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
 }
 
+TEST(CpuStream, IsWhatADefaultStreamIs) {
+  const Stream stream;
+  EXPECT_EQ(stream, Stream::default_of(Device()));
+  EXPECT_TRUE(stream.record().done());
+}
+
 }  // namespace
 }  // namespace penstock

@@ -353,5 +353,25 @@ TEST_F(WriterTest, ThePathAndOptionsAreChecked) {
   EXPECT_TRUE(Tensor::identical(load_tensor(folder / "x.bin"), rows));
 }
 
+TEST(NoWriter, IsClosedAsOneThatWasMovedFrom) {
+  const test::TemporaryFolder folder;
+  Writer moved(folder / "x.npz");
+  Writer writer = std::move(moved);
+  Writer none;
+  for (Writer* closed : {&moved, &none}) {  // NOLINT(bugprone-use-after-move)
+    EXPECT_FALSE(closed->is_open());
+    EXPECT_EQ(closed->path(), "");
+    EXPECT_EQ(closed->rows(), 0);
+    EXPECT_EQ(closed->nbytes(), 0U);
+    closed->discard();
+    const auto error = test::error_of([&] { closed->add("x", Tensor::of({1})); });
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(test::code_of([&] { closed->append(Tensor::of({1})); }), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(test::code_of([&] { closed->finish(); }), ErrorCode::kInvalidArgument);
+  }
+  writer.add("x", Tensor::of({1}));
+  writer.finish();
+}
+
 }  // namespace
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <penstock/penstock.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <string>
@@ -42,6 +43,13 @@ void datasets(const ps::Dataset& d, ps::Archive a, ps::DataLoader loader) {
   static_cast<void>(ps::zip({{"a", d}, {"b", ps::zip({d, d})}, {"c", ps::zip(d, d)}}));
   static_cast<void>(ps::packed("a", true).map([](ps::Tensor t) { return t; }));
   static_cast<void>(ps::rows("a", "w", std::optional<bool>()).filter([](const ps::Value&) { return true; }));
+  static_cast<void>(d.map([kept = std::make_unique<int>(1)](const ps::Tensor& t) { return t + *kept; }));
+  static_cast<void>(d.map([kept = std::make_unique<int>(1)](auto sample, auto&) { return *kept > 0 ? sample : ps::Value(); }));
+  static_cast<void>(d.map([](const auto& sample) { return sample; }).filter([](auto&&) { return true; }));
+  static_cast<void>(ps::dataset(3, [kept = std::make_unique<int>(1)](auto index) { return ps::Value(index + *kept); }));
+  static_cast<void>(ps::stream(d).filter([kept = std::make_unique<int>(1)](const auto&) { return *kept > 0; }));
+  static_cast<void>(ps::collate::function([kept = std::make_unique<int>(1)](const auto& all) { return all[0]; }));
+  static_cast<void>(ps::collate::function([](const std::vector<ps::Value>& all) { return all[0].as_tensor(); }));
   for (const ps::LazyTensor& lazy : a) lazy.slice(-1, 0, 1).load_into(lazy.load());
   for (ps::Batch& batch : loader) batch[0].copy_from(batch[std::size_t{1}]);
 }

@@ -1,6 +1,9 @@
+#include <ATen/DLConvertor.h>
 #include <gtest/gtest.h>
+#include <penstock/dlpack.h>
 #include <penstock/penstock.h>
 #include <penstock/torch.h>
+#include <torch/torch.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -47,6 +50,23 @@ TEST(ToTorch, SharesMemoryOfEveryType) {
     EXPECT_EQ(out.sizes(), (at::IntArrayRef{4, 3}));
     EXPECT_EQ(out.strides(), (at::IntArrayRef{1, 4}));
     EXPECT_TRUE(Tensor::identical(from_torch(out), tensor));
+  }
+}
+
+TEST(Dlpack, TorchTakesAndGivesTensors) {
+  for (const detail::TorchType& row : detail::kTorchTypes) {
+    const Tensor tensor = Tensor::zeros(Shape{3, 4}, row.code).transpose(0, 1);
+    const at::Tensor now = at::fromDLPackVersioned(to_dlpack(tensor).release());
+    const at::Tensor before = at::fromDLPack(to_dlpack_unversioned(tensor).release());
+    for (const at::Tensor& out : {now, before}) {
+      EXPECT_EQ(out.data_ptr(), tensor.data());
+      EXPECT_EQ(out.scalar_type(), row.scalar);
+      EXPECT_EQ(out.strides(), (at::IntArrayRef{1, 4}));
+      for (const Tensor& back : {from_dlpack(at::toDLPackVersioned(out)), from_dlpack(at::toDLPack(out))}) {
+        EXPECT_EQ(back.data(), tensor.data());
+        EXPECT_TRUE(Tensor::identical(back, tensor));
+      }
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <penstock/torch_optimizer.h>
+#include <torch/torch.h>
 #include <unistd.h>
 
 #include <cmath>

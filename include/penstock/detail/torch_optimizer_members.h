@@ -3,7 +3,7 @@
 /// What each class of torch::optim has, and how its members become a dict and come from one. Part of
 /// torch_optimizer.h, which includes it.
 
-#include <torch/torch.h>
+#include <torch/optim.h>
 
 #include <cmath>
 #include <cstddef>

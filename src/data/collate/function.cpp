@@ -22,7 +22,7 @@ class Function final : public detail::CollateRule {
 
 }  // namespace
 
-Collate collate::function(std::function<Value(const std::vector<Value>&)> make) {
+Collate detail::collate_of(std::function<Value(const std::vector<Value>&)> make) {
   return Collate(std::make_shared<Function>(std::move(make)));
 }
 

@@ -32,4 +32,6 @@ data::Result data::place_stacked(const Column& column, BatchPlan& plan) {
 
 Collate collate::stack() { return Collate(std::make_shared<Stack>()); }
 
+Collate::Collate() : Collate(collate::stack()) {}
+
 }  // namespace penstock

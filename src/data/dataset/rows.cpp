@@ -98,7 +98,7 @@ Dataset rows(const LazyTensor& tensor, OptionalFlag mmap) {
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(mmap, tensor.nbytes()), file)));
 }
 
-Dataset rows(const std::filesystem::path& path, std::string_view key, OptionalFlag mmap) {
+Dataset rows(std::string_view path, std::string_view key, OptionalFlag mmap) {
   return data::rows_in(open(path), key, mmap);
 }
 

@@ -248,15 +248,15 @@ Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::str
   return with_texts(dataset, joined(paths, by_name(table)));
 }
 
-Dataset with_labels(const Dataset& dataset, const std::filesystem::path& table, const LabelOptions& options) {
-  const Source source = open_source(table.native());
+Dataset with_labels(const Dataset& dataset, std::string_view table, const LabelOptions& options) {
+  const Source source = open_source(table);
   std::string text(static_cast<std::size_t>(source.size()), '\0');
   source.read(0, std::as_writable_bytes(std::span(text)));
   const Table rows = [&] {
     try {
       return read_table(text, options);
     } catch (const Error& error) {
-      throw error.within({.path = table.native()});
+      throw error.within({.path = std::string(table)});
     }
   }();
   return with_labels(dataset, rows);

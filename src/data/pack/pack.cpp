@@ -135,10 +135,10 @@ Value named(const Value& sample, std::int64_t number) {
 }
 
 /// Samples of one shard after the other, each as it is.
-PackSummary pack_tar(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options) {
+PackSummary pack_tar(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
-  const std::unique_ptr<data::NewPlace> target = data::choose_place(folder.native());
+  const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
   DataLoader loader(dataset, {.batch_size = samples,
                               .num_workers = options.num_workers,
                               .collate = collate::samples(),
@@ -160,7 +160,7 @@ PackSummary pack_tar(const Dataset& dataset, const std::filesystem::path& folder
 
 }  // namespace
 
-PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, const PackOptions& options) {
+PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
   if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
   if (options.format == "tar") return pack_tar(dataset, folder, options);
   if (options.format != "safetensors") {
@@ -170,7 +170,7 @@ PackSummary pack(const Dataset& dataset, const std::filesystem::path& folder, co
   const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
   const std::int64_t shards = (dataset.size() + samples - 1) / samples;
   const data::SampleForm form = form_of_first(dataset);
-  const std::unique_ptr<data::NewPlace> target = data::choose_place(folder.native());
+  const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
   Batches batches(dataset, options, samples);
   PackSummary summary;
   while (const std::optional<Batch> batch = batches.next()) {

@@ -25,6 +25,8 @@ auto called(const char* who, const Call& call) {
 
 }  // namespace
 
+Sampler::Sampler() : Sampler(sampler::sequential(0)) {}
+
 Sampler::Sampler(std::shared_ptr<const SamplerInterface> own) : impl_(std::move(own)) {
   if (!impl_) throw Error(ErrorCode::kInvalidArgument, "found null, expected an object that is a sampler");
 }
@@ -32,6 +34,8 @@ Sampler::Sampler(std::shared_ptr<const SamplerInterface> own) : impl_(std::move(
 Order Sampler::order(std::uint64_t seed, std::uint64_t epoch) const {
   return called("the sampler", [&] { return impl_->order(seed, epoch); });
 }
+
+BatchSampler::BatchSampler() : BatchSampler(sampler::batches(Sampler(), 1)) {}
 
 BatchSampler::BatchSampler(std::shared_ptr<const BatchSamplerInterface> own) : impl_(std::move(own)) {
   if (!impl_) throw Error(ErrorCode::kInvalidArgument, "found null, expected an object that is a batch sampler");

@@ -1,4 +1,6 @@
 // A text is a pointer, and a pointer converts to bool: cast(dtype, "x") must not mean strict.
+#include <filesystem>
+
 #include "tables.h"
 
 namespace ps = penstock;
@@ -36,3 +38,25 @@ REFUSES_TEXT(ps::sampler::batches(ps::sampler::sequential(1), 1, text),
              ps::sampler::batches(ps::sampler::sequential(1), 1, flag));
 REFUSES_TEXT(ps::BatchOrder::equal(ps::Order(), 1, text), ps::BatchOrder::equal(ps::Order(), 1, flag));
 REFUSES_TEXT(ps::Value(static_cast<const void*>(text)), ps::Value(text));
+
+// Options that are true, false or unset, and options of one bool.
+#define REFUSES_TEXT_IN(OPTIONS, FIELD)                                                                              \
+  static_assert([]<class Text>() { return requires(bool flag) { OPTIONS{.FIELD = flag}; }; }                          \
+                    .template operator()<const char*>());                                                            \
+  static_assert(!([]<class Text>() { return requires(Text text) { OPTIONS{.FIELD = text}; }; }                        \
+                      .template operator()<const char*>()))
+
+REFUSES_TEXT_IN(ps::LoadOptions, mmap);
+REFUSES_TEXT_IN(ps::LoadOptions, verify);
+REFUSES_TEXT_IN(ps::LoadOptions, direct);
+REFUSES_TEXT_IN(ps::LoadOptions, gds);
+REFUSES_TEXT_IN(ps::LoadOptions, strict);
+REFUSES_TEXT_IN(ps::OpenOptions, verify);
+REFUSES_TEXT_IN(ps::SaveOptions, sync);
+REFUSES_TEXT_IN(ps::WriterOptions, resume);
+REFUSES_TEXT_IN(ps::FilesOptions, raw);
+REFUSES_TEXT_IN(ps::LoaderOptions, shuffle);
+REFUSES_TEXT_IN(ps::DlpackOptions, copy);
+template <class Text>
+constexpr bool kAssignsText = requires(ps::LoadOptions options, Text text) { options.mmap = text; };
+static_assert(kAssignsText<bool> && kAssignsText<std::optional<bool>> && !kAssignsText<const char*> && !kAssignsText<int>);

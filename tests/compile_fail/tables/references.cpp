@@ -61,6 +61,24 @@ REFUSES((Archive a), a["w"].shape().dims(), a["w"].shape().numel());
 REFUSES((Tensor t), t.clone().buffer().data(), t.buffer().data());
 static_assert(!std::is_reference_v<decltype(ps::load("f")["name"].as_string())>);
 static_assert(!std::is_reference_v<decltype(ps::open_source("f").name())>);
+template <class View>
+constexpr bool kViewsTensors = requires(ps::Tensor t) { ps::as_mdspan<View>(t); };
+template <class View>
+constexpr bool kViewsTemporaryTensors = requires(ps::Tensor t) { ps::as_mdspan<View>(t.clone()); };
+/// What as_mdspan looks at of a class of spans.
+struct Span {
+  using element_type = float;
+  struct extents_type {
+    using index_type = int;
+    static constexpr int static_extent(std::size_t) { return 1; }
+  };
+  struct mapping_type {
+    using extents_type = Span::extents_type;
+  };
+  using data_handle_type = float*;
+  static constexpr std::size_t rank() { return 0; }
+};
+static_assert(kViewsTensors<Span> && !kViewsTemporaryTensors<Span>);
 // A view of memory that nobody keeps.
 template <class T>
 constexpr bool kViewsTemporaries = requires { ps::Tensor::view(std::vector<T>{1}); };

@@ -490,5 +490,10 @@ TEST(Collates, ABatchLargerThanMemoryIsRefused) {
       ErrorCode::kOutOfMemory);
 }
 
+TEST(DefaultCollate, Stacks) {
+  DataLoader loader(dataset({Tensor::of({1, 2}), Tensor::of({3, 4})}), {.batch_size = 2, .collate = Collate()});
+  EXPECT_EQ(loader.next()->tensor().shape(), (Shape{2, 2}));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -12,6 +12,7 @@
 #include "data/dataset/map.h"
 #include "data/support.h"
 #include "penstock/ops.h"
+#include "penstock/sample_stream.h"
 
 namespace penstock {
 namespace {
@@ -201,6 +202,23 @@ TEST(CollateFunction, MakesTheBatchOfTheSamples) {
   const auto last = loader.next();
   EXPECT_EQ(last->value["count"].as_int(), 2);
   EXPECT_EQ(bits_of(last->value["first"]), bits_of(numbers(5).get(3)));
+}
+
+TEST(OwnFunctions, MayHoldWhatOnlyMoves) {
+  const auto two = [] { return std::make_unique<float>(2.0F); };
+  const Dataset doubled = dataset(4, [by = two()](std::int64_t i) { return full({2}, static_cast<double>(i) * *by); });
+  const Dataset large = doubled.map([by = two()](const Tensor& x) { return x * *by; })
+                            .map([by = two()](const auto& sample, auto&) { return Value(sample.as_tensor() + *by); })
+                            .filter([by = two()](const Tensor& x) { return x[0].item<float>() > *by; });
+  ASSERT_EQ(large.size(), 3);
+  const Collate first = collate::function([by = two()](const auto& all) { return all[0].as_tensor() * *by; });
+  DataLoader loader(large, {.batch_size = 3, .num_workers = 2, .collate = first});
+  EXPECT_EQ(loader.next()->tensor()[0].item<float>(), 12);  // ((1 * 2) * 2 + 2) * 2
+  const SampleStream few = stream(large).filter(
+      [by = two()](const auto& x) { return x.as_tensor()[0].template item<float>() > 8 * *by / 2; });
+  int count = 0;
+  for (const Value& sample : few) count += sample.as_tensor().numel() == 2 ? 1 : 0;
+  EXPECT_EQ(count, 2);
 }
 
 TEST(CollateFunction, WhatItThrowsNamesTheBatchAndItsFirstSamples) {

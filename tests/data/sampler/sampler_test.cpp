@@ -386,5 +386,12 @@ TEST(BatchSamplers, RefusesABatchSizeBelowOne) {
             ErrorCode::kInvalidArgument);
 }
 
+TEST(DefaultSampler, HasNoSamples) {
+  EXPECT_EQ(Sampler().size(), 0);
+  EXPECT_TRUE(Sampler().order(1, 2).empty());
+  EXPECT_EQ(BatchSampler().size(), 0);
+  EXPECT_EQ(BatchSampler().batches(1, 2).size(), 0);
+}
+
 }  // namespace
 }  // namespace penstock

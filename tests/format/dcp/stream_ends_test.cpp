@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,8 +51,8 @@ TEST_F(CheckpointByUrl, TwoTensorsInAGridOfTwoByFour) {
     tensors.push_back(numbered_tensor({16, 32}, DType::float32, 1 + t));
     std::vector<MadeChunk> chunks;
     for (std::int64_t rank = 0; rank < 8; ++rank) {
-      chunks.push_back(made.put("__" + std::to_string(rank) + "_0.distcp", tensors.back(), {rank / 4 * 8, rank % 4 * 8},
-                                {8, 8}));
+      chunks.push_back(
+          made.put("__" + std::to_string(rank) + "_0.distcp", tensors.back(), {rank / 4 * 8, rank % 4 * 8}, {8, 8}));
     }
     made.tensor("w" + std::to_string(t), {16, 32}, chunks);
   }

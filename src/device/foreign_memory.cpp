@@ -1,8 +1,9 @@
 // Arrays whose strides Penstock has no form for are gathered into memory of their own; others are used where they lie.
 
-#include "foreign_memory.h"
+#include "device/foreign_memory.h"
 
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "core/counted.h"
@@ -10,7 +11,7 @@
 #include "core/view.h"
 #include "penstock/error.h"
 
-namespace penstock::python {
+namespace penstock::device {
 namespace {
 
 void gather(const ForeignArray& array, std::size_t dim, const std::byte* from, std::byte*& to) {
@@ -83,8 +84,13 @@ Tensor tensor_over(const ForeignArray& array) {
     throw Error(ErrorCode::kLimit,
                 core::format("found an array of shape {} whose strides reach beyond 63 bits", array.shape.to_string()));
   }
+  if (*span > std::numeric_limits<std::uintptr_t>::max() - reinterpret_cast<std::uintptr_t>(array.data)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("found an array of shape {} that reaches beyond the last address", array.shape.to_string()));
+  }
   const Buffer buffer = Buffer::wrap(array.data, *span, array.device, array.owner, array.read_only);
   return Tensor(buffer, array.dtype, array.shape, *strides);
 }
 
-}  // namespace penstock::python
+}  // namespace penstock::device
