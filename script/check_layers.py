@@ -72,6 +72,7 @@ PUBLIC = {
     "ops.h": "ops",
     "random.h": "ops",
     "source.h": "io",
+    "remote.h": "io",
     "report.h": "io",
     "value.h": "value",
     "entry.h": "format",

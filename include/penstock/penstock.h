@@ -29,6 +29,7 @@
 #include "penstock/random.h"
 #include "penstock/ranks.h"
 #include "penstock/raw.h"
+#include "penstock/remote.h"
 #include "penstock/report.h"
 #include "penstock/sample_stream.h"
 #include "penstock/sampler.h"

@@ -1,10 +1,12 @@
-"""Files of other libraries' file systems and object stores, where Penstock takes a path.
+"""URLs with options of their own, and files of other libraries' file systems, where Penstock takes a path.
 
+    state = penstock.load(penstock.remote.open("s3://bucket/model.pt", RemoteOptions(timeout=5)))
     state = penstock.load(penstock.remote.from_fsspec(fs, "bucket/model.pt"))
     archive = penstock.open(penstock.remote.from_obstore(store, "model.safetensors"))
 
-`s3://`, `gs://`, `hf://` and `http(s)://` need none of this: they are paths. This is for whatever else fsspec and
-obstore reach (Azure, HDFS, an archive, memory), and for programs that have such an object already.
+`s3://`, `gs://`, `hf://` and `http(s)://` need none of this: they are paths. `open` is for options that differ from
+those of the environment. The others are for whatever else fsspec and obstore reach (Azure, HDFS, an archive, memory),
+and for programs that have such an object already.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import operator
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
-from penstock._core import Source, _source_from
+from penstock._core import Source, _open_source, _source_from
 from penstock._text import abbreviated
 from penstock.errors import (
     ChangedError,
@@ -31,10 +33,11 @@ from penstock.errors import (
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["Source", "from_fsspec", "from_obstore"]
+__all__ = ["CacheOptions", "RemoteOptions", "Source", "from_fsspec", "from_obstore", "open"]
 
 Source.__module__ = __name__
 
@@ -53,6 +56,163 @@ _NAMED = {
     "PermissionDeniedError": PermissionDeniedError,
     "UnauthenticatedError": PermissionDeniedError,
 }
+
+
+class _Options:
+    """Values by name, which are compared, shown and pickled."""
+
+    __slots__ = ()
+
+    def _values(self) -> dict[str, Any]:
+        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={'...' if name in _SECRETS else repr(value)}" for name, value in self._values().items())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._values().items()))
+
+
+_SECRETS = {"secret_access_key", "session_token", "token"}
+
+
+class CacheOptions(_Options):
+    """A folder on disk that keeps what was read by URL, shared with other processes that name it.
+
+    Parameters
+    ----------
+    folder
+        Where it is; empty: nothing is kept.
+    max_bytes
+        The least recently used goes beyond it; 2 MB or more.
+    trust_seconds
+        For so long an object in it is taken for unchanged; 0: always asked.
+    """
+
+    __slots__ = ("folder", "max_bytes", "trust_seconds")
+
+    def __init__(
+        self, folder: str | os.PathLike[str] = "", *, max_bytes: int = 50_000_000_000, trust_seconds: float = 0
+    ) -> None:
+        self.folder = folder
+        self.max_bytes = max_bytes
+        self.trust_seconds = trust_seconds
+
+
+class RemoteOptions(_Options):
+    """Options of a location behind a URL. What is None follows from the environment, as docs/remote.md says.
+
+    Parameters
+    ----------
+    timeout
+        Seconds without a byte, or with less than 1 KiB each, after which a request has failed: 0.01 to 3600.
+    retry_seconds
+        For so long a read tries again: 0 to 86400.
+    hedges
+        Second requests for bytes whose answer is late, as a share of all answers: 0 (none) to 1.
+    requests
+        Most requests of one read in flight: 1 to 1024. All reads of a process together have
+        `PENSTOCK_REMOTE_REQUESTS`.
+    cache
+        The cache on disk; `CacheOptions()` is none.
+    endpoint
+        The store of `s3://`, `gs://` and `hf://`, such as "http://localhost:9000".
+    addressing
+        "path" or "virtual": where the buckets of another store than Amazon's are in a URL.
+    region
+        That requests are signed for.
+    access_key_id, secret_access_key, session_token
+        Keys of `s3://` and `gs://`.
+    anonymous
+        Ask `s3://` without a signature.
+    token
+        The bearer token of `hf://`, `gs://`, `http://` and `https://`. It is sent to the host of the location, and to
+        no other that a redirect names.
+    """
+
+    __slots__ = (
+        "access_key_id",
+        "addressing",
+        "anonymous",
+        "cache",
+        "endpoint",
+        "hedges",
+        "region",
+        "requests",
+        "retry_seconds",
+        "secret_access_key",
+        "session_token",
+        "timeout",
+        "token",
+    )
+
+    def __init__(
+        self,
+        *,
+        timeout: float | None = None,
+        retry_seconds: float | None = None,
+        hedges: float | None = None,
+        requests: int | None = None,
+        cache: CacheOptions | None = None,
+        endpoint: str | None = None,
+        addressing: str | None = None,
+        region: str | None = None,
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
+        session_token: str | None = None,
+        anonymous: bool | None = None,
+        token: str | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self.retry_seconds = retry_seconds
+        self.hedges = hedges
+        self.requests = requests
+        self.cache = cache
+        self.endpoint = endpoint
+        self.addressing = addressing
+        self.region = region
+        self.access_key_id = access_key_id
+        self.secret_access_key = secret_access_key
+        self.session_token = session_token
+        self.anonymous = anonymous
+        self.token = token
+
+
+def open(location: str, options: RemoteOptions | None = None) -> Source:
+    """A location behind a URL, with options in place of the environment's.
+
+    `penstock.load(penstock.remote.open("s3://bucket/model.pt", RemoteOptions(timeout=5)))`. Files beside it that an
+    index names are opened by the same options. `penstock.files(urls, source=lambda url: penstock.remote.open(url,
+    options))` reads a data set so.
+
+    Parameters
+    ----------
+    location
+        A URL, or a path, which the options change nothing for.
+    options
+        What differs from the environment.
+
+    Returns
+    -------
+    Source
+        What `penstock.open`, `load`, `load_into` and `rows`, and `load` and `load_into` of `penstock.torch`, take in
+        place of a path. It can be pickled, with the options: with keys in them too.
+
+    Raises
+    ------
+    InvalidArgumentError
+        An option is out of range.
+    penstock.Error
+        As `penstock.open`.
+    """
+    values = {} if options is None else options._values()
+    if "cache" in values:
+        values["cache"] = values["cache"]._values()
+    return _open_source(location, values, (open, (location, options)))
 
 
 def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,9 +14,12 @@
 #include "bindings.h"
 #include "convert.h"
 #include "core/shown_url.h"
+#include "core/stop_scope.h"
 #include "functions.h"
+#include "interrupt.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
+#include "penstock/remote.h"
 #include "py_source.h"
 
 namespace penstock::python {
@@ -49,13 +54,51 @@ PySource source_from(nb::handle read, std::uint64_t size, nb::handle name, nb::t
   return {std::make_shared<FunctionSource>(path_from(name), size, HeldFunction(read, "a source")), std::move(made)};
 }
 
+template <class T>
+void take(const nb::dict& given, const char* name, std::optional<T>& to) {
+  if (given.contains(name)) to = nb::cast<T>(given[name]);
+}
+
+/// Of the options that Python's RemoteOptions has.
+RemoteOptions options_from(const nb::dict& given) {
+  RemoteOptions out;
+  take(given, "timeout", out.timeout);
+  take(given, "retry_seconds", out.retry_seconds);
+  take(given, "hedges", out.hedges);
+  take(given, "requests", out.requests);
+  take(given, "endpoint", out.endpoint);
+  take(given, "addressing", out.addressing);
+  take(given, "region", out.region);
+  take(given, "access_key_id", out.access_key_id);
+  take(given, "secret_access_key", out.secret_access_key);
+  take(given, "session_token", out.session_token);
+  take(given, "token", out.token);
+  if (given.contains("anonymous")) out.anonymous = nb::cast<bool>(given["anonymous"]);
+  if (!given.contains("cache")) return out;
+  const nb::dict cache = nb::cast<nb::dict>(given["cache"]);
+  out.cache = CacheOptions{.folder = path_from(cache["folder"]),
+                           .max_bytes = nb::cast<std::uint64_t>(cache["max_bytes"]),
+                           .trust_seconds = nb::cast<double>(cache["trust_seconds"])};
+  return out;
+}
+
+PySource open_by_options(nb::handle location, const nb::dict& options, nb::tuple made) {
+  auto source =
+      interruptible(true, [at = path_from(location), how = options_from(options)](const std::stop_token& stop) {
+        const core::StopScope scope(stop);
+        return open_source(at, how);
+      });
+  return {std::move(source), std::move(made)};
+}
+
 }  // namespace
 
 void bind_sources(nb::module_& module) {
   nb::class_<PySource>(module, "Source", R"(Source()
 --
 
-A file of another library's file system, which `penstock.open`, `load`, `load_into` and `rows` take in place of a path.
+A file of another library's file system, or one with options of its own, which `penstock.open`, `load`, `load_into` and
+`rows` take in place of a path.
 
 Made by `penstock.remote`. Any number of threads may read it.)")
       .def_prop_ro(
@@ -74,6 +117,9 @@ Made by `penstock.remote`. Any number of threads may read it.)")
   module.def("_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"), nb::arg("made"),
              nb::sig("def _source_from(read: typing.Callable[[int, memoryview], None], size: int, name: str, "
                      "made: tuple[typing.Any, ...]) -> Source"));
+  module.def("_open_source", open_by_options, nb::arg("location"), nb::arg("options"), nb::arg("made"),
+             nb::sig("def _open_source(location: str, options: dict[str, typing.Any], made: tuple[typing.Any, ...]) -> "
+                     "Source"));
 }
 
 }  // namespace penstock::python

@@ -77,6 +77,7 @@ Archive Opening::finish(const OpenOptions& options) {
   try {
     state->content = opened_->whole();
     state->format = format_;
+    const io::remote::SameOptions of_files_beside_it(*source_);
     state->index = read_index(*format_, source_, opened_, options);
   } catch (const Error& error) {
     throw error.within({source_.name()});

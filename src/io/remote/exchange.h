@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/remote/reactor.h"
+#include "io/remote/values.h"
 #include "penstock/error.h"
 #include "penstock/report.h"
 
@@ -42,6 +43,7 @@ struct Remedies {
 struct Exchange {
   /// Called for each try, because signatures age and keys are renewed.
   std::function<HttpRequest()> request;
+  ValuesPtr values = {};           ///< options of its location
   std::vector<Scatter> into = {};  ///< the body; empty: it is answer.text
   std::size_t most_text = 64 * 1024;
   std::string name = {};  ///< for errors

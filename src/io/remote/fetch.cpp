@@ -16,7 +16,9 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -25,6 +27,7 @@
 #include "core/stop_scope.h"
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
+#include "io/remote/settings.h"
 #include "io/remote/traffic.h"
 #include "penstock/buffer.h"
 
@@ -74,6 +77,7 @@ struct Hedge {
 /// One exchange, from its first try to its end.
 struct Running {
   Exchange* exchange = nullptr;
+  std::optional<Settings> own = {};  ///< where its location has options
   Transfer transfer = {};
   std::unique_ptr<Hedge> hedge = {};
   bool hedged = false;                ///< one second request is enough
@@ -93,6 +97,7 @@ class Retrying {
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
       running_[i].exchange = &exchanges[i];
       running_[i].begun = running_[i].due = now;
+      if (exchanges[i].values) take_options(running_[i]);
     }
     left_ = exchanges.size();
   }
@@ -101,8 +106,8 @@ class Retrying {
   Retrying& operator=(const Retrying&) = delete;
 
   void to_end() {
-    for (std::size_t i = 0; i < running_.size(); ++i) begin(i);
     while (left_ > 0) {
+      begin_more();
       SteadyClock::time_point until = SteadyClock::now() + core::kStopLook;
       for (const std::size_t i : paused_) until = std::min(until, running_[i].due);
       if (hedges()) until = std::min(until, ask_late_ones_again());
@@ -133,14 +138,28 @@ class Retrying {
     reactor_.drop(in_flight);
   }
 
-  bool hedges() const noexcept { return settings_.hedges > 0; }
+  bool hedges() const noexcept { return settings_.hedges > 0 || hedges_by_options_; }
+  const Settings& settings_of(const Running& one) const noexcept { return one.own ? *one.own : settings_; }
+
+  void take_options(Running& one) {
+    const ValuesScope scope(one.exchange->values);
+    one.own = settings();
+    hedges_by_options_ = hedges_by_options_ || one.own->hedges > 0;
+    if (!variable("PENSTOCK_REMOTE_REQUESTS").empty()) most_ = std::min(most_, one.own->requests);
+  }
+
+  /// Begins those that were not begun, as many as may be in flight.
+  void begin_more() {
+    const std::size_t over = running_.size() - left_ + paused_.size();
+    while (begun_ < running_.size() && begun_ - std::min(begun_, over) < most_) begin(begun_++);
+  }
 
   /// Starts a try. A request that cannot be made (no keys, a bad setting) fails at once.
   void begin(std::size_t i) {
     Running& one = running_[i];
     Exchange& exchange = *one.exchange;
     try {
-      prepare(one.transfer, exchange);
+      prepare(one.transfer, one);
     } catch (const Error& error) {
       return fail(one, error);
     }
@@ -151,11 +170,13 @@ class Retrying {
     reactor_.start(one.transfer, waiter_, i);
   }
 
-  void prepare(Transfer& transfer, const Exchange& exchange) const {
+  void prepare(Transfer& transfer, const Running& one) const {
+    const Exchange& exchange = *one.exchange;
+    const ValuesScope scope(exchange.values ? exchange.values : ValuesScope::current());
     transfer.request = exchange.request();
     if (!exchange.redirected.empty()) redirect(transfer.request, exchange.redirected);
     transfer.most_text = exchange.most_text;
-    transfer.settings = settings_;
+    transfer.settings = settings_of(one);
   }
 
   /// Makes second requests for those that have waited for longer than they should. When to look again.
@@ -163,8 +184,8 @@ class Retrying {
     SteadyClock::time_point next = SteadyClock::time_point::max();
     for (std::size_t i = 0; i < running_.size(); ++i) {
       Running& one = running_[i];
-      const bool may = one.in_flight && !one.hedged && one.exchange->patient && !one.exchange->into.empty() &&
-                       one.transfer.request.method == "GET";
+      const bool may = one.in_flight && !one.hedged && settings_of(one).hedges > 0 && one.exchange->patient &&
+                       !one.exchange->into.empty() && one.transfer.request.method == "GET";
       const std::int64_t sent = may ? one.transfer.sent_at.load() : Transfer::kHeard;
       if (sent == Transfer::kHeard || sent == Transfer::kQueued) continue;
       const auto patience = reactor_.hedging().patience(authority_of(one.transfer.request.url));
@@ -185,7 +206,7 @@ class Retrying {
     one.hedged = true;
     auto second = std::make_unique<Hedge>();
     try {
-      prepare(second->transfer, *one.exchange);
+      prepare(second->transfer, one);
       std::size_t bytes = 0;
       for (const Scatter& part : one.exchange->into) bytes += part.bytes;
       second->memory = Buffer::allocate(bytes);
@@ -206,7 +227,7 @@ class Retrying {
     if (one.ended) return;  // the other one was first
     if (is_second) return second_ended(i);
     one.in_flight = false;
-    note(one.transfer);
+    note(one, one.transfer);
     if (one.hedge && !is_good(one, one.transfer)) {
       one.failed = std::move(one.transfer.answer);
       return;
@@ -219,7 +240,7 @@ class Retrying {
   void second_ended(std::size_t i) {
     Running& one = running_[i];
     if (!one.hedge) return;
-    note(one.hedge->transfer);
+    note(one, one.hedge->transfer);
     count(*one.exchange, traffic_of(one.hedge->transfer.answer));
     if (is_good(one, one.hedge->transfer)) {
       drop_first(one);
@@ -239,12 +260,12 @@ class Retrying {
   }
 
   /// Lets the server's next requests be judged by this answer.
-  void note(const Transfer& transfer) {
+  void note(const Running& one, const Transfer& transfer) {
     const Answer& answer = transfer.answer;
     if (answer.code != curl::kOk || answer.status < 200 || answer.status >= 400) return;
     const Hedging::Seconds first_byte(answer.first_byte_seconds);
     const Hedging::Seconds rest(answer.seconds - answer.first_byte_seconds);
-    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_.hedges, rest);
+    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_of(one).hedges, rest);
   }
 
   static bool is_good(const Running& one, const Transfer& transfer) {
@@ -335,7 +356,7 @@ class Retrying {
     Exchange& exchange = *one.exchange;
     const SteadyClock::time_point now = SteadyClock::now();
     const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
-    if (!exchange.patient || now + pause - one.begun > settings_.retry_time) {
+    if (!exchange.patient || now + pause - one.begun > settings_of(one).retry_time) {
       const bool waited = exchange.answer.code == curl::kTimedOut;
       const auto seconds = std::chrono::duration<double>(now - one.begun).count();
       return fail(one, Error(waited ? ErrorCode::kTimeout : ErrorCode::kIo,
@@ -375,6 +396,9 @@ class Retrying {
   std::vector<Running> running_;
   std::vector<std::size_t> paused_;
   std::size_t left_ = 0;
+  std::size_t begun_ = 0;  ///< exchanges whose first try was started
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();
+  bool hedges_by_options_ = false;
 };
 
 }  // namespace

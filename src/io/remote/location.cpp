@@ -142,8 +142,9 @@ Location parse(std::string_view url) {
   const Kind kind = kind_of(url).value_or(Kind::kHttp);
   // A key may have any character; requests have it as %XX.
   if (kind == Kind::kHttp || kind == Kind::kHf) require_text(url);
-  if (kind == Kind::kHttp) return parse_http(url);
-  return kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
+  Location out = kind == Kind::kHttp ? parse_http(url) : kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
+  out.values = ValuesScope::current();
+  return out;
 }
 
 std::optional<Location> parse_in_bucket(std::string_view location) {

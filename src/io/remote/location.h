@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/remote/values.h"
+
 namespace penstock::io::remote {
 
 enum class Kind : std::uint8_t { kHttp, kS3, kGs, kHf };
@@ -20,6 +22,7 @@ struct Location {
   std::string key = {};     ///< as it is, not encoded
   std::string shown = {};   ///< the location as errors name it: without what may be secret in it
   bool has_secret = false;  ///< what is shown does not lead there
+  ValuesPtr values = {};    ///< options of its requests
 
   bool in_bucket() const noexcept { return kind == Kind::kS3 || kind == Kind::kGs; }
 };

@@ -18,6 +18,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/location.h"
+#include "io/remote/values.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -154,8 +155,17 @@ std::vector<std::size_t> Waiter::wait_until(std::chrono::steady_clock::time_poin
   return std::exchange(done_, {});
 }
 
-Reactor::Reactor()
-    : api_(curl::Api::get()), forks_(core::forks()), limit_(settings().requests), multi_(api_.multi_init()) {
+namespace {
+
+/// Of all reads together: the environment says it, and no location's options.
+std::size_t most_requests() {
+  const ValuesScope none(nullptr);
+  return settings().requests;
+}
+
+}  // namespace
+
+Reactor::Reactor() : api_(curl::Api::get()), forks_(core::forks()), limit_(most_requests()), multi_(api_.multi_init()) {
   if (multi_ == nullptr) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for its first request");
   api_.multi_setopt(multi_, curl::kMaxConnects, static_cast<long>(limit_));
 }

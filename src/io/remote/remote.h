@@ -13,6 +13,7 @@
 #include "io/copy/guarded.h"
 #include "io/read/reader.h"
 #include "io/remote/location.h"
+#include "io/remote/values.h"
 #include "penstock/report.h"
 #include "penstock/source.h"
 
@@ -25,6 +26,15 @@ std::vector<Source> open_sources(std::span<const std::string> locations);
 /// The same, given to `take` in their order; a file is opened when it is its turn, so that whoever keeps no source
 /// needs no descriptor for each.
 void open_each(std::span<const std::string> locations, const std::function<void(const Source&)>& take);
+
+/// While it lives, locations that the calling thread opens have the options of `source`: those of files beside it.
+class SameOptions {
+ public:
+  explicit SameOptions(const ByteSource& source) noexcept;
+
+ private:
+  ValuesScope scope_;
+};
 
 /// What opening the source took, where it is behind a URL.
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept;

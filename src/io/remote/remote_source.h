@@ -36,6 +36,8 @@ class RemoteSource final : public ByteSource {
   std::uint64_t size() const noexcept override { return size_; }
   Buffer memory() const override { return size_ <= head_.size() ? head_ : Buffer(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
+  /// Options of its location.
+  const ValuesPtr& values() const noexcept { return location_.values; }
   /// What opening it took.
   const RemoteTraffic& opening_traffic() const noexcept { return opening_; }
   /// Fills the parts from one run at `offset`. kTruncated, kChanged, kTimeout, kIo, kPermission, kNotFound, kCancelled.

@@ -6,6 +6,7 @@
 #include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/remote/values.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -23,11 +24,14 @@ double number(const char* name, double least, double most, double otherwise) {
   double out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error == std::errc() && end == text.data() + text.size() && out >= least && out <= most) return out;
-  throw Error(ErrorCode::kInvalidArgument, core::format("the variable {} is {}; it must be a number from {} to {}",
+  throw Error(ErrorCode::kInvalidArgument, core::format("the setting {} is {}; it must be a number from {} to {}",
                                                         name, core::quoted(text), least, most));
 }
 
 std::string variable(const char* name) {
+  if (const ValuesPtr& values = ValuesScope::current()) {
+    if (const auto found = values->of.find(std::string_view(name)); found != values->of.end()) return found->second;
+  }
   const char* const value = core::environment(name);
   return value != nullptr ? value : "";
 }

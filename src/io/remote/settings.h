@@ -8,7 +8,8 @@
 
 namespace penstock::io::remote {
 
-/// What the environment says of URLs (docs/design/remote.md). Read anew each time, so that a program may set it late.
+/// What the environment, or options in its place (values.h), say of URLs (docs/design/remote.md). Read anew each time,
+/// so that a program may set it late.
 struct Settings {
   std::size_t requests = 64;                     ///< most in flight
   std::chrono::milliseconds timeout{30'000};     ///< a request fails when no byte has come for so long
@@ -22,7 +23,7 @@ Settings settings();
 
 /// The variable as a number from `least` to `most`, or `otherwise` where it is not set. kInvalidArgument.
 double number(const char* name, double least, double most, double otherwise);
-/// The variable's value; empty where it is not set.
+/// The variable's value, or that of an option in its place (values.h); empty where it is not set.
 std::string variable(const char* name);
 /// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it.
 std::string path_variable(const char* name);

@@ -260,6 +260,7 @@ std::string identity(const Location& location) {
 void address(Exchange& exchange, const Location& location) {
   static constexpr Remedies kRemedies{.renew_keys = forget_aws_keys, .learn_region = learn_region};
   exchange.name = location.shown;
+  exchange.values = location.values;
   if (location.kind != Kind::kS3) return;
   exchange.bucket = location.bucket;
   exchange.remedies = &kRemedies;

@@ -10,6 +10,12 @@ namespace penstock::io::remote {
 
 bool url_usable(const ByteSource& source) noexcept { return dynamic_cast<const RemoteSource*>(&source) != nullptr; }
 
+SameOptions::SameOptions(const ByteSource& source) noexcept
+    : scope_([&] {
+        const auto* const remote = dynamic_cast<const RemoteSource*>(&source);
+        return remote != nullptr && remote->values() ? remote->values() : ValuesScope::current();
+      }()) {}
+
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept {
   const auto* const remote = dynamic_cast<const RemoteSource*>(&source);
   return remote != nullptr ? remote->opening_traffic() : RemoteTraffic();

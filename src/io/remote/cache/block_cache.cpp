@@ -83,19 +83,19 @@ void make_folders(const std::string& path) {
 BlockCache::BlockCache(CacheSettings settings) : settings_(std::move(settings)), root_(cache_root(settings_.folder)) {}
 
 std::shared_ptr<const BlockCache> BlockCache::of(const CacheSettings& settings) {
-  struct Last {
+  struct Known {
     std::mutex mutex;
-    std::shared_ptr<const BlockCache> cache;
+    std::vector<std::shared_ptr<const BlockCache>> caches;  ///< few: a program has one, and those of its options
   };
-  static constinit core::PerProcess<Last> one;
+  static constinit core::PerProcess<Known> known;
+  constexpr std::size_t kMost = 16;
   if (settings.folder.empty()) return nullptr;
-  auto& [mutex, last] = one.get();
+  auto& [mutex, caches] = known.get();
   const std::scoped_lock lock(mutex);
-  if (!last || last->settings_.folder != settings.folder || last->settings_.limit != settings.limit ||
-      last->settings_.trust != settings.trust) {
-    last = std::make_shared<const BlockCache>(settings);
-  }
-  return last;
+  const auto is_it = [&](const auto& cache) { return cache->settings_ == settings; };
+  if (const auto found = std::find_if(caches.begin(), caches.end(), is_it); found != caches.end()) return *found;
+  if (caches.size() == kMost) caches.erase(caches.begin());
+  return caches.emplace_back(std::make_shared<const BlockCache>(settings));
 }
 
 std::string BlockCache::key_of(const Location& location) { return short_hash(identity(location), 32); }

@@ -33,6 +33,8 @@ struct CacheSettings {
   std::string folder = {};              ///< PENSTOCK_CACHE; empty: no cache
   std::uint64_t limit = kDefaultBytes;  ///< PENSTOCK_CACHE_BYTES
   std::chrono::seconds trust{0};        ///< PENSTOCK_CACHE_TRUST_SECONDS
+
+  friend bool operator==(const CacheSettings&, const CacheSettings&) = default;
 };
 /// kInvalidArgument for a variable that is no size or number.
 CacheSettings cache_settings();

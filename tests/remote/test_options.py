@@ -1,0 +1,83 @@
+"""Options of one location, as values: they go before the environment, for it and for what lies beside it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from contents import npy_of, numbers
+from fault_proxy import Fault
+
+import penstock
+from penstock.remote import CacheOptions, RemoteOptions
+
+ARRAY = numbers(40_000)
+
+
+@pytest.fixture
+def url(proxy, settings):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=40)
+    proxy.origin.objects["/a.npy"] = npy_of(ARRAY)
+    return f"{proxy.url}/a.npy"
+
+
+def test_no_try_is_made_again(url, proxy):
+    source = penstock.remote.open(url, RemoteOptions(retry_seconds=0))
+    assert np.array_equal(penstock.load(source), ARRAY)
+    proxy.faults.append(Fault(status=503))
+    with pytest.raises(penstock.InputOutputError, match="given up after 1 try"):
+        penstock.remote.open(url, RemoteOptions(retry_seconds=0))
+
+
+def test_a_cache_of_its_own(url, proxy, tmp_path):
+    options = RemoteOptions(cache=CacheOptions(tmp_path / "cache", trust_seconds=600))
+    assert np.array_equal(penstock.load(penstock.remote.open(url, options)), ARRAY)
+    asked = len(proxy.requests)
+    assert np.array_equal(penstock.load(penstock.remote.open(url, options)), ARRAY)
+    assert len(proxy.requests) == asked
+    assert np.array_equal(penstock.load(url), ARRAY)
+    assert len(proxy.requests) > asked
+
+
+def test_a_token_and_files_beside_it(proxy):
+    tensors = {"a": numbers(100), "b": numbers(200)}
+    for name, tensor in tensors.items():
+        proxy.origin.objects[f"/{name}.safetensors"] = saved({name: tensor})
+    index = {"metadata": {}, "weight_map": {name: f"{name}.safetensors" for name in tensors}}
+    proxy.origin.objects["/m.safetensors.index.json"] = json.dumps(index).encode()
+    source = penstock.remote.open(f"{proxy.url}/m.safetensors.index.json", RemoteOptions(token="hush"))
+    loaded = penstock.load(source)
+    assert all(np.array_equal(loaded[name], tensor) for name, tensor in tensors.items())
+    assert {request.headers.get("authorization") for request in proxy.requests} == {"Bearer hush"}
+
+
+def saved(tensors):
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        penstock.save(tensors, f"{folder}/x.safetensors")
+        with open(f"{folder}/x.safetensors", "rb") as file:
+            return file.read()
+
+
+def test_datasets_and_pickles(url, proxy):
+    options = RemoteOptions(token="hush", requests=1, hedges=0)
+    dataset = penstock.files([url, url], source=lambda at: penstock.remote.open(at, options))
+    with penstock.DataLoader(dataset, batch_size=2) as loader:
+        assert np.array_equal(next(iter(loader))[1], ARRAY)
+    copy = pickle.loads(pickle.dumps(penstock.remote.open(url, options)))
+    assert np.array_equal(penstock.load(copy), ARRAY)
+    assert {request.headers.get("authorization") for request in proxy.requests} == {"Bearer hush"}
+
+
+def test_what_they_show():
+    options = RemoteOptions(timeout=5, token="hush", cache=CacheOptions("c"))
+    assert "hush" not in repr(options)
+    assert repr(options).startswith("RemoteOptions(cache=CacheOptions(folder='c', ")
+    assert options == RemoteOptions(timeout=5, token="hush", cache=CacheOptions("c"))
+    assert options != RemoteOptions(timeout=6, token="hush", cache=CacheOptions("c"))
+    assert hash(options) == hash(pickle.loads(pickle.dumps(options)))
+    with pytest.raises(penstock.InvalidArgumentError, match="TIMEOUT"):
+        penstock.remote.open("x.npy", RemoteOptions(timeout=0))
