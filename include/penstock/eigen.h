@@ -18,9 +18,9 @@ namespace penstock {
 
 namespace detail {
 /// The DType of an Eigen scalar; halves are Eigen's own, with the same bits.
-template <class Scalar>
+template <class Element>
 DType eigen_dtype() {
-  using T = std::remove_cv_t<Scalar>;
+  using T = std::remove_cv_t<Element>;
   if constexpr (std::same_as<T, Eigen::half>) {
     return DType::float16;
 #if EIGEN_VERSION_AT_LEAST(3, 4, 0)
@@ -32,56 +32,56 @@ DType eigen_dtype() {
   }
 }
 
-template <class Scalar, int kRows, int kColumns>
+template <class Element, int kRows, int kColumns>
 using EigenMap = Eigen::Map<
-    std::conditional_t<std::is_const_v<Scalar>,
-                       const Eigen::Matrix<std::remove_const_t<Scalar>, kRows, kColumns,
+    std::conditional_t<std::is_const_v<Element>,
+                       const Eigen::Matrix<std::remove_const_t<Element>, kRows, kColumns,
                                            kColumns == 1 ? Eigen::ColMajor : Eigen::RowMajor>,
-                       Eigen::Matrix<Scalar, kRows, kColumns, kColumns == 1 ? Eigen::ColMajor : Eigen::RowMajor>>,
+                       Eigen::Matrix<Element, kRows, kColumns, kColumns == 1 ? Eigen::ColMajor : Eigen::RowMajor>>,
     Eigen::Unaligned, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>>;
 
 }  // namespace detail
 
 /// A tensor of two dimensions as an Eigen matrix, of any strides: `to_eigen<float>(weights) * x`. The map may be
-/// written to, unless `Scalar` is const, and is valid while a handle on the memory lives; so a temporary refuses to
-/// give it. `Scalar` is the tensor's own type (kDTypeMismatch), Eigen::half for float16 and Eigen::bfloat16 for
+/// written to, unless `Element` is const, and is valid while a handle on the memory lives; so a temporary refuses to
+/// give it. `Element` is the tensor's own type (kDTypeMismatch), Eigen::half for float16 and Eigen::bfloat16 for
 /// bfloat16. kShapeMismatch for another number of dimensions and for an address that is not aligned for it,
-/// kDeviceMismatch for device memory, kInvalidArgument for read-only memory unless `Scalar` is const.
-template <class Scalar>
-detail::EigenMap<Scalar, Eigen::Dynamic, Eigen::Dynamic> to_eigen(const Tensor& tensor) {
+/// kDeviceMismatch for device memory, kInvalidArgument for read-only memory unless `Element` is const.
+template <class Element>
+detail::EigenMap<Element, Eigen::Dynamic, Eigen::Dynamic> to_eigen(const Tensor& tensor) {
   std::byte* const data = detail::elements_of_view(
-      tensor, {detail::eigen_dtype<Scalar>(), alignof(Scalar), !std::is_const_v<Scalar>, "Eigen matrix", 2});
+      tensor, {detail::eigen_dtype<Element>(), alignof(Element), !std::is_const_v<Element>, "Eigen matrix", 2});
   const auto index = [](std::int64_t n) { return static_cast<Eigen::Index>(n); };
-  return {reinterpret_cast<Scalar*>(data), index(tensor.shape()[0]), index(tensor.shape()[1]),
+  return {reinterpret_cast<Element*>(data), index(tensor.shape()[0]), index(tensor.shape()[1]),
           Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(index(tensor.strides()[0]), index(tensor.strides()[1]))};
 }
-template <class Scalar>
+template <class Element>
 void to_eigen(const Tensor&& tensor) = delete;
 
 /// A tensor of one dimension as a column vector, by the same rules.
-template <class Scalar>
-detail::EigenMap<Scalar, Eigen::Dynamic, 1> to_eigen_vector(const Tensor& tensor) {
+template <class Element>
+detail::EigenMap<Element, Eigen::Dynamic, 1> to_eigen_vector(const Tensor& tensor) {
   std::byte* const data = detail::elements_of_view(
-      tensor, {detail::eigen_dtype<Scalar>(), alignof(Scalar), !std::is_const_v<Scalar>, "Eigen vector", 1});
+      tensor, {detail::eigen_dtype<Element>(), alignof(Element), !std::is_const_v<Element>, "Eigen vector", 1});
   const auto index = [](std::int64_t n) { return static_cast<Eigen::Index>(n); };
-  return {reinterpret_cast<Scalar*>(data), index(tensor.shape()[0]), 1,
+  return {reinterpret_cast<Element*>(data), index(tensor.shape()[0]), 1,
           Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>(0, index(tensor.strides()[0]))};
 }
-template <class Scalar>
+template <class Element>
 void to_eigen_vector(const Tensor&& tensor) = delete;
 
 /// A new tensor, in C order, of the values of a matrix, array or expression: of two dimensions, or of one where Eigen
 /// knows at compile time that it is a vector.
 template <class Derived>
 Tensor from_eigen(const Eigen::DenseBase<Derived>& values) {
-  using Scalar = typename Derived::Scalar;
+  using Element = typename Derived::Scalar;
   constexpr bool kIsVector = Derived::IsVectorAtCompileTime != 0;
   const auto rows = static_cast<std::int64_t>(values.rows());
   const auto columns = static_cast<std::int64_t>(values.cols());
-  const DType dtype = detail::eigen_dtype<Scalar>();
+  const DType dtype = detail::eigen_dtype<Element>();
   Tensor out = Tensor::empty(kIsVector ? Shape{rows * columns} : Shape{rows, columns}, dtype);
-  using Flat = Eigen::Array<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  Eigen::Map<Flat>(reinterpret_cast<Scalar*>(out.data()), values.rows(), values.cols()) = values.derived().array();
+  using Flat = Eigen::Array<Element, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  Eigen::Map<Flat>(reinterpret_cast<Element*>(out.data()), values.rows(), values.cols()) = values.derived().array();
   return out;
 }
 
@@ -90,12 +90,12 @@ Tensor from_eigen(const Eigen::DenseBase<Derived>& values) {
 template <class Derived>
 requires(std::same_as<Derived, std::remove_cvref_t<Derived>>&&
              std::derived_from<Derived, Eigen::PlainObjectBase<Derived>>) Tensor from_eigen(Derived&& values) {
-  using Scalar = typename Derived::Scalar;
+  using Element = typename Derived::Scalar;
   const auto owner = std::make_shared<Derived>(std::move(values));
-  const DType dtype = detail::eigen_dtype<Scalar>();
+  const DType dtype = detail::eigen_dtype<Element>();
   const auto rows = static_cast<std::int64_t>(owner->rows());
   const auto columns = static_cast<std::int64_t>(owner->cols());
-  const Buffer memory = Buffer::wrap(owner->data(), static_cast<std::size_t>(owner->size()) * sizeof(Scalar), owner);
+  const Buffer memory = Buffer::wrap(owner->data(), static_cast<std::size_t>(owner->size()) * sizeof(Element), owner);
   if constexpr (Derived::IsVectorAtCompileTime != 0) {
     return Tensor(memory, dtype, Shape{rows * columns});
   } else if constexpr (Derived::IsRowMajor != 0) {
