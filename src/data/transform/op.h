@@ -9,16 +9,7 @@
 
 namespace penstock::data {
 
-using detail::CastOp;
-using detail::ClampOp;
-using detail::CropOp;
-using detail::Dims;
-using detail::FlipOp;
-using detail::NormalizeOp;
-using detail::OneHotOp;
-using detail::PadOp;
-using detail::PermuteOp;
-using detail::ScaleOp;
+using namespace detail;  // the steps, whichever there are
 using Op = detail::TransformOp;
 
 /// kInvalidArgument for a step that suits no sample. What does not suit one is refused when it is read, because only

@@ -1,6 +1,6 @@
 #pragma once
 
-// Writers of the row of safetensors; sharded models are shard_list.h's and shard_index.h's.
+// Writers of the row of safetensors; sharded models are shard_list.h's.
 
 #include <string_view>
 
