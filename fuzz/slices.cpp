@@ -149,7 +149,7 @@ class Check {
     const auto got = attempt([&] { return lazy.load(options); });
     if (got.ok()) return require_same(*got.value, tensor, "a slice");
     const bool changed = entry.encoding.deflated || entry.encoding.changes_elements();
-    if (options.mmap && changed && got.failed_by(ErrorCode::kUnsupported)) return;
+    if (options.mmap.value_or(false) && changed && got.failed_by(ErrorCode::kUnsupported)) return;
     if (options.verify && got.failed_by(ErrorCode::kChecksum)) return;
     fail("a slice was refused, and the tensor loads: " + got.text());
   }
