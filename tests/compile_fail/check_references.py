@@ -18,6 +18,8 @@ from pathlib import Path
 ALLOWED = {
     "Archive::format": "a name in the table of formats",
     "WritableArchive::format": "a name in the table of formats",
+    "CropOp::name": "a constant text",
+    "FlipOp::name": "a constant text",
     "LoaderStats::bottleneck": "a constant text",
     "RemoteTraffic::limit": "a constant text",
     "Sampler::kind": "a text that stays valid for ever",
