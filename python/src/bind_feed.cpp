@@ -33,6 +33,21 @@ using data::BatchFeed;
 /// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child. Members
 /// need the GIL, or where there is none the lock of the Python object.
 class PyFeed {
+  const std::shared_ptr<BatchFeed>& usable() const {
+    if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
+    core::require_own_process(forks_);
+    return feed_;
+  }
+
+  /// act(feed) without the GIL, which a worker may wait for with a lock that `act` takes.
+  template <class Act>
+  auto unlocked(Act act) const {
+    std::shared_ptr<BatchFeed> held = usable();
+    const ReleasedGil released;
+    const std::shared_ptr<BatchFeed> feed = std::move(held);
+    return act(*feed);
+  }
+
  public:
   /// `keeper` is held for as long as this lives.
   PyFeed(Dataset dataset, const LoaderOptions& options, nb::object keeper)
@@ -53,8 +68,12 @@ class PyFeed {
   LoaderStats stats() const { return usable()->stats(); }
   std::uint64_t given() const noexcept { return given_; }
   const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
-  std::vector<SetAside> set_aside() const { return usable()->policy().listed(); }
-  void know(const std::vector<SetAside>& samples) const { usable()->policy().know(samples); }
+  std::vector<SetAside> set_aside() const {
+    return unlocked([](BatchFeed& feed) { return feed.policy().listed(); });
+  }
+  void know(const std::vector<SetAside>& samples) const {
+    unlocked([&](BatchFeed& feed) { feed.policy().know(samples); });
+  }
 
   nb::object next() {
     const std::shared_ptr<BatchFeed> held = usable();
@@ -92,12 +111,6 @@ class PyFeed {
   }
 
  private:
-  const std::shared_ptr<BatchFeed>& usable() const {
-    if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
-    core::require_own_process(forks_);
-    return feed_;
-  }
-
   [[noreturn]] void throw_timeout() const {
     throw Error(ErrorCode::kTimeout, core::format("no batch came within {} seconds", timeout_));
   }

@@ -93,11 +93,15 @@ void SamplePolicy::note_good() {
 }
 
 void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Dataset& dataset, const Error& error) {
-  const Error named = of_sample(error, dataset, index);
+  std::optional<Error> named = of_sample(error, dataset, index);
+  std::string what = dataset.describe(index);
+  std::string why = named->what();
+  // `named` outlives the lock, because the error before goes with it: to release an exception of Python takes the
+  // interpreter's lock, and who holds that may be asking for `listed`.
   const std::scoped_lock lock(mutex_);
-  if (!set_aside_.try_emplace(key(index, epoch), dataset.describe(index), named.what()).second) return;
+  if (!set_aside_.try_emplace(key(index, epoch), std::move(what), std::move(why)).second) return;
   in_a_row_.push_back(key(index, epoch));
-  last_ = named;
+  last_.swap(named);
 }
 
 void SamplePolicy::require_no_outage() {

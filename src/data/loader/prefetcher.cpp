@@ -191,21 +191,16 @@ void Prefetcher::work(std::size_t number) {
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
     figures_.add(own.figures.stats, effort);
-    // What was made for a queue that is cancelled is destroyed without the lock: that may free much memory.
-    if (!queue->cancelled) {
-      queue->finish(batch, std::move(outcome));
-      if (batch == queue->next()) {
-        // The thread that wakes needs the lock at once.
-        lock.unlock();
-        ready_.notify_all();
-        lock.lock();
-      }
-    } else {
-      lock.unlock();
-      outcome = Nothing::kCancelled;
-      queue.reset();
-      lock.lock();
-    }
+    const bool is_wanted = !queue->cancelled;
+    if (is_wanted) queue->finish(batch, std::move(outcome));
+    if (is_wanted && batch != queue->next()) continue;
+    // The thread that wakes needs the lock at once. What was made for a queue that is cancelled, and the queue if this
+    // is its last owner, are destroyed without it: that may free much memory, and wait for the interpreter's lock.
+    lock.unlock();
+    if (is_wanted) ready_.notify_all();
+    outcome = Nothing::kCancelled;
+    queue.reset();
+    lock.lock();
   }
 }
 
@@ -271,8 +266,9 @@ double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t by
 
 Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) {
   const auto now = Clock::now();
+  QueuePtr queue;  // outlives the lock, as in `cancel`
   std::unique_lock lock(mutex_);
-  const QueuePtr queue = queue_;
+  queue = queue_;
   if (!queue) return Nothing::kCancelled;
   const auto begin = figures_.came(now, queue->next(), !queue->is_pushed());
   if (options_.workers == 0) {

@@ -155,6 +155,35 @@ Dataset flaky(std::int64_t size, std::int64_t each, std::shared_ptr<std::atomic<
   });
 }
 
+/// Asks a loader what it set aside when the last copy goes, as an exception of Python waits for the interpreter's lock,
+/// which a thread may hold that asks so.
+struct AsksWhenReleased : std::runtime_error {
+  explicit AsksWhenReleased(std::function<void()> ask)
+      : std::runtime_error("no"), asks(static_cast<void*>(nullptr), [ask = std::move(ask)](void*) { ask(); }) {}
+  std::shared_ptr<void> asks;
+};
+
+TEST(OnError, AnErrorIsReleasedWhereItMayWaitForWhoAsksTheLoader) {
+  for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
+    std::atomic<DataLoader*> asked = nullptr;
+    std::atomic<int> answers = 0;
+    const auto ask = [&] {
+      DataLoader* const loader = asked;
+      if (loader != nullptr && !loader->set_aside().empty()) ++answers;
+    };
+    const Dataset bad = dataset(64, [&](std::int64_t i) {
+      if (i % 4 == 1) throw AsksWhenReleased(ask);
+      return Tensor::of<std::int64_t>({i});
+    });
+    DataLoader loader(bad, {.batch_size = 4, .num_workers = 2, .on_error = on_error});
+    asked = &loader;
+    while (loader.next()) {
+    }
+    EXPECT_GT(answers, 0);
+    asked = nullptr;
+  }
+}
+
 TEST(OnError, AFailureThatDoesNotRepeatCostsItsSampleAlone) {
   for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
     auto calls = std::make_shared<std::atomic<std::int64_t>>(0);

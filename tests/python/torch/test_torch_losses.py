@@ -93,6 +93,21 @@ def test_samples_beside_a_bad_one_are_made_once(on_error):
     assert len(calls) <= 640 + len(aside)
 
 
+@pytest.mark.parametrize("on_error", ["skip", "replace", "mask"])
+def test_many_bad_samples_do_not_hold_up_who_asks_for_them(on_error):
+    def sample(index):
+        if index % 2:
+            raise TimeoutError("every second one")
+        return index
+
+    for _ in range(5):
+        loader = pt.DataLoader(
+            pt.Dataset(penstock.dataset(640, sample)), batch_size=8, num_workers=4, on_error=on_error
+        )
+        assert sum(1 for _ in loader) == 80
+        assert [index for index, _, _ in loader.set_aside] == list(range(1, 640, 2))
+
+
 def test_an_epoch_without_samples_is_one_error_and_ends():
     dataset = pt.Dataset(penstock.dataset(40, bad_with(ValueError("no"))))
     batches = iter(pt.DataLoader(dataset, batch_size=8, num_workers=2, on_error="skip"))
