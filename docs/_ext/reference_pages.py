@@ -35,7 +35,7 @@ GROUPS = {
 # Public names that `__all__` leaves out, because programs meet them only as results.
 RESULTS = ["Extremum", "Task", "Unmatched"]
 # Modules of such names, where `penstock` itself does not have them.
-ELSEWHERE = {"Task": "penstock._task"}
+ELSEWHERE = {"Task": "penstock._load.task"}
 
 # Modules that a package takes its names from; users import the package.
 ROOMS = {

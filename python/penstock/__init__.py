@@ -125,30 +125,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from penstock._async import load_async, save_async
-    from penstock._extremum import Extremum as Extremum
-    from penstock._load_into import Unmatched as Unmatched
-    from penstock._load_into import load_into
-    from penstock._map_files import map_files
-    from penstock._moving import to
-    from penstock._opaque import Opaque
-    from penstock._ranks import Ranks, ranks
-    from penstock._streams import SampleStream, stream
+    from penstock._batches.map_files import map_files
+    from penstock._batches.ranks import Ranks, ranks
+    from penstock._batches.streams import SampleStream, stream
+    from penstock._load.background import load_async, save_async
+    from penstock._load.into import Unmatched as Unmatched
+    from penstock._load.into import load_into
+    from penstock._load.moving import to
+    from penstock._objects.extremum import Extremum as Extremum
+    from penstock._objects.opaque import Opaque
 
 # Where names are that not every program asks for: each module is imported when one of them is.
 _LATER = {
-    "Extremum": "_extremum",
-    "Opaque": "_opaque",
-    "Ranks": "_ranks",
-    "SampleStream": "_streams",
-    "Unmatched": "_load_into",
-    "load_async": "_async",
-    "load_into": "_load_into",
-    "map_files": "_map_files",
-    "ranks": "_ranks",
-    "save_async": "_async",
-    "stream": "_streams",
-    "to": "_moving",
+    "Extremum": "_objects.extremum",
+    "Opaque": "_objects.opaque",
+    "Ranks": "_batches.ranks",
+    "SampleStream": "_batches.streams",
+    "Unmatched": "_load.into",
+    "load_async": "_load.background",
+    "load_into": "_load.into",
+    "map_files": "_batches.map_files",
+    "ranks": "_batches.ranks",
+    "save_async": "_load.background",
+    "stream": "_batches.streams",
+    "to": "_load.moving",
 }
 
 # What a program writes by name. `penstock.errors` lists the errors, which may be written `penstock.NotFoundError` too.

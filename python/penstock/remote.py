@@ -30,7 +30,7 @@ from penstock.errors import (
     UnsupportedError,
 )
 
-# As in _opaque.py: what takes long to import is left to those who need it.
+# As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os

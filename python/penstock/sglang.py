@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from penstock._engine_options import changed_signature, checked_options, mismatch
+from penstock._weights.engine_options import changed_signature, checked_options, mismatch
 from penstock.vllm import _device, _local, _paths
 
 __all__ = ["loader"]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock._engine_options import changed_signature, checked_options, mismatch
+from penstock._weights.engine_options import changed_signature, checked_options, mismatch
 
 __all__ = ["register"]
 

@@ -169,7 +169,7 @@ nb::object reducible_path(const Source& source) {
   throw Error(ErrorCode::kUnsupported, "what lies in memory alone cannot be pickled; pickle its bytes instead", {path});
 }
 
-nb::object pickling(const char* function) { return nb::module_::import_("penstock._pickling").attr(function); }
+nb::object pickling(const char* function) { return nb::module_::import_("penstock._objects.pickling").attr(function); }
 
 nb::tuple reduce(const Archive& archive, bool verify) {
   return nb::make_tuple(pickling("archive"), nb::make_tuple(reducible_path(archive.sources().front()), verify));
@@ -271,12 +271,12 @@ void bind_entry_class(nb::module_& module) {
           "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
       .def_prop_ro(
           "chunks",
-          [](nb::handle self) { return nb::module_::import_("penstock._row_arrays").attr("chunks_of")(self); },
+          [](nb::handle self) { return nb::module_::import_("penstock._batches.row_arrays").attr("chunks_of")(self); },
           nb::sig("def chunks(self) -> tuple[int, ...]"),
           "The shape of parts that lie together in the file and take about 1 MiB; Dask makes its chunks of them.")
       .def(
           "__dask_tokenize__",
-          [](nb::handle self) { return nb::module_::import_("penstock._row_arrays").attr("token_of")(self); },
+          [](nb::handle self) { return nb::module_::import_("penstock._batches.row_arrays").attr("token_of")(self); },
           nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro("requires_grad", [](const PyLazyTensor& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",
@@ -400,7 +400,7 @@ PyArchive open_memory(nb::handle data, const std::string& name, const OpenOption
 PyArchive open_given(nb::handle given, const OpenOptions& options) {
   if (is_path_not_content(given)) return open_archive(path_from(given), options);
   if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
-  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object content = nb::module_::import_("penstock._files.contents").attr("content")(given);
   const nb::object bytes = content[0];
   const nb::object name = content[1];
   if (bytes.is_none()) return open_archive(path_from(name), options);

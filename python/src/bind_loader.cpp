@@ -130,7 +130,7 @@ std::optional<Ranks> ranks_from(nb::handle given) {
 
 namespace {
 
-nb::module_ ranks_module() { return nb::module_::import_("penstock._ranks"); }
+nb::module_ ranks_module() { return nb::module_::import_("penstock._batches.ranks"); }
 
 nb::object ranks_of(const PyLoader& loader) {
   const std::optional<Ranks>& ranks = loader.options().ranks;
@@ -382,7 +382,7 @@ nb::object figures_of(const LoaderStats& figures) {
   out["workers_because"] = figures.workers_because();
   out["bottleneck"] = std::string(figures.bottleneck());
   out["limit"] = figures.limit();
-  return nb::module_::import_("penstock._stats").attr("LoaderStats")(out, figures.to_string());
+  return nb::module_::import_("penstock._batches.stats").attr("LoaderStats")(out, figures.to_string());
 }
 
 void bind_loader(nb::module_& module) {
@@ -420,7 +420,9 @@ void bind_loader(nb::module_& module) {
       .def("_arguments", arguments_of, nb::lock_self())
       .def(
           "__reduce__",
-          [](nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_loader")(self); },
+          [](nb::handle self) {
+            return nb::module_::import_("penstock._objects.pickling").attr("reduced_loader")(self);
+          },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro(
           "dataset", [](const PyLoader& self) { return self.dataset(); },

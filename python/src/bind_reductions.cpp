@@ -47,7 +47,7 @@ nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle 
   const auto along = nb::cast<std::int64_t>(dim);
   const Extremum found =
       computed(tensor.nbytes(), [tensor, along, keepdim, call = row.along] { return call(tensor, along, keepdim); });
-  return nb::module_::import_("penstock._extremum").attr("Extremum")(found.values, found.indices);
+  return nb::module_::import_("penstock._objects.extremum").attr("Extremum")(found.values, found.indices);
 }
 
 Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {

@@ -35,7 +35,7 @@ Source source_given(nb::handle given, const std::string& name) {
   };
   if (nb::isinstance<PySource>(given)) return nb::cast<PySource>(given).source;
   if (PyBytes_Check(given.ptr()) == 0 && is_path(given)) return at(path_from(given));
-  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object content = nb::module_::import_("penstock._files.contents").attr("content")(given);
   const nb::object bytes = content[0];
   return bytes.is_none() ? at(path_from(content[1])) : memory_source(memory_of(bytes), name);
 }

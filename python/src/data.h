@@ -43,11 +43,11 @@ bool has_dimensions(nb::handle item);
 bool is_key(nb::handle object);
 /// Keys as a list, or as one; none for None. Integers become digits, or what FilesOptions::keys takes for them.
 std::vector<std::string> keys_from(nb::handle keys, bool in_brackets = false);
-/// An object of ours with what it is unpickled by: a function of penstock._pickling and its arguments.
+/// An object of ours with what it is unpickled by: a function of penstock._objects.pickling and its arguments.
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 /// An object of ours with what it was made by, for pickles: a function of the package and its arguments.
 nb::object made_by(const char* function, const nb::object& arguments, nb::object object);
-/// The same for a function of penstock._pickling.
+/// The same for a function of penstock._objects.pickling.
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 
 /// Between a loader and its Python sampler.

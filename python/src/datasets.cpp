@@ -148,7 +148,7 @@ Typed<Dataset> headerless_rows(nb::handle source, nb::handle key, nb::handle mma
 nb::object without_memmap(nb::handle source) {
   if (!comes_from(source, "numpy") || PyType_Check(source.ptr()) != 0) return nb::borrow(source);
   if (!nb::str(nb::object(source.type().attr("__name__"))).equal(nb::str("memmap"))) return nb::borrow(source);
-  nb::object entry = nb::module_::import_("penstock._memmap").attr("entry_of")(source);
+  nb::object entry = nb::module_::import_("penstock._files.memmap").attr("entry_of")(source);
   return entry.is_none() ? nb::borrow(source) : entry;
 }
 
@@ -272,9 +272,9 @@ nb::object samples_at(const Dataset& dataset, nb::handle indices) {
   }));
 }
 
-/// What a function of penstock/_row_arrays.py makes of the dataset: the array whose rows its samples are.
+/// What a function of penstock/_batches/row_arrays.py makes of the dataset: the array whose rows its samples are.
 nb::object of_row_array(const char* function, nb::handle dataset) {
-  return nb::module_::import_("penstock._row_arrays").attr(function)(dataset);
+  return nb::module_::import_("penstock._batches.row_arrays").attr(function)(dataset);
 }
 
 nb::object sample(const Dataset& dataset, std::int64_t index) {
@@ -373,7 +373,7 @@ Typed<Dataset> typed(nb::object dataset, nb::handle dtype, nb::handle strict, nb
 }
 
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object) {
-  const nb::object function = nb::module_::import_("penstock._pickling").attr(maker);
+  const nb::object function = nb::module_::import_("penstock._objects.pickling").attr(maker);
   nb::setattr(object, kRecipe, nb::make_tuple(function, arguments));
   return object;
 }
@@ -428,7 +428,7 @@ void bind_datasets(nb::module_& module) {
       .def(
           "__getitem__",
           [](nb::handle self, const nb::tuple& key) {
-            return nb::module_::import_("penstock._row_arrays").attr("part")(self, key);
+            return nb::module_::import_("penstock._batches.row_arrays").attr("part")(self, key);
           },
           nb::arg("key"), nb::sig("def __getitem__(self, key: tuple[typing.Any, ...], /) -> typing.Any"),
           "A part of the array that rows() took the samples of, by NumPy's rules, read now, as a NumPy array.")
@@ -467,7 +467,8 @@ void bind_datasets(nb::module_& module) {
       .def(
           "__reduce__",
           [](nb::handle self) {
-            return nb::module_::import_("penstock._pickling").attr("reduced_dataset")(nb::object(self.attr(kRecipe)));
+            return nb::module_::import_("penstock._objects.pickling")
+                .attr("reduced_dataset")(nb::object(self.attr(kRecipe)));
           },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def(

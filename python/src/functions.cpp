@@ -180,7 +180,7 @@ Value HeldFunction::operator()(const std::vector<Value>& arguments) const {
 
 Value HeldFunction::operator()(const Value& argument, const data::RandomKey& key) const {
   return call([&](const nb::object& function) {
-    const nb::module_ module = nb::module_::import_("penstock._functions");
+    const nb::module_ module = nb::module_::import_("penstock._batches.functions");
     const auto lent = nb::borrow<nb::tuple>(module.attr("lent_generator")(key.seed, key.epoch, key.index, key.stage));
     Value out = from_python(function(to_python(argument), nb::handle(lent[0])));
     if (is_given_back(lent)) module.attr("idle_generators").attr("append")(lent);
@@ -265,7 +265,7 @@ nb::object raised_in_python(const Error& error) {
   try {
     std::rethrow_exception(error.cause());
   } catch (const RaisedInPython& raised) {
-    return nb::module_::import_("penstock._functions")
+    return nb::module_::import_("penstock._batches.functions")
         .attr("located")(raised.exception(), path_text(error.message()), path_text(raised.what()),
                          error.path().empty() ? nb::none() : path_text(error.path()));
   } catch (...) {

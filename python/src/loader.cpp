@@ -229,11 +229,11 @@ nb::object PyLoader::states_before_first() {
   const bool may_draw_here =
       !parts_["sampler"].is_none() || !parts_["batch_sampler"].is_none();  // the program's own sampler
   if (std::exchange(watched_, true) || may_draw_here || is_stream_) return {};
-  return nb::module_::import_("penstock._functions").attr("random_states")();
+  return nb::module_::import_("penstock._batches.functions").attr("random_states")();
 }
 
 void PyLoader::warn_of_shared_generators(const nb::object& states) {
-  const nb::object functions = nb::module_::import_("penstock._functions");
+  const nb::object functions = nb::module_::import_("penstock._batches.functions");
   const nb::object drawn = functions.attr("drawn_since")(states);
   if (nb::len(drawn) == 0) return;
   const nb::object text = functions.attr("shared_generators")(drawn);

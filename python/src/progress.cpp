@@ -90,7 +90,7 @@ nb::object watched(nb::handle progress, const char* verb, nb::handle path, const
     current.adopt();
     return work();
   });
-  return nb::module_::import_("penstock._progress")
+  return nb::module_::import_("penstock._load.progress")
       .attr("watched")(progress, bar_name(verb, path), nb::cast(meter), run, unit);
 }
 

@@ -11,8 +11,9 @@ namespace nb = nanobind;
 
 namespace penstock::python {
 
-/// work() with its progress told by penstock._progress, which calls it on a thread of its own, where loads and saves of
-/// C++ tell how far they are. Without `progress` (None) it is called here. `verb` and `path` are what a bar says.
+/// work() with its progress told by penstock._load.progress, which calls it on a thread of its own, where loads and
+/// saves of C++ tell how far they are. Without `progress` (None) it is called here. `verb` and `path` are what a bar
+/// says.
 nb::object with_progress(nb::handle progress, const char* verb, nb::handle path, std::function<nb::object()> work);
 
 /// How far work is that tells it itself: samples done, and all of them. Throws where it has to stop.

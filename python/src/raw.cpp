@@ -84,7 +84,7 @@ Source source_of(nb::handle given) {
     const std::string path = path_from(given);
     return interruptible(io::waits_for_server(path), [path](std::stop_token) { return open_source(path); });
   }
-  const nb::object content = nb::module_::import_("penstock._contents").attr("content")(given);
+  const nb::object content = nb::module_::import_("penstock._files.contents").attr("content")(given);
   if (nb::object(content[0]).is_none()) return open_source(path_from(content[1]));
   return memory_source(memory_of(content[0]), name_from(content[1]));
 }

@@ -123,7 +123,9 @@ void make(nb::pointer_and_handle<Sampler> self, Ptr sampler, const nb::tuple& ar
   made->arguments = arguments;
 }
 
-nb::object reduced(nb::handle self) { return nb::module_::import_("penstock._pickling").attr("reduced_sampler")(self); }
+nb::object reduced(nb::handle self) {
+  return nb::module_::import_("penstock._objects.pickling").attr("reduced_sampler")(self);
+}
 
 void bind_base(nb::module_& module) {
   nb::class_<PySampler>(module, "Sampler", nb::sig("class Sampler(SamplerMethods)"), nb::is_weak_referenceable(),
@@ -278,7 +280,8 @@ void Raised::rethrow() {
   }
   if (kept == nullptr) return;
   const nb::handle raised(static_cast<PyObject*>(const_cast<void*>(kept.get())));
-  const nb::object exception = nb::module_::import_("penstock._functions").attr("not_an_end")(raised, "the sampler");
+  const nb::object exception =
+      nb::module_::import_("penstock._batches.functions").attr("not_an_end")(raised, "the sampler");
   PyErr_SetObject(exception.type().ptr(), exception.ptr());
   nb::raise_python_error();
 }

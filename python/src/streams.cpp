@@ -1,6 +1,6 @@
-// Streams of the program's samples. The class that programs see is penstock._streams.SampleStream; this is the handle
-// it holds. The iterators of a source live in Python, in its opener (penstock._streams.Opener), which the garbage
-// collector sees through the keepers of its methods. C++ knows each iterator by a number.
+// Streams of the program's samples. The class that programs see is penstock._batches.streams.SampleStream; this is the
+// handle it holds. The iterators of a source live in Python, in its opener (penstock._batches.streams.Opener), which
+// the garbage collector sees through the keepers of its methods. C++ knows each iterator by a number.
 
 #include "streams.h"
 
@@ -147,7 +147,7 @@ nb::object mixed_streams(const nb::list& streams, const std::vector<double>& wei
   const nb::object size = options.size ? nb::object(nb::int_(*options.size)) : nb::none();
   nb::list shares;
   for (const double weight : weights) shares.append(weight);
-  return nb::module_::import_("penstock._streams")
+  return nb::module_::import_("penstock._batches.streams")
       .attr("mixed")(nb::cast(mix(parts, weights, options)), streams, shares, end, size);
 }
 

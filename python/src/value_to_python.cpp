@@ -45,7 +45,7 @@ bool is_leaf(Kind kind) {
 }
 
 nb::object opaque(nb::handle type_name, nb::handle args) {
-  return nb::module_::import_("penstock._opaque").attr("Opaque")(type_name, args);
+  return nb::module_::import_("penstock._objects.opaque").attr("Opaque")(type_name, args);
 }
 
 /// The object of a node without parts; its tensor must be loaded.

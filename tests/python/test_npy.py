@@ -232,7 +232,9 @@ def test_objects_are_values(tmp_path, corpus):
     assert penstock.load(tmp_path / "s.npy").type_name == "numpy.ndarray"  # an array of structures is an inert object
     for path in sorted((corpus / "numpy").glob("*.npy")):
         assert penstock.load(path)
-    np.savez(tmp_path / "x.npz", bad=np.array([1, None], object), good=np.arange(3), deep=np.array([np.ones(2), 1], object))
+    np.savez(
+        tmp_path / "x.npz", bad=np.array([1, None], object), good=np.arange(3), deep=np.array([np.ones(2), 1], object)
+    )
     archive = penstock.open(tmp_path / "x.npz")
     assert list(archive.keys()) == ["good", "deep.0"]
     assert archive["good"].load().tolist() == [0, 1, 2]

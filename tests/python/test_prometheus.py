@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import penstock
-from penstock._stats import LoaderStats
+from penstock._batches.stats import LoaderStats
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from penstock._batches.streams import SampleStream
     from penstock._core import Dataset, LazyTensor
-    from penstock._streams import SampleStream
 
 __all__ = [
     "choice",

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from penstock._batches.ranks import Ranks
+    from penstock._batches.streams import SampleStream
     from penstock._core import BatchSampler, Collate, Dataset, Sampler
-    from penstock._ranks import Ranks
-    from penstock._streams import SampleStream
 
 __all__ = ["DataLoader"]
 

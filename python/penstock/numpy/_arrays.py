@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock._safetensors import Framework, SafetensorError
+from penstock._weights.safetensors import Framework, SafetensorError
 from penstock.errors import _twin
 
 __all__ = ["Array", "Arrays", "array_of", "check_header", "dtype_of"]

@@ -9,9 +9,9 @@ import numpy as np
 
 import penstock
 from penstock._core import _assemble
-from penstock._numpy_objects import Unfit, rebuilt
-from penstock._opaque import Opaque
-from penstock._plain_values import plain_of
+from penstock._objects.numpy_objects import Unfit, rebuilt
+from penstock._objects.opaque import Opaque
+from penstock._objects.plain_values import plain_of
 from penstock._text import listed
 from penstock.numpy._arrays import Array, array_of
 

@@ -13,8 +13,8 @@ import numpy as np
 
 import penstock
 from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
-from penstock._files import number_of, read_up_to
-from penstock._identity import identity
+from penstock._files.identity import identity
+from penstock._files.opened import number_of, read_up_to
 from penstock.errors import _twin
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
 from penstock.numpy._objects import decoder_of, objects_in, refused

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
 from penstock.numpy._arrays import Array, Arrays
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]

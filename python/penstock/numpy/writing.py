@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 import penstock
 from penstock._core import _memory_fault
-from penstock._replace import replaced
+from penstock._files.replace import replaced
 
 __all__ = ["save", "savez", "savez_compressed"]
 

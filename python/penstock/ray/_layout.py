@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import penstock
-from penstock._paths import absolute
+from penstock._files.paths import absolute
 
 __all__ = ["Column", "FileLayout", "Request", "expanded", "flattened", "is_mixed", "layout_of", "together"]
 

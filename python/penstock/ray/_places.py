@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import penstock
 from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _require_new_place, _save_parts
-from penstock._paths import absolute
+from penstock._files.paths import absolute
 
 __all__ = ["Place", "Written", "place_at"]
 

@@ -1,4 +1,4 @@
-"""torch's side of safetensors' API: what `penstock._safetensors` asks of a library of arrays, done with tensors."""
+"""torch's side of safetensors' API: what `penstock._weights.safetensors` asks of a library of arrays, done with tensors."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch.utils.dlpack import from_dlpack
 
 import penstock
 from penstock._core import _entry_parts, _require_unchanged, _storage_parts
-from penstock._safetensors import Framework, SafetensorError
-from penstock._shards import Shards
+from penstock._weights.safetensors import Framework, SafetensorError
+from penstock._weights.shards import Shards
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import filled, reachable
 

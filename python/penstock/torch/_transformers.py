@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Iterator
 
 import penstock
-from penstock._engine_options import version_of
+from penstock._weights.engine_options import version_of
 from penstock.torch.safetensors import load, safe_open
 
 __all__ = ["transformers_loading"]

@@ -16,8 +16,8 @@ from typing import Any
 
 import torch
 
-from penstock._prefetch import PrefetchLoader, TensorMeta
-from penstock._safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock._weights.prefetch import PrefetchLoader, TensorMeta
+from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
 from penstock.torch._arrays import Arrays
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names

@@ -19,7 +19,7 @@ import pytest
 from ctrl_c import answers_ctrl_c
 
 import penstock
-from penstock._functions import generator, idle_generators
+from penstock._batches.functions import generator, idle_generators
 
 COUNT = 11
 

@@ -124,7 +124,7 @@ def test_mapped_tensors_are_those_of_the_file_that_was_opened(pages):
 def test_a_file_that_was_replaced_while_it_was_opened_is_read(pages, monkeypatch):
     path, tensors = pages
     seen = iter(range(100))
-    monkeypatch.setattr("penstock._safetensors.identity", lambda path: (next(seen),))
+    monkeypatch.setattr("penstock._weights.safetensors.identity", lambda path: (next(seen),))
     loaded = ours.load_file(path)
     assert mapped_as(path) == set()
     for name, tensor in tensors.items():

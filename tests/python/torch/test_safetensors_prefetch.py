@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 peer = pytest.importorskip("safetensors.torch")
 import safetensors  # noqa: E402
 
-from penstock._prefetch import PrefetchLoader  # noqa: E402
+from penstock._weights.prefetch import PrefetchLoader  # noqa: E402
 from penstock.torch.safetensors import SafetensorError, safe_open, save_file  # noqa: E402
 
 TENSORS = {

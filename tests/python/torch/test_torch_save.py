@@ -14,7 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from load_pairs import VALUES, with_attribute
+from load_pairs import VALUES
 from load_pairs import same as same_in_all
 
 import penstock

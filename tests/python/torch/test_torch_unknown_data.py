@@ -213,7 +213,9 @@ def test_the_message_says_the_way(path, value, names):
 
 def test_a_reference_to_a_class_is_no_module(path):
     torch.save({"act": torch.nn.ReLU}, path)
-    with pytest.raises(pt.UnknownGlobalsError, match=r"add_safe_globals\(\[torch\.nn\.modules\.activation\.ReLU\]\)") as c:
+    with pytest.raises(
+        pt.UnknownGlobalsError, match=r"add_safe_globals\(\[torch\.nn\.modules\.activation\.ReLU\]\)"
+    ) as c:
         pt.load(path)
     assert "whole module" not in str(c.value)
     torch.save(torch.nn.ReLU(), path)

@@ -62,7 +62,7 @@ def test_a_process_is_killed_and_half_as_many_go_on(tmp_path):
 RANK = """
     import sys
     import torch.distributed as dist
-    import penstock, penstock._ranks
+    import penstock, penstock._batches.ranks
     import penstock.torch as pt
 
     rank = int(sys.argv[1])
@@ -80,7 +80,7 @@ RANK = """
         else:
             raise AssertionError(words)
 
-    for gather in (None, penstock._ranks._through_store):
+    for gather in (None, penstock._batches.ranks._through_store):
         for kind in (penstock.DataLoader, pt.DataLoader):
             def loader(data, **options):
                 return kind(data, batch_size=2, ranks="auto", gather=gather, **options)
@@ -93,7 +93,7 @@ RANK = """
         told = dict(ranks="auto", gather=gather)
         refused(lambda: penstock.DataLoader(ten, seed=rank, **told), "the seed: rank 0 has 0, and rank 1 has 1")
         refused(
-            lambda: penstock.DataLoader(ten, ranks=(0, 2), gather=gather or penstock._ranks._all_gathered),
+            lambda: penstock.DataLoader(ten, ranks=(0, 2), gather=gather or penstock._batches.ranks._all_gathered),
             "call themselves ranks [0, 0]",
         )
     penstock.DataLoader([ten, nine][rank], ranks="auto", gather=False)

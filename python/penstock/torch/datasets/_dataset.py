@@ -15,8 +15,8 @@ from typing_extensions import Self, TypeVar
 
 import penstock
 from penstock._api.transforms import Transforms
+from penstock._batches.functions import not_an_end
 from penstock._core import _is_of_surroundings
-from penstock._functions import not_an_end
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs

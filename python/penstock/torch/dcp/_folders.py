@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from penstock._core import _goes_to_store, _names_in, _Output, _remove
-from penstock._replace import told
+from penstock._files.replace import told
 
 __all__ = ["Folder", "folder_at"]
 

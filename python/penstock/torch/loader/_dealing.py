@@ -14,8 +14,8 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._batches.ranks import Ranks
 from penstock._core import _require_share, _require_undealt
-from penstock._ranks import Ranks
 
 __all__ = ["Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
 

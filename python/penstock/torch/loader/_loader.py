@@ -17,10 +17,10 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._batches.ranks import compare, resolved
+from penstock._batches.stats import LoaderStats
 from penstock._core import _HeldFunction, _require_loader_options, _typed
 from penstock._processes import threads_share_a_lock, workers_argument
-from penstock._ranks import compare, resolved
-from penstock._stats import LoaderStats
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset

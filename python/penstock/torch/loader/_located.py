@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from penstock._functions import named
+from penstock._batches.functions import named
 
 __all__ = ["located_at", "noted", "raised_there"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from penstock._stats import LoaderStats
+from penstock._batches.stats import LoaderStats
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Position
 from penstock.torch.loader._reads import Reads

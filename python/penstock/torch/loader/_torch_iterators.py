@@ -17,7 +17,7 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
-from penstock._functions import not_an_end
+from penstock._batches.functions import not_an_end
 from penstock._text import plural
 from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter, is_profiler_enabled
 from penstock.torch.loader._drawn import Drawn

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from penstock._plain_values import is_plain, plain
+from penstock._objects.plain_values import is_plain, plain
 from penstock.torch.loading import _distributed
 from penstock.torch.loading._attributes import RefusedError, require_plain_class
 

@@ -29,7 +29,7 @@ from penstock._core import (
     _open_memory,
     _part,
 )
-from penstock._files import number_of, read_up_to
+from penstock._files.opened import number_of, read_up_to
 from penstock._text import listed, plural
 from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 import penstock
-from penstock._plain_values import plain_of
+from penstock._objects.plain_values import plain_of
 from penstock._text import plural
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
 from penstock.torch._private import make_wrapper_subclass, nested_view_from_buffer, rebuild_qtensor
@@ -175,7 +175,7 @@ class Rebuilder:
 
     def _foreign(self, name: str, args: Any, state: Any) -> Any:
         if name.startswith("numpy."):
-            from penstock import _numpy_objects
+            from penstock._objects import numpy_objects as _numpy_objects
 
             try:
                 built = _numpy_objects.rebuilt(name, args, state)

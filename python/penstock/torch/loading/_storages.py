@@ -27,7 +27,7 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
-from penstock._identity import identity
+from penstock._files.identity import identity
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError

@@ -18,7 +18,7 @@ import torch
 
 import penstock
 from penstock._core import _entry_parts, _storage_parts
-from penstock._weight_files import KINDS, weight_files
+from penstock._weights.weight_files import KINDS, weight_files
 from penstock.torch._arrays import Arrays
 from penstock.torch._devices import reachable
 from penstock.torch.loading._checkpoint import load

@@ -12,8 +12,8 @@ import torch
 
 import penstock
 from penstock._core import _assemble, _open_file, _save_with
-from penstock._replace import replaced
-from penstock._temporary import copied, temporary_path
+from penstock._files.replace import replaced
+from penstock._files.temporary import copied, temporary_path
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._describe import described
 from penstock.torch.saving._native import is_native

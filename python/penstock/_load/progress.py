@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-# As in _opaque.py: what takes long to import is left to those who need it.
+# As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,16 +7,16 @@ from _thread import allocate_lock
 
 from penstock._api.files import load as load_now
 from penstock._core import _hold
-from penstock._paths import absolute
+from penstock._files.paths import absolute
 
-# As in _opaque.py: what takes long to import is left to those who need it.
+# As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from penstock._task import Task
+    from penstock._load.task import Task
 
 __all__ = ["load_async", "save_async"]
 
@@ -153,7 +153,7 @@ def _absolute(path: Any) -> Any:
 def _started(work: Callable[[], object]) -> Task:
     import threading
 
-    from penstock._task import Task
+    from penstock._load.task import Task
 
     task = Task()
     task.set_running_or_notify_cancel()

@@ -9,7 +9,7 @@ from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _Shar
 from penstock._text import abbreviated, listed
 from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchError
 
-# As in _opaque.py: what takes long to import is left to those who need it.
+# As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

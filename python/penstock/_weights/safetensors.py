@@ -11,11 +11,11 @@ from typing import Any
 
 import penstock
 from penstock._core import _entry_parts, _open_memory, _safetensors_dtypes, _storage_parts
-from penstock._identity import identity
-from penstock._prefetch import PrefetchLoader, TensorMeta, rows_of
-from penstock._shards import Shards
-from penstock._temporary import temporary_path
+from penstock._files.identity import identity
+from penstock._files.temporary import temporary_path
 from penstock._translating import Translating
+from penstock._weights.prefetch import PrefetchLoader, TensorMeta, rows_of
+from penstock._weights.shards import Shards
 from penstock.errors import _twin, _within
 
 __all__ = [

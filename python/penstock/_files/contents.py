@@ -115,7 +115,7 @@ def _npy(file: Any, head: bytearray, name: str) -> bytearray:
 def _path_of(file: Any) -> str | None:
     """The path of a plain open file that stands at its beginning and holds one file only. Faster ways can then read it
     by its path."""
-    from penstock._files import number_of
+    from penstock._files.opened import number_of
 
     number = number_of(file)
     if number is None or file.tell() != 0:

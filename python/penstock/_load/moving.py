@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock._core import Tensor, _move
 
-# As in _opaque.py: what takes long to import is left to those who need it.
+# As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

@@ -1,0 +1,1 @@
+"""What loops over batches have in Python: the program's functions, streams, ranks, statistics."""

@@ -1,0 +1,1 @@
+"""Objects of Python beside tensors: what files hold of them, and how ours are pickled."""
