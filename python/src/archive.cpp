@@ -446,6 +446,17 @@ Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const R
                    [tensor = entry.tensor](const LoadOptions& o) { return tensor.load(o); });
 }
 
+void load_placed(Archive archive, std::vector<StoragePlacement> placements, const LoadOptions& options,
+                 const ReportDict& report) {
+  ReadEffort effort;
+  for (const StoragePlacement& placement : placements) effort.payload_bytes += placement.to.nbytes();
+  auto load = [archive = std::move(archive), placements = std::move(placements)](const LoadOptions& o) {
+    archive.load_storages_into(placements, o);
+    return true;
+  };
+  reporting(effort.takes_long(), options, report, std::move(load));
+}
+
 void bind_archive(nb::module_& module) {
   bind_entry_class(module);
   bind_archive_class(module);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -100,5 +101,8 @@ nb::object in_file(const std::string& path, const Make& make) {
   }
 }
 Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report);
+/// Storages into memory that is there; answers signals while it loads.
+void load_placed(Archive archive, std::vector<StoragePlacement> placements, const LoadOptions& options,
+                 const ReportDict& report);
 
 }  // namespace penstock::python

@@ -17,6 +17,7 @@
 #include "archive.h"
 #include "archive/archive_state.h"
 #include "archive/unchanged.h"
+#include "arguments.h"
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
@@ -216,24 +217,21 @@ nb::tuple span_of(nb::handle array) {
 }
 
 /// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
-void load_storages_into(const PyArchive& source, const nb::dict& places, nb::handle progress) {
+void load_storages_into(const PyArchive& source, const nb::dict& places, nb::handle progress, const ReportDict& report,
+                        std::optional<bool> direct, std::optional<std::int64_t> threads) {
   std::vector<StoragePlacement> placements;
-  ReadEffort effort;
   for (const auto& [storage, bytes] : places) {
     const std::optional<Tensor> to = array_from(bytes);
     if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
     placements.push_back({nb::cast<std::size_t>(storage), *to});
-    effort.payload_bytes += to->nbytes();
   }
   const Archive archive = source.get();
-  const auto read = [archive, placements, verify = source.verify(), effort] {
-    interruptible(effort.takes_long(), [archive, placements, verify](std::stop_token stop) {
-      archive.load_storages_into(placements, {.verify = verify, .stop = std::move(stop)});
-      return true;
-    });
+  const LoadOptions options{
+      .verify = source.verify(), .direct = direct, .threads = threads ? not_negative(*threads, "threads") : 0};
+  with_progress(progress, "loading", path_text(archive.path()), [archive, placements, options, report] {
+    load_placed(archive, placements, options, report);
     return nb::object(nb::none());
-  };
-  with_progress(progress, "loading", path_text(archive.path()), read);
+  });
 }
 
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
@@ -380,9 +378,12 @@ void bind_parts(nb::module_& module) {
                      "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
   module.def("_span", span_of, nb::arg("array"), nb::sig("def _span(array: object) -> tuple[str, int, int]"));
   module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
-             nb::arg("progress") = nb::none(),
+             nb::arg("progress") = nb::none(), nb::arg("report") = nb::none(), nb::arg("direct") = nb::none(),
+             nb::arg("threads") = nb::none(),
              nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any], "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
+                     "progress: bool | typing.Callable[[int, int], object] | None = None, "
+                     "report: dict[str, typing.Any] | None = None, direct: bool | None = None, "
+                     "threads: int | None = None) -> None"));
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));

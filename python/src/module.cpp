@@ -54,6 +54,7 @@ void bind_all(nb::module_& module) {
   bind_workers(module);
   bind_checks(module);
   bind_placed(module);
+  bind_blocks(module);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORY = ROOT / "build/docs/html/objects.inv"
 MODULES = ("penstock", "penstock.errors", "penstock.torch", "penstock.torch.safetensors", "penstock.torch.collate")
-MODULES = (*MODULES, "penstock.numpy", "penstock.numpy.safetensors", "penstock.remote", "penstock.torch.dcp")
+MODULES = (*MODULES, "penstock.numpy", "penstock.numpy.safetensors", "penstock.remote", "penstock.sharing", "penstock.torch.dcp")
 MODULES = (*MODULES, "penstock.device", "penstock.grain", "penstock.vllm", "penstock.sglang")
 
 TYPE = re.compile(r"^(?:class|struct|enum class) (?:\[\[.*?\]\] )?(\w+)[ ;:]")

@@ -35,6 +35,7 @@ def load(
     shape: int | Sequence[int] | None = None,
     offset: int | None = None,
     order: str | None = None,
+    shared: bool = False,
 ) -> Any:
     """Everything in a tensor file.
 
@@ -80,6 +81,9 @@ def load(
     shape, offset, order
         One of them says that the file has no header, as `raw` has them. Then `dtype` is what the
         elements in the file are, and nothing is converted. A file that has a header is refused here.
+    shared
+        Read into one block of host memory that other processes map too: `sharing.share` gives its name.
+        The block is there until the last tensor in it is gone. Tensors have the types of the file.
 
     Returns
     -------
@@ -98,6 +102,13 @@ def load(
     >>> with open("model.pt", "rb") as file:
     ...     state = penstock.load(file)
     """
+    if shared:
+        _require_alone(device=str(device) != "cpu", mmap=mmap, gds=gds, dtype=dtype, shape=shape)
+        from penstock._shared_memory import load_shared
+
+        archive: Archive = _core.open(path, "r", verify)  # type: ignore[assignment]
+        part = archive if key is None and prefix is None else _core._part(archive, key, prefix)
+        return load_shared(part, progress, report, direct, threads)
     return _core.load(
         path,
         device,
@@ -116,6 +127,17 @@ def load(
         offset,
         order,
     )
+
+
+def _require_alone(**others: Any) -> None:
+    """Raises where an argument of `load` cannot be beside shared=True."""
+    for name, value in others.items():
+        if value is not None and value is not False:
+            from penstock.errors import UnsupportedError
+
+            raise UnsupportedError(
+                f"shared=True reads a file into host memory as it is: leave out one of shared and {name}"
+            )
 
 
 def save(
@@ -347,6 +369,7 @@ class ArchiveMethods:
         progress: bool | Callable[[int, int], object] | None = None,
         dtype: object | None = None,
         strict: bool = False,
+        shared: bool = False,
     ) -> Any:
         """Everything, nested as in the file.
 
@@ -375,11 +398,19 @@ class ArchiveMethods:
         strict
             Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
             infinite, as with NumPy.
+        shared
+            Read into one block of host memory that other processes map too: `penstock.sharing.share`
+            gives its name. Tensors have the types of the file.
 
         Returns
         -------
         What `penstock.load` gives for the file.
         """
+        if shared:
+            _require_alone(device=str(device) != "cpu", mmap=mmap, gds=gds, dtype=dtype)
+            from penstock._shared_memory import load_shared
+
+            return load_shared(self, progress, report, direct, threads)
         return self._load(device, mmap, direct, gds, threads, report, progress, dtype, strict)
 
     def close(self: Archive) -> None:

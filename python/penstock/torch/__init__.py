@@ -12,6 +12,7 @@ several rooms, or have functions for users (`collate`, `safetensors`).
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock.torch import _private as _private  # it tells of a torch that is missing or too old
+from penstock.torch._blocks import attach
 from penstock.torch._transformers import transformers_loading
 from penstock.torch.collate import nested, pad, pad_to, ragged, stack
 from penstock.torch.datasets import (
@@ -48,6 +49,7 @@ __all__ = [
     "Stream",
     "UnknownGlobalsError",
     "Zip",
+    "attach",
     "load",
     "load_file",
     "load_into",

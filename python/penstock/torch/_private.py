@@ -100,6 +100,8 @@ rebuild_qtensor = _found("torch._utils._rebuild_qtensor")
 nested_view_from_buffer = _found("torch._nested_view_from_buffer")
 conj = _found("torch._conj")
 neg_view = _found("torch._neg_view")
+# Memory that processes share (`_blocks.py`): without it, load(shared=True) fails.
+new_shared_storage = _found("torch.UntypedStorage._new_shared_fd_cpu")
 mkldnn = getattr(torch, "_mkldnn", None)  # without it, no tensor has that layout
 # Without it, torch.serialization.skip_data is not heard of.
 serialization_state = getattr(torch.serialization, "_serialization_tls", None)

@@ -34,11 +34,21 @@ from penstock._text import listed, plural
 from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
+from penstock.torch.loading._ranks import agreed, ranks_of
 from penstock.torch.loading._rebuild import Rebuilder, Use
-from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
+from penstock.torch.loading._storages import MapLocation, Together, check_map_location, read_tensors
 from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
 
-__all__ = ["FileLike", "UnknownGlobalsError", "load", "load_archive", "load_given", "opened"]
+__all__ = [
+    "FileLike",
+    "UnknownGlobalsError",
+    "load",
+    "load_archive",
+    "load_given",
+    "opened",
+    "opened_by_all",
+    "together_of",
+]
 
 FileLike = str | os.PathLike[str] | IO[bytes] | Source
 
@@ -71,6 +81,9 @@ def load(
     progress: bool | Callable[[int, int], object] | None = None,
     dtype: torch.dtype | str | None = None,
     strict: bool = False,
+    shared: bool = False,
+    ranks: Any = None,
+    report: dict[str, Any] | None = None,
 ) -> Any:
     """What `torch.load(f, weights_only=True)` gives: the same types, values, strides, sharing and flags.
 
@@ -136,6 +149,19 @@ def load(
     strict
         Raise for a value that the type has no number for, such as 1e300 as float32; the error names
         the tensor.
+    shared
+        Read into one block of host memory that other processes map too: they get tensors by
+        torch.multiprocessing without a copy, or by the name that `penstock.sharing.share` gives. All
+        are views of one storage, which is there until the last of them is gone. Write them by
+        `penstock.torch.save` or `save_file`: `torch.save` writes that storage whole, or refuses it.
+    ranks
+        Read the file once for several processes: a process group of torch.distributed, or "auto" for
+        all of its processes where a program has initialised it. Each rank reads a share of the bytes,
+        and all get the same result; all of them must make this call. Ranks of one machine share the
+        pages of host memory until one writes to them (with `shared`, also after that); others send
+        each other what they have read. An error of one rank is raised on all and says which.
+    report
+        A dict to fill with how `ranks` have read: "way", "why", and how many bytes this rank has read.
 
     Returns
     -------
@@ -158,8 +184,8 @@ def load(
     mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    with _named_as_given(f), opened(f, verify, decode) as archive:
-        part = archive if key is None and prefix is None else _part(archive, key, prefix)
+    together = together_of(shared, ranks, report, mmap=bool(mmap), dtype=dtype)
+    with _named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
         return load_archive(
             part,
             map_location,
@@ -167,7 +193,41 @@ def load(
             mmap=bool(mmap),
             progress=progress,
             conversion=conversion,
+            together=together,
         )
+
+
+def together_of(shared: bool, ranks: Any, report: Any, **others: Any) -> Together | None:
+    """What the arguments `shared` and `ranks` ask for; None where it is nothing, also of ranks where there is one."""
+    if type(shared) is not bool:
+        raise penstock.DTypeMismatchError(f"found shared={shared!r}, expected True or False")
+    if report is not None and ranks is None:
+        raise penstock.InvalidArgumentError("report tells how ranks have read: give it beside ranks")
+    for name, value in others.items():
+        if (shared or ranks is not None) and value:
+            asked = "shared=True" if shared else "ranks"
+            raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of that and {name}")
+    found = ranks_of(ranks)
+    if report is not None and found is None:
+        report.clear()
+        report.update(way="alone", why="there is one rank", ranks=1)
+    return Together(shared, found, report) if shared or found is not None else None
+
+
+@contextlib.contextmanager
+def opened_by_all(
+    f: FileLike, key: Any, prefix: str | None, together: Together | None, *, verify: bool, decode: Any = None
+) -> Iterator[penstock.Archive]:
+    """The part of a file that is asked for; where ranks read it together, the same on all of them."""
+
+    def open_part() -> penstock.Archive:
+        archive = opened(f, verify, decode)
+        return archive if key is None and prefix is None else _part(archive, key, prefix)
+
+    ranks = None if together is None else together.ranks
+    part = open_part() if ranks is None or together is None else agreed(ranks, open_part, str(together.shared))
+    with part:
+        yield part
 
 
 @torch_errors()
@@ -190,11 +250,12 @@ def load_archive(
     mmap: bool = False,
     progress: Any = None,
     conversion: Conversion | None = None,
+    together: Together | None = None,
 ) -> Any:
     """The whole content of an archive as torch's objects."""
     rebuilder = Rebuilder(conversion, map_location, as_data=unknown == "data")
     if conversion is None:
-        leaves = read_tensors(archive, map_location, mmap=mmap, progress=progress)
+        leaves = read_tensors(archive, map_location, mmap=mmap, progress=progress, together=together)
     else:
         leaves = read_converted(archive, map_location, conversion, progress=progress)
     try:

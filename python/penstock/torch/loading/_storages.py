@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from mmap import MAP_SHARED
 from types import MappingProxyType
 from typing import Any
@@ -32,10 +33,13 @@ from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
+from penstock.torch.loading._once import Loaded, read_once, read_shared
+from penstock.torch.loading._ranks import Ranks
 
 __all__ = [
     "MapLocation",
     "Packed",
+    "Together",
     "Views",
     "arrays_of",
     "check_map_location",
@@ -81,6 +85,7 @@ def read_tensors(
     *,
     mmap: bool,
     progress: Any = None,
+    together: Together | None = None,
 ) -> list[Any]:
     """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages
     are shared.
@@ -94,6 +99,8 @@ def read_tensors(
         return Views(archive, _meta_storages(archive, map_location), arrays).all()
     if skips_data():
         return Views(archive, moved(archive, _empty_storages(archive), map_location), arrays).all()
+    if together is not None:
+        return _in_a_block(archive, map_location, arrays, together, progress)
     if mmap:
         storages = _mapped_storages(archive, storages_of(archive, arrays))
         return Views(archive, moved(archive, storages, map_location), arrays).all()
@@ -114,6 +121,36 @@ def read_tensors(
         if loaded[number] is None:
             loaded[number] = _unread(archive, number)
     return Views(archive, moved(archive, loaded, map_location), arrays).all()
+
+
+@dataclass(frozen=True)
+class Together:
+    """That storages lie in one block: because other processes map it (`shared`), or `ranks` read it together."""
+
+    shared: bool
+    ranks: Ranks | None
+    report: dict[str, Any] | None
+
+
+def _in_a_block(
+    archive: penstock.Archive, map_location: MapLocation, arrays: dict[int, Any], how: Together, progress: Any
+) -> list[Any]:
+    stays = stays_on_cpu(archive, map_location)
+    if how.shared and not stays:
+        raise penstock.UnsupportedError(
+            "shared=True gives memory of the host, and map_location or the file names another device: give "
+            "map_location='cpu'"
+        )
+    left_out, count = storages_of(archive, arrays), _storage_count(archive)
+    if how.ranks is None:
+        loaded = read_shared(archive, left_out, count, progress)
+    else:
+        device = None if stays or not isinstance(map_location, (str, torch.device)) else reachable(map_location)
+        place = torch.device("cpu") if device is None else device
+        loaded = read_once(archive, how.ranks, place, left_out, count, shared=how.shared, report=how.report)
+        if device is None and not stays:
+            loaded = Loaded(moved(archive, loaded.storages, map_location), loaded.begins)
+    return Views(archive, loaded.storages, arrays, begins=loaded.begins).all()
 
 
 def arrays_of(archive: penstock.Archive) -> dict[int, Any]:
@@ -153,7 +190,7 @@ class Views:
     """Makes tensors over storages that are there, as the archive's entries say.
 
     Entries in `places` have another type, `dtype`, and lie in a storage of their own: its number,
-    and the strides in it.
+    and the strides in it. Storages in `begins` are parts of the storage that stands for them.
     """
 
     def __init__(
@@ -163,12 +200,14 @@ class Views:
         arrays: dict[int, Any],
         places: Mapping[int, tuple[int, tuple[int, ...]]] = MappingProxyType({}),
         dtype: str = "",
+        begins: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         self.archive = archive
         self.storages = storages
         self.arrays = arrays
         self.places = places
         self.dtype = dtype
+        self.begins = begins
 
     def all(self) -> list[Any]:
         return [self.one(index) for index in range(len(self.archive))]
@@ -184,7 +223,7 @@ class Views:
         if not isinstance(dtype, torch.dtype):
             raise self._error(penstock.UnsupportedError, index, f"torch has no type for {name}; use penstock.load")
         storage = self._storage(number)
-        offset = byte_offset // dtype.itemsize
+        offset = (self.begins.get(number, 0) + byte_offset) // dtype.itemsize
         if _is_quantized(dtype):
             typed = torch.storage.TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
             return Packed(typed, offset, shape, strides, requires_grad)

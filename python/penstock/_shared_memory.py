@@ -1,0 +1,166 @@
+"""Memory that several processes map, and `load(shared=True)`.
+
+All tensors of a load lie in one file without a name (memfd). It is sealed against becoming shorter, so that no process
+that maps it can lose its pages, and it ends with the last process that maps it: nothing has to be removed, and nothing
+lies in /dev/shm. Another process finds it as /proc/PID/fd/N while this one maps it, because whoever maps it here (mmap,
+torch) keeps a descriptor as long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+
+from penstock._core import _entry_parts, _load_storages_into, _storage_parts, _value_over, empty
+from penstock.errors import InvalidArgumentError, LimitError, OutOfMemoryError, UnsupportedError
+
+# Only type checkers need `typing`, which takes a third of the module's import time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Any
+
+    from penstock._core import Archive
+
+__all__ = [
+    "descriptor_of",
+    "lay_out",
+    "load_shared",
+    "mapped",
+    "mapping_at",
+    "new_file",
+    "opened",
+    "path_of",
+]
+
+_NAME = "penstock"
+_ALIGNMENT = 64
+_PAGE = mmap.PAGESIZE
+_LARGE = 1 << 20  # storages from here on lie behind a page as far as in the file, as direct reads want it
+
+
+def new_file(nbytes: int) -> int:
+    """The descriptor of a new file in memory, which never becomes shorter.
+
+    UnsupportedError where the system gives none, OutOfMemoryError where it has no room.
+    """
+    empty((nbytes,), "uint8", "cpu")  # says it where the machine cannot have so much
+    try:
+        descriptor = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except (OSError, AttributeError) as error:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            raise LimitError("no file can be opened any more; raise the limit (ulimit -n)") from error
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            raise OutOfMemoryError(f"{nbytes} bytes of shared memory: the kernel has no memory") from error
+        raise UnsupportedError(
+            f"the system gives no memory that processes share (memfd_create: {_reason(error)}); load without it, or "
+            "allow memfd_create where the container forbids it (seccomp)"
+        ) from error
+    try:
+        os.ftruncate(descriptor, max(nbytes, _PAGE))
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+    except OSError as error:
+        os.close(descriptor)
+        raise OutOfMemoryError(f"{nbytes} bytes of shared memory: {_reason(error)}") from error
+    return descriptor
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error)
+
+
+def mapped(descriptor: int, nbytes: int) -> mmap.mmap:
+    """A mapping that can be written. It keeps a descriptor of its own."""
+    try:
+        memory = mmap.mmap(descriptor, max(nbytes, _PAGE))
+    except OSError as error:
+        raise OutOfMemoryError(
+            f"{nbytes} bytes of shared memory cannot be mapped: {_reason(error)}; raise the limit on addresses (ulimit "
+            "-v)"
+        ) from error
+    with contextlib.suppress(OSError, AttributeError):  # advice: shmem_enabled may be "never"
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+def path_of(descriptor: int) -> str:
+    """By which other processes open it."""
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+def opened(path: str) -> int:
+    """A descriptor of a file that another process made by `new_file`. OSError, and UnsupportedError for another file:
+    one that becomes shorter would end a process that reads it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        sealed = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
+    except OSError:  # which a file of a folder has none of
+        sealed = 0
+    if not sealed:
+        os.close(descriptor)
+        raise UnsupportedError(f"{path}: it is no memory that penstock.sharing.share has named")
+    return descriptor
+
+
+def lay_out(archive: Archive, left_out: Collection[int] = ()) -> tuple[dict[int, tuple[int, int]], int]:
+    """Where the storages with tensors go in one block, {storage: (offset, bytes)} in the order of the files, and how
+    many bytes that takes."""
+    used = set()
+    for index in range(len(archive)):
+        number, _, shape, *_ = _entry_parts(archive, index)
+        if 0 not in shape:
+            used.add(number)
+    placed = []
+    for number in used.difference(left_out):
+        nbytes, _, source, begin = _storage_parts(archive, number)
+        placed.append((source, begin or 0, number, nbytes))
+    out, end = {}, 0
+    for _, begin, number, nbytes in sorted(placed):
+        unit, shift = (_PAGE, begin % _PAGE) if nbytes >= _LARGE and begin % _ALIGNMENT == 0 else (_ALIGNMENT, 0)
+        at = (max(end - shift, 0) + unit - 1) // unit * unit + shift
+        out[number] = (at, nbytes)
+        end = at + nbytes
+    return out, end
+
+
+def load_shared(
+    archive: Archive, progress: Any, report: dict[str, Any] | None, direct: bool | None, threads: int | None
+) -> Any:
+    """What `load` gives, in one block of shared memory."""
+    places, nbytes = lay_out(archive)
+    descriptor = new_file(nbytes)
+    try:
+        memory = memoryview(mapped(descriptor, nbytes))
+    finally:
+        os.close(descriptor)
+    storages = {number: memory[at : at + size] for number, (at, size) in places.items()}
+    _load_storages_into(archive, storages, progress, report, direct, threads)
+    return _value_over(archive, storages)
+
+
+def mapping_at(address: int) -> tuple[int, int, int]:
+    """(begin, end, inode) of the shared memory in which an address lies."""
+    with open("/proc/self/maps") as lines:
+        for line in lines:
+            span, mode, offset, _, inode, *name = line.split()
+            begin, end = (int(part, 16) for part in span.split("-"))
+            if begin <= address < end:
+                if name and name[0] == f"/memfd:{_NAME}" and mode[3] == "s":
+                    return begin - int(offset, 16), end, int(inode)
+                break
+    raise InvalidArgumentError(
+        "found a tensor in memory of this process alone, expected those of a load with shared=True"
+    )
+
+
+def descriptor_of(inode: int) -> int:
+    """One of this process's on the file: whatever maps it keeps one."""
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            same = os.fstat(number).st_ino == inode
+            if same and os.readlink(f"/proc/self/fd/{number}").startswith(f"/memfd:{_NAME}"):
+                return number
+    raise InvalidArgumentError("the descriptor of the shared memory was closed by the program")

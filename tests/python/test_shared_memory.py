@@ -1,0 +1,173 @@
+"""`load(shared=True)`, `sharing`: memory that several processes map."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import penstock
+import penstock.sharing
+
+STATE = {
+    "large": np.arange(600_000, dtype=np.float32).reshape(600, 1000),
+    "few": np.arange(3, dtype=np.int16),
+    "empty": np.zeros((0, 4), np.int8),
+}
+
+READER = """
+import sys, numpy, penstock.sharing
+state = penstock.sharing.attach(sys.argv[1])
+state = state["model"] if "model" in state else state
+assert numpy.asarray(state["large"]).sum() == numpy.arange(600_000, dtype=numpy.float32).sum(dtype=numpy.float32)
+assert state["empty"].shape == (0, 4)
+numpy.asarray(state["few"])[:] = 9
+print(sorted(state))
+"""
+
+
+@pytest.fixture(params=["m.npz", "z.npz", "m.safetensors", "m.pt"])
+def path(request, tmp_path):
+    out = tmp_path / request.param
+    penstock.save(STATE, out, compress=request.param == "z.npz")
+    return out
+
+
+def shared_blocks():
+    gc.collect()
+    with open("/proc/self/maps") as lines:
+        return sum("memfd:penstock" in line for line in lines)
+
+
+def descriptors():
+    found = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return [os.readlink(name) for name in found if os.path.lexists(name)].count("/memfd:penstock (deleted)")
+
+
+def test_the_values_are_those_of_a_load(path):
+    report = {}
+    loaded = penstock.load(path, shared=True, report=report)
+    assert list(loaded) == list(STATE)
+    for name, value in STATE.items():
+        assert np.array_equal(np.asarray(loaded[name]), value)
+        assert loaded[name].dtype.name == value.dtype.name
+    assert report["payload_bytes"] >= sum(value.nbytes for value in STATE.values())
+    assert shared_blocks() == 1
+    with penstock.open(path) as archive:
+        assert np.array_equal(np.asarray(archive.load(shared=True)["large"]), STATE["large"])
+    assert np.array_equal(np.asarray(penstock.load(path, shared=True, key="few")), STATE["few"])
+
+
+def test_another_process_sees_the_same_memory_and_nothing_is_left(path):
+    loaded = penstock.load(path, shared=True)
+    name = penstock.sharing.share({"model": loaded, "step": 3, "names": ("a", None, 2.5, True)})
+    done = subprocess.run([sys.executable, "-c", READER, name], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "['empty', 'few', 'large']\n"
+    assert np.asarray(loaded["few"]).tolist() == [9, 9, 9]
+    here = penstock.sharing.attach(name)
+    assert here["names"] == ("a", None, 2.5, True)
+    assert here["step"] == 3
+    del here, loaded
+    assert (shared_blocks(), descriptors()) == (0, 0)
+    with pytest.raises(penstock.NotFoundError, match="let go of"):
+        penstock.sharing.attach(name)
+
+
+def test_a_part_keeps_the_block(path):
+    few = penstock.load(path, shared=True)["few"]
+    assert shared_blocks() == 1
+    assert penstock.sharing.attach(penstock.sharing.share(few)).tolist() == [0, 1, 2]
+    assert np.asarray(penstock.sharing.attach(penstock.sharing.share([few[1:]]))[0]).tolist() == [1, 2]
+
+
+def test_the_file_never_becomes_shorter(path):
+    loaded = penstock.load(path, shared=True)
+    descriptor = penstock.sharing.share(loaded).partition(":")[0]
+    with open(descriptor, "r+b") as file, pytest.raises(OSError, match="not permitted"):
+        os.ftruncate(file.fileno(), 10)
+
+
+def test_storages_that_lie_in_the_pickle_and_other_byte_orders(tmp_path):
+    np.save(tmp_path / "big.npy", np.arange(5, dtype=">i4"))
+    assert penstock.load(tmp_path / "big.npy", shared=True).tolist() == [0, 1, 2, 3, 4]
+    np.save(tmp_path / "f.npy", np.asfortranarray(np.arange(6).reshape(2, 3)))
+    assert penstock.load(tmp_path / "f.npy", shared=True).tolist() == [[0, 1, 2], [3, 4, 5]]
+    np.save(tmp_path / "none.npy", np.zeros((0, 2)))
+    assert penstock.load(tmp_path / "none.npy", shared=True).shape == (0, 2)
+
+
+@pytest.mark.parametrize("others", [{"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}, {"gds": True}])
+def test_what_cannot_be_shared_is_refused(path, others):
+    with pytest.raises(penstock.UnsupportedError, match=f"leave out one of shared and {next(iter(others))}"):
+        penstock.load(path, shared=True, **others)
+
+
+def test_share_takes_shared_memory_of_one_load_alone(path):
+    loaded, other = penstock.load(path, shared=True), penstock.load(path, shared=True)
+    with pytest.raises(penstock.InvalidArgumentError, match="of this process alone"):
+        penstock.sharing.share({"a": penstock.zeros(4)})
+    with pytest.raises(penstock.InvalidArgumentError, match="of several loads"):
+        penstock.sharing.share([loaded["few"], other["few"]])
+    with pytest.raises(penstock.InvalidArgumentError, match="of type object"):
+        penstock.sharing.share([loaded["few"], object()])
+    with pytest.raises(penstock.InvalidArgumentError, match="no tensor with elements"):
+        penstock.sharing.share({"a": 3})
+    endless = [loaded["few"]]
+    endless.append(endless)
+    with pytest.raises(penstock.InvalidArgumentError, match="holds itself"):
+        penstock.sharing.share(endless)
+
+
+def test_attach_takes_names_alone(tmp_path):
+    with pytest.raises(penstock.InvalidArgumentError, match="expected the name"):
+        penstock.sharing.attach("/etc/passwd")
+    with open(tmp_path / "file", "w+b") as file, pytest.raises(penstock.UnsupportedError, match="has named"):
+        penstock.sharing.attach(f"/proc/{os.getpid()}/fd/{file.fileno()}:1:0:2")
+
+
+def test_a_system_without_memfd_is_one_error(path, monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "memfd_create", forbidden)
+    with pytest.raises(penstock.UnsupportedError, match="memfd_create: Operation not permitted"):
+        penstock.load(path, shared=True)
+
+
+LIMITED = """
+import resource, sys, penstock
+limit = int(sys.argv[2])
+kind = getattr(resource, sys.argv[3])
+resource.setrlimit(kind, (limit, limit))
+try:
+    print(penstock.load(sys.argv[1], shared=True)["few"].tolist())
+except penstock.OutOfMemoryError as error:
+    print("no memory:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "said"), [("RLIMIT_MEMLOCK", 1 << 16, "[0, 1, 2]"), ("RLIMIT_FSIZE", 1 << 20, "no memory")]
+)
+def test_limits(path, kind, limit, said):
+    arguments = [sys.executable, "-c", LIMITED, path, str(limit), kind]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert done.stdout.startswith(said), done
+
+
+def test_no_room_for_a_mapping_is_one_error(path, monkeypatch):
+    def full(*_):
+        raise OSError(12, "Cannot allocate memory")
+
+    gc.collect()
+    before = descriptors()
+    monkeypatch.setattr(mmap, "mmap", full)
+    with pytest.raises(penstock.OutOfMemoryError, match="cannot be mapped: Cannot allocate memory"):
+        penstock.load(path, shared=True)
+    assert descriptors() == before

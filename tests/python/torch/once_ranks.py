@@ -1,0 +1,235 @@
+"""Ranks that read a file once, in real processes with gloo. A program: `once_ranks.py FOLDER WORLD...`.
+
+It imports torch once and forks each world, because importing it in every rank would take most of the time. Rank 0
+prints one word a case; a rank that fails prints why and ends the program.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import resource
+import shutil
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import penstock
+import penstock.torch as pt
+from penstock.torch.loading import _once
+
+torch.set_num_threads(1)  # before anything is computed: threads do not survive a fork
+
+_once._LEAST = 1 << 16  # so that tensors are taken apart
+_once._ROUND = 1 << 18
+
+STATE = {
+    "rows": torch.arange(300_000, dtype=torch.float32).reshape(300, 1000),
+    "one": torch.arange(200_000, dtype=torch.int64).reshape(1, 200_000),
+    "half": torch.ones(7, 5, dtype=torch.bfloat16),
+    "empty": torch.empty(0, 4),
+    "scalar": torch.tensor(2.5),
+}
+TIED = STATE | {"tied": STATE["rows"], "turned": STATE["rows"].T, "step": 17, "flag": [torch.tensor([True, False])]}
+BYTES = sum(tensor.untyped_storage().nbytes() for tensor in STATE.values())
+FILES = {"m.pt": BYTES + 2, "m.safetensors": BYTES}  # with how many bytes there are to read
+
+
+def write(folder):
+    pt.save(TIED, folder / "m.pt")
+    pt.save_file(STATE, folder / "m.safetensors")
+
+
+def expected(name):
+    return TIED if name == "m.pt" else STATE
+
+
+def require_same(loaded, name):
+    for key, value in expected(name.name).items():
+        if isinstance(value, torch.Tensor):
+            assert loaded[key].dtype == value.dtype, key
+            assert loaded[key].stride() == value.stride(), key
+            assert torch.equal(loaded[key], value), key
+    if name.name == "m.pt":
+        assert loaded["step"] == 17
+        assert loaded["tied"].data_ptr() == loaded["rows"].data_ptr()
+
+
+def error_of(call):
+    try:
+        call()
+    except penstock.Error as error:
+        return error
+    raise AssertionError("nothing was raised")
+
+
+def of_all(value):
+    out = [None] * dist.get_world_size()
+    dist.all_gather_object(out, value)
+    return out
+
+
+def refusing(*_):
+    raise PermissionError(1, "Operation not permitted")
+
+
+def in_memory(folder, rank, size):
+    """One block that all map: each byte is read by one rank, and what one writes later is its own."""
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 16, 1 << 16))
+    for name, nbytes in FILES.items():
+        report = {}
+        loaded = pt.load(folder / name, ranks="auto", report=report)
+        require_same(loaded, folder / name)
+        assert report["way"] == "shared memory", report
+        told = of_all(report["read_bytes"])
+        assert sum(told) == nbytes, told
+        assert name == "m.pt" or max(told) < nbytes * 0.4, told
+        if rank == 0:
+            loaded["rows"].zero_()
+        dist.barrier()
+        assert loaded["rows"][1, 1] == (0 if rank == 0 else 1001)
+        dist.barrier()
+    yield "private"
+    loaded = pt.load(folder / "m.pt", ranks=dist.group.WORLD, shared=True)
+    require_same(loaded, folder / "m.pt")
+    dist.barrier()
+    if rank == 1:
+        loaded["rows"][1, 1] = -1
+    dist.barrier()
+    assert loaded["turned"][1, 1] == -1
+    yield "shared"
+
+
+def by_messages(folder, rank, size):
+    """Where memory cannot be shared, the bytes are sent."""
+    os.memfd_create, kept = refusing, os.memfd_create
+    for name, nbytes in FILES.items():
+        report = {}
+        require_same(pt.load(folder / name, ranks="auto", report=report), folder / name)
+        assert report["way"] == "torch.distributed", report
+        assert "Operation not permitted" in report["why"], report
+        assert sum(of_all(report["read_bytes"])) == nbytes
+    error = error_of(lambda: pt.load(folder / "m.pt", ranks="auto", shared=True))
+    assert isinstance(error, penstock.UnsupportedError), error
+    assert "memfd_create: Operation not permitted" in str(error), error
+    yield "sent"
+    os.memfd_create = kept if rank == 0 else refusing  # which only the first rank needs
+    report = {}
+    require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
+    assert report["way"] == "shared memory", report
+    os.memfd_create = kept
+    yield "first"
+
+
+def faults(folder, rank, size):
+    """What is wrong on one rank is said on all, which can go on together."""
+    own = folder / f"rank{rank}.pt"
+    shutil.copy(folder / "m.pt", own)
+    os.utime(own, ns=(10**18, 10**18))
+    dist.barrier()
+    require_same(pt.load(own, ranks="auto"), folder / "m.pt")  # copies are alike
+
+    missing = error_of(lambda: pt.load(own if rank != 1 else folder / "none.pt", ranks="auto"))
+    assert isinstance(missing, penstock.NotFoundError) if rank == 1 else "rank 1 could not open" in str(missing)
+    assert "none.pt" in str(missing)
+    yield "missing"
+
+    if rank == 2:
+        os.utime(own, ns=(10**18, 10**18 + 1))
+    other = error_of(lambda: pt.load(own, ranks="auto"))
+    assert isinstance(other, penstock.InvalidArgumentError), other
+    assert "rank 2 has another version of the file" in str(other), other
+    yield "version"
+
+    part = error_of(lambda: pt.load(folder / "m.pt", key="rows" if rank == 1 else "one", ranks="auto"))
+    assert "rank 1 has other tensors, or other arguments" in str(part), part
+    shared = error_of(lambda: pt.load(folder / "m.pt", ranks="auto", shared=rank == 1))
+    assert "rank 1 has other tensors, or other arguments" in str(shared), shared
+    yield "plan"
+
+    for way in ("memory", "messages"):
+        kept = os.memfd_create
+        if way == "messages":
+            os.memfd_create = refusing
+        shutil.copy(folder / "m.pt", own)
+        os.utime(own, ns=(10**18, 10**18))
+        read = _once._read
+
+        def cut(*arguments, read=read):
+            if rank == 2:
+                os.truncate(own, 1000)
+            read(*arguments)
+
+        dist.barrier()
+        _once._read = cut
+        short = error_of(lambda: pt.load(own, ranks="auto"))
+        _once._read, os.memfd_create = read, kept
+        assert isinstance(short, penstock.TruncatedError) if rank == 2 else "rank 2 could not read" in str(short), short
+        yield f"cut {way}"
+    wrong = error_of(lambda: pt.load(own, ranks=3))
+    assert isinstance(wrong, penstock.DTypeMismatchError), wrong
+    require_same(pt.load(folder / "m.pt", ranks="auto"), folder / "m.pt")
+    yield "after"
+
+
+def killed(folder, rank, size):
+    """A rank that dies while it reads ends the others."""
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if rank == size - 1:
+        _once._read = die
+    error = error_of(lambda: pt.load(folder / "m.pt", ranks="auto"))
+    assert isinstance(error, penstock.InputOutputError), error
+    assert "waited for the others in vain" in str(error), error
+    yield "killed"
+
+
+def killed_while_sending(folder, rank, size):
+    os.memfd_create = refusing
+    yield from killed(folder, rank, size)
+
+
+WORLDS = {f.__name__: f for f in (in_memory, by_messages, faults, killed, killed_while_sending)}
+
+
+def run(world, folder, size):
+    pids = []
+    for rank in range(size):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                meeting = f"file://{folder}/meeting-{world}"
+                limit = datetime.timedelta(seconds=60)
+                dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=size, timeout=limit)
+                for done in WORLDS[world](folder, rank, size):
+                    if rank == 0:
+                        print(done, flush=True)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        pids.append(pid)
+    failed = False
+    for pid in pids:
+        _, status = os.waitpid(pid, 0)
+        was_to_die = world.startswith("killed") and pid == pids[-1]
+        failed = failed or status != (signal.SIGKILL if was_to_die else 0)
+    if failed:
+        sys.exit(f"a rank of {world} failed")
+
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    write(place)
+    for each in sys.argv[2:]:
+        run(each, place, 3)

@@ -1,0 +1,96 @@
+"""`penstock.torch.load(shared=True)`: tensors that go to other processes without a copy."""
+
+from __future__ import annotations
+
+import gc
+import io
+
+import pytest
+import torch
+
+import penstock
+import penstock.sharing
+import penstock.torch as pt
+
+STATE = {
+    "model": {"w": torch.arange(300_000.0).reshape(300, 1000), "b": torch.ones(5, dtype=torch.bfloat16)},
+    "turned": torch.arange(6.0).reshape(2, 3).T,
+    "conj": torch.tensor([1 + 2j]).conj(),
+    "grad": torch.ones(3, requires_grad=True),
+    "empty": torch.empty(0, 2),
+    "step": 17,
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    torch.save(STATE | {"tied": STATE["model"]["w"]}, tmp_path / "m.pt")
+    return tmp_path / "m.pt"
+
+
+def fill(state):
+    """Run by another process: it sees the tensors of the first, and writes to them."""
+    state["model"]["b"].fill_(float(state["model"]["w"][1, 1]) + state["step"])
+
+
+def test_the_values_are_those_of_a_load(path):
+    loaded, plain = pt.load(path, shared=True), pt.load(path)
+    assert list(loaded) == list(plain)
+    for name in ("turned", "conj", "grad", "empty"):
+        assert torch.equal(loaded[name], plain[name])
+        assert loaded[name].stride() == plain[name].stride()
+        assert loaded[name].requires_grad == plain[name].requires_grad
+    assert torch.equal(loaded["model"]["w"], plain["model"]["w"])
+    assert loaded["tied"].data_ptr() == loaded["model"]["w"].data_ptr()
+    assert loaded["model"]["w"].is_shared()
+    again = io.BytesIO()
+    pt.save(loaded["model"]["b"], again)
+    assert len(again.getvalue()) < 10_000
+    again.seek(0)
+    assert torch.equal(torch.load(again, weights_only=True), plain["model"]["b"])
+
+
+def test_tensors_go_to_another_process_without_a_copy(path):
+    loaded = pt.load(path, shared=True)
+    loaded.pop("conj")  # whose view no pickle of torch's keeps
+    loaded.pop("grad")  # torch sends none that is no leaf of its own
+    process = torch.multiprocessing.get_context("spawn").Process(target=fill, args=(loaded,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    assert torch.equal(loaded["model"]["b"], torch.full((5,), 1018.0, dtype=torch.bfloat16))
+
+
+def test_a_name_leads_to_them_too(path):
+    loaded = pt.load(path, shared=True)
+    name = penstock.sharing.share({key: loaded[key] for key in ("model", "turned", "grad", "empty", "step")})
+    there = pt.attach(name)
+    there["model"]["b"].fill_(3)
+    assert loaded["model"]["b"].tolist() == [3] * 5
+    assert there["turned"].stride() == (1, 3)
+    assert there["grad"].requires_grad
+    assert there["empty"].shape == (0, 2)
+    assert there["step"] == 17
+    assert penstock.sharing.attach(name)["model"]["w"].shape == (300, 1000)
+    del loaded, there
+    gc.collect()
+    with pytest.raises(penstock.NotFoundError):
+        pt.attach(name)
+
+
+@pytest.mark.parametrize("others", [{"mmap": True}, {"dtype": torch.float16}])
+def test_what_cannot_be_shared_is_refused(path, others):
+    with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
+        pt.load(path, shared=True, **others)
+    with pytest.raises(penstock.UnsupportedError, match="map_location='cpu'"):
+        pt.load(path, lambda storage, place: storage, shared=True)
+    with pytest.raises(penstock.InvalidArgumentError, match="beside ranks"):
+        pt.load(path, report={})
+    with pytest.raises(penstock.DTypeMismatchError, match="True or False"):
+        pt.load(path, shared="yes")
+
+
+def test_ranks_without_others_read_alone(path):
+    report = {}
+    assert pt.load(path, ranks="auto", report=report)["step"] == 17
+    assert report["way"] == "alone"
