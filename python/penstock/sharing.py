@@ -17,7 +17,7 @@ import re
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._core import Tensor, _span, _tensor_in, empty
-from penstock._shared_memory import descriptor_of, mapped, mapping_at, opened, path_of
+from penstock._load.shared_memory import descriptor_of, mapped, mapping_at, opened, path_of
 from penstock.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.

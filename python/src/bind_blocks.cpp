@@ -14,6 +14,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "foreign.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "penstock/error.h"
 #include "value.h"
@@ -89,6 +90,12 @@ Tensor tensor_in(nb::handle memory, std::uint64_t offset, const std::string& dty
                 bytes.byte_offset() + static_cast<std::size_t>(offset));
 }
 
+/// Page-locked host memory of undefined content, as bytes.
+Tensor pinned_bytes(std::size_t bytes) {
+  const ReleasedGil released;
+  return {Buffer::allocate_pinned(bytes), DType::uint8, Shape{static_cast<std::int64_t>(bytes)}};
+}
+
 /// Of each file that was opened its size and when it was modified; None of one that has no such version.
 nb::list file_versions(const PyArchive& opened) {
   const Archive archive = opened.get();
@@ -112,6 +119,7 @@ void bind_blocks(nb::module_& module) {
              nb::arg("strides"),
              nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: tuple[int, ...], "
                      "strides: tuple[int, ...]) -> Tensor"));
+  module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"), nb::sig("def _pinned_bytes(bytes: int) -> Tensor"));
   module.def("_file_versions", file_versions, nb::arg("archive"),
              nb::sig("def _file_versions(archive: Archive) -> list[tuple[int, int] | None]"));
 }

@@ -65,6 +65,13 @@ def test_absent_devices_are_refused():
             t.pin_memory()
 
 
+@pytest.mark.skipif(penstock.device.is_available(), reason="there is a device")
+def test_a_load_into_pinned_memory_wants_a_device(tmp_path):
+    penstock.save({"t": penstock.arange(4)}, tmp_path / "x.safetensors")
+    with pytest.raises(penstock.NoDeviceError):
+        penstock.load(tmp_path / "x.safetensors", pinned=True)
+
+
 def test_doctor_knows_file_memory_and_devices(tmp_path):
     penstock.save(penstock.zeros(1000), tmp_path / "x.npy")
     found = penstock.doctor(tmp_path / "x.npy")
@@ -227,6 +234,21 @@ def test_load_takes_the_way_that_gds_asks_for(tmp_path):
             # What cannot go by cuFile says why.
             assert report["route"] == ("gds" if gds and "because" not in report["why"] else "ring")
             assert ("cuFile" in report["why"]) == gds
+
+
+@needs_device
+@pytest.mark.parametrize("name", ["x.pt", "x.safetensors", "x.npz"])
+def test_a_load_into_pinned_memory(tmp_path, name):
+    state = {"t": penstock.arange(0, 1000, dtype="int32").reshape(10, 100), "few": penstock.arange(3)}
+    penstock.save(state, tmp_path / name)
+    loaded = penstock.load(tmp_path / name, pinned=True)
+    assert all(loaded[key].is_pinned() and loaded[key].equal(value) for key, value in state.items())
+    assert loaded["t"].cuda().cpu().equal(state["t"])
+    with penstock.open(tmp_path / name) as archive:
+        assert archive.load(pinned=True)["few"].is_pinned()
+    for others in ({"shared": True}, {"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}):
+        with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
+            penstock.load(tmp_path / name, pinned=True, **others)
 
 
 @needs_device

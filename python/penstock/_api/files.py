@@ -36,6 +36,7 @@ def load(
     offset: int | None = None,
     order: str | None = None,
     shared: bool = False,
+    pinned: bool = False,
 ) -> Any:
     """Everything in a tensor file.
 
@@ -84,6 +85,9 @@ def load(
     shared
         Read into one block of host memory that other processes map too: `sharing.share` gives its name.
         The block is there until the last tensor in it is gone. Tensors have the types of the file.
+    pinned
+        Read into one block of page-locked host memory, from which devices copy without the processor.
+        It takes what the tensors take and no more, and is there until the last of them is gone.
 
     Returns
     -------
@@ -102,13 +106,11 @@ def load(
     >>> with open("model.pt", "rb") as file:
     ...     state = penstock.load(file)
     """
-    if shared:
-        _require_alone(device=str(device) != "cpu", mmap=mmap, gds=gds, dtype=dtype, shape=shape)
-        from penstock._shared_memory import load_shared
-
+    if shared or pinned:
+        others = {"mmap": mmap, "gds": gds, "dtype": dtype, "shape": shape, "offset": offset, "order": order}
         archive: Archive = _core.open(path, "r", verify)  # type: ignore[assignment]
         part = archive if key is None and prefix is None else _core._part(archive, key, prefix)
-        return load_shared(part, progress, report, direct, threads)
+        return _in_block(part, device, shared, pinned, others, progress, report, direct, threads)
     return _core.load(
         path,
         device,
@@ -129,15 +131,21 @@ def load(
     )
 
 
-def _require_alone(**others: Any) -> None:
-    """Raises where an argument of `load` cannot be beside shared=True."""
+def _in_block(
+    archive: Archive, device: object, shared: bool, pinned: bool, others: dict[str, Any], *reading: Any
+) -> Any:
+    """A load whose tensors lie in one block, which does not go together with other places and types."""
+    from penstock._load.shared_memory import load_block, shared_block
+    from penstock.errors import UnsupportedError
+
+    asked = "shared" if shared else "pinned"
+    others = {"device": None if str(device) == "cpu" else device, "pinned": shared and pinned, **others}
     for name, value in others.items():
         if value is not None and value is not False:
-            from penstock.errors import UnsupportedError
-
             raise UnsupportedError(
-                f"shared=True reads a file into host memory as it is: leave out one of shared and {name}"
+                f"{asked}=True reads a file into host memory as it is: leave out one of {asked} and {name}"
             )
+    return load_block(archive, shared_block if shared else _core._pinned_bytes, *reading)
 
 
 def save(
@@ -370,6 +378,7 @@ class ArchiveMethods:
         dtype: object | None = None,
         strict: bool = False,
         shared: bool = False,
+        pinned: bool = False,
     ) -> Any:
         """Everything, nested as in the file.
 
@@ -401,16 +410,16 @@ class ArchiveMethods:
         shared
             Read into one block of host memory that other processes map too: `penstock.sharing.share`
             gives its name. Tensors have the types of the file.
+        pinned
+            Read into one block of page-locked host memory, from which devices copy without the processor.
 
         Returns
         -------
         What `penstock.load` gives for the file.
         """
-        if shared:
-            _require_alone(device=str(device) != "cpu", mmap=mmap, gds=gds, dtype=dtype)
-            from penstock._shared_memory import load_shared
-
-            return load_shared(self, progress, report, direct, threads)
+        if shared or pinned:
+            others = {"mmap": mmap, "gds": gds, "dtype": dtype}
+            return _in_block(self, device, shared, pinned, others, progress, report, direct, threads)
         return self._load(device, mmap, direct, gds, threads, report, progress, dtype, strict)
 
     def close(self: Archive) -> None:

@@ -68,7 +68,7 @@ class Arrays(Framework):
         return self._read_there(shards.archive, shards.entries)
 
     def _mapped(self, file: torch.UntypedStorage, entry: penstock.LazyTensor) -> torch.Tensor:
-        dtype = self._dtype(entry.dtype.name, entry.name)
+        dtype = self.dtype(entry.dtype.name, entry.name)
         begin = entry.offset or 0
         if entry.nbytes == 0 or begin % dtype.itemsize:
             return self.whole(entry.load(), entry.name)
@@ -84,12 +84,13 @@ class Arrays(Framework):
         if not self._numbers:
             self._numbers = {name: number for number, name in enumerate(archive.keys())}
         parts = {name: _entry_parts(archive, self._numbers[name]) for name in names}
-        dtypes = {name: self._dtype(dtype, name) for name, (_, dtype, *_) in parts.items()}
+        dtypes = {name: self.dtype(dtype, name) for name, (_, dtype, *_) in parts.items()}
         places = {part[0]: (_storage_parts(archive, part[0])[0], self._direct) for part in parts.values()}
         memory = filled(archive, places)
         return {name: memory[part[0]].view(dtypes[name]).reshape(part[2]) for name, part in parts.items()}
 
-    def _dtype(self, dtype: str, name: str) -> torch.dtype:
+    def dtype(self, dtype: str, name: str) -> torch.dtype:
+        """torch's of that name; SafetensorError names the tensor where it has none."""
         known = vars(torch).get(dtype)  # getattr would import modules by that name
         if isinstance(known, torch.dtype):
             return known

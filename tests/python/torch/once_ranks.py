@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 import penstock
 import penstock.torch as pt
-from penstock.torch.loading import _once
+from penstock.torch.loading import _once, _weights_once
 
 torch.set_num_threads(1)  # before anything is computed: threads do not survive a fork
 
@@ -176,6 +176,84 @@ def faults(folder, rank, size):
     yield "after"
 
 
+def into(folder, rank, size):
+    """Targets of each rank are filled from what all have read together."""
+    for name in FILES:
+        target = {key: torch.zeros_like(tensor) for key, tensor in STATE.items()}
+        target["half"] = torch.zeros(7, 5, dtype=torch.float64)  # is converted
+        keys = pt.load_into(target, folder / name, ranks="auto", strict=False)
+        assert not keys.missing_keys
+        assert torch.equal(target["rows"], STATE["rows"])
+        assert torch.equal(target["half"], STATE["half"].double())
+    yield "filled"
+    wrong = {"rows": torch.zeros(2)} if rank == 1 else {"rows": torch.zeros(300, 1000)}
+    said = ""
+    try:
+        pt.load_into(wrong, folder / "m.safetensors", ranks="auto", strict=False)
+    except RuntimeError as error:
+        said = str(error)
+    assert ("size mismatch" in said) == (rank == 1), said  # which the others need not hear of
+    yield "mismatch"
+
+
+def taken(folder, rank, size):
+    """Weights one after another: each is read by one rank."""
+    model = folder / "model"
+    if rank == 0:
+        model.mkdir()
+        pt.save_file({key: STATE[key] for key in ("rows", "half")}, model / "a.safetensors")
+        pt.save_file({key: STATE[key] for key in ("one", "empty", "scalar")}, model / "b.safetensors")
+    dist.barrier()
+    for way in ("memory", "messages"):
+        kept = os.memfd_create
+        if way == "messages":
+            os.memfd_create = refusing
+        read = _weights_once._load_into
+        mine = 0
+
+        def counting(archive, numbers, places, read=read):
+            nonlocal mine
+            mine += sum(place.nbytes for place in places)
+            read(archive, numbers, places)
+
+        _weights_once._load_into = counting
+        for ring in (1 << 16, 1 << 22, 1 << 30):
+            mine = 0
+            found = dict(pt.weights(model, ranks="auto", ring_bytes=ring))
+            assert list(found) == list(dict(pt.weights(model)))
+            assert all(torch.equal(found[key], STATE[key]) for key in STATE)
+            found["rows"].zero_()  # each has memory of its own
+            dist.barrier()
+            assert sum(of_all(mine)) == BYTES
+        found = dict(pt.weights(folder / "m.pt", ranks="auto", exclude=["step", "flag"]))
+        assert torch.equal(found["turned"], TIED["turned"])
+        yield f"taken {way}"
+
+        taker = pt.weights(model, ranks="auto", ring_bytes=1 << 16)
+        if rank == 1:
+            next(taker)
+            taker.close()
+        else:
+            error = error_of(lambda taker=taker: list(taker))
+            assert "rank 1 has stopped taking tensors" in str(error), error
+        yield f"stopped {way}"
+
+        def failing(archive, numbers, places, read=read):
+            if rank == 2:
+                raise penstock.TruncatedError("it was cut")
+            read(archive, numbers, places)
+
+        _weights_once._load_into = failing
+        error = error_of(lambda: dict(pt.weights(model, ranks="auto")))
+        assert isinstance(error, penstock.TruncatedError) if rank == 2 else "rank 2 could not read" in str(error), error
+        _weights_once._load_into, os.memfd_create = read, kept
+    error = error_of(lambda: pt.weights(model if rank != 1 else folder / "none", ranks="auto"))
+    assert isinstance(error, penstock.NotFoundError) if rank == 1 else "rank 1 could not open" in str(error), error
+    error = error_of(lambda: pt.weights(model, include=["rows"] if rank == 1 else ["*"], ranks="auto"))
+    assert "rank 1 has other tensors, or other arguments" in str(error), error
+    yield "refused"
+
+
 def killed(folder, rank, size):
     """A rank that dies while it reads ends the others."""
 
@@ -195,7 +273,7 @@ def killed_while_sending(folder, rank, size):
     yield from killed(folder, rank, size)
 
 
-WORLDS = {f.__name__: f for f in (in_memory, by_messages, faults, killed, killed_while_sending)}
+WORLDS = {f.__name__: f for f in (in_memory, by_messages, faults, into, taken, killed, killed_while_sending)}
 
 
 def run(world, folder, size):

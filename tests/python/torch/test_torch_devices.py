@@ -279,3 +279,16 @@ def test_masks_follow_their_batches_to_the_device(tmp_path, monkeypatch):
         (("pinned", [True] * 4), CUDA),
         (("pinned", [True, False, True, True]), CUDA),
     ]
+
+
+def test_a_load_into_pinned_memory(tmp_path):
+    state = {"w": torch.arange(3000.0).reshape(3, 1000), "b": torch.ones(5, dtype=torch.bfloat16), "step": 3}
+    torch.save(state, tmp_path / "x.pt")
+    loaded = pt.load(tmp_path / "x.pt", pinned=True)
+    assert torch.equal(loaded["w"], state["w"])
+    assert torch.equal(loaded["b"], state["b"])
+    assert loaded["w"].untyped_storage().nbytes() < 2 * 3000 * 4
+    assert penstock.from_dlpack(loaded["w"]).is_pinned()
+    for others in ({"shared": True}, {"mmap": True}, {"ranks": "auto"}, {"dtype": torch.float16}):
+        with pytest.raises(penstock.UnsupportedError, match="leave out one of pinned"):
+            pt.load(tmp_path / "x.pt", pinned=True, **others)

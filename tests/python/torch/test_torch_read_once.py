@@ -18,6 +18,8 @@ WORLDS = {
     "in_memory": ["private", "shared"],
     "by_messages": ["sent", "first"],
     "faults": ["missing", "version", "plan", "cut memory", "cut messages", "after"],
+    "into": ["filled", "mismatch"],
+    "taken": ["taken memory", "stopped memory", "taken messages", "stopped messages", "refused"],
     "killed": ["killed"],
     "killed_while_sending": ["killed"],
 }

@@ -34,7 +34,7 @@ from penstock._text import listed, plural
 from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
-from penstock.torch.loading._ranks import agreed, ranks_of
+from penstock.torch.loading._ranks import agreed, plan_of, ranks_of
 from penstock.torch.loading._rebuild import Rebuilder, Use
 from penstock.torch.loading._storages import MapLocation, Together, check_map_location, read_tensors
 from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
@@ -82,6 +82,7 @@ def load(
     dtype: torch.dtype | str | None = None,
     strict: bool = False,
     shared: bool = False,
+    pinned: bool = False,
     ranks: Any = None,
     report: dict[str, Any] | None = None,
 ) -> Any:
@@ -154,6 +155,9 @@ def load(
         torch.multiprocessing without a copy, or by the name that `penstock.sharing.share` gives. All
         are views of one storage, which is there until the last of them is gone. Write them by
         `penstock.torch.save` or `save_file`: `torch.save` writes that storage whole, or refuses it.
+    pinned
+        Read into one block of page-locked host memory, which takes what the tensors take and no more;
+        `pin_memory()` takes up to twice that, and copies. All are views of one storage, as by `shared`.
     ranks
         Read the file once for several processes: a process group of torch.distributed, or "auto" for
         all of its processes where a program has initialised it. Each rank reads a share of the bytes,
@@ -184,7 +188,7 @@ def load(
     mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    together = together_of(shared, ranks, report, mmap=bool(mmap), dtype=dtype)
+    together = together_of(ranks, report, shared=shared, pinned=pinned, mmap=bool(mmap), dtype=dtype)
     with _named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
         return load_archive(
             part,
@@ -197,21 +201,27 @@ def load(
         )
 
 
-def together_of(shared: bool, ranks: Any, report: Any, **others: Any) -> Together | None:
-    """What the arguments `shared` and `ranks` ask for; None where it is nothing, also of ranks where there is one."""
-    if type(shared) is not bool:
-        raise penstock.DTypeMismatchError(f"found shared={shared!r}, expected True or False")
+def together_of(
+    ranks: Any, report: Any = None, *, shared: bool = False, pinned: bool = False, **others: Any
+) -> Together | None:
+    """What these arguments ask for; None where it is nothing, also of ranks where there is one. `others` do not go with
+    any of them."""
+    for name, value in (("shared", shared), ("pinned", pinned)):
+        if type(value) is not bool:
+            raise penstock.DTypeMismatchError(f"found {name}={value!r}, expected True or False")
     if report is not None and ranks is None:
         raise penstock.InvalidArgumentError("report tells how ranks have read: give it beside ranks")
+    if pinned:
+        others = {"shared": shared, "ranks": ranks, **others}
+    asked = "pinned" if pinned else "shared" if shared else "ranks"
     for name, value in others.items():
-        if (shared or ranks is not None) and value:
-            asked = "shared=True" if shared else "ranks"
-            raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of that and {name}")
+        if (shared or pinned or ranks is not None) and value:
+            raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of {asked} and {name}")
     found = ranks_of(ranks)
     if report is not None and found is None:
         report.clear()
         report.update(way="alone", why="there is one rank", ranks=1)
-    return Together(shared, found, report) if shared or found is not None else None
+    return Together(shared, pinned, found, report) if shared or pinned or found is not None else None
 
 
 @contextlib.contextmanager
@@ -225,7 +235,10 @@ def opened_by_all(
         return archive if key is None and prefix is None else _part(archive, key, prefix)
 
     ranks = None if together is None else together.ranks
-    part = open_part() if ranks is None or together is None else agreed(ranks, open_part, str(together.shared))
+    if ranks is None or together is None:
+        part = open_part()
+    else:
+        part = agreed(ranks, open_part, lambda archive: plan_of([archive], str(together.shared)))
     with part:
         yield part
 

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import torch
 
 import penstock
-from penstock._core import _part
 from penstock._text import abbreviated
 from penstock.torch._errors import torch_errors
-from penstock.torch.loading._checkpoint import FileLike, load_archive, opened
+from penstock.torch.loading._checkpoint import FileLike, load_archive, opened_by_all, together_of
 from penstock.torch.loading._content import Content, Made, kind_of
 from penstock.torch.loading._filling import fill
 from penstock.torch.loading._hints import hint
-from penstock.torch.loading._storages import MapLocation, check_map_location
+from penstock.torch.loading._storages import MapLocation, Together, check_map_location
 from penstock.torch.loading._targets import Plan
 
 __all__ = ["IncompatibleKeys", "load_into"]
@@ -50,6 +49,7 @@ def load_into(
     assign: bool = False,
     device: MapLocation = None,
     dtype: torch.dtype | None = None,
+    ranks: Any = None,
 ) -> IncompatibleKeys:
     """`module.load_state_dict(torch.load(path))`, without a second copy of the parameters in memory.
 
@@ -90,6 +90,9 @@ def load_into(
         Where these go, as `map_location` of `load`; only with `assign`.
     dtype
         Which type the floating-point ones of these get; only with `assign`.
+    ranks
+        Read the file once for several processes, as `load` does: a process group, or "auto". What is
+        read lies in host memory, once for a machine, until the targets of all its ranks are filled.
 
     Returns
     -------
@@ -107,9 +110,13 @@ def load_into(
     if not assign and (device is not None or dtype is not None):
         raise ValueError("device and dtype are those of the tensors that the target has; they need assign=True")
     check_map_location(device)
-    with opened(path, verify=True) as whole:
-        archive = _part(whole, key, prefix)
-        plan = Plan(_content(archive, device, dtype) if assign else Content(archive), assign)
+    together = together_of(ranks)
+    with opened_by_all(path, key, prefix, together, verify=True) as archive:
+        if assign or together is not None:
+            content = _content(archive, device if assign else "cpu", dtype, together)
+        else:
+            content = Content(archive)
+        plan = Plan(content, assign)
         _require_target(target)
         _require_state(target, plan.content)
         plan.make(target)
@@ -120,8 +127,10 @@ def load_into(
     return IncompatibleKeys(plan.missing + keys.missing_keys, plan.unexpected + keys.unexpected_keys)
 
 
-def _content(archive: penstock.Archive, device: MapLocation, dtype: torch.dtype | None) -> Content:
-    return Content(archive, _converted(load_archive(archive, device), dtype), is_loaded=True)
+def _content(
+    archive: penstock.Archive, device: MapLocation, dtype: torch.dtype | None, together: Together | None
+) -> Content:
+    return Content(archive, _converted(load_archive(archive, device, together=together), dtype), is_loaded=True)
 
 
 def _converted(state: Any, dtype: torch.dtype | None) -> Any:

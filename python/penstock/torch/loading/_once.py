@@ -19,14 +19,15 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _entry_parts, _load_rows_into, _load_storages_into
-from penstock._shared_memory import lay_out, mapped, new_file, opened, path_of
+from penstock._core import _entry_parts, _load_rows_into, _load_storages_into, _pinned_bytes
+from penstock._load.shared_memory import lay_out, mapped, new_file, opened, path_of
 from penstock.torch._blocks import private_storage, shared_storage
 from penstock.torch.loading._ranks import Ranks
 
-__all__ = ["Loaded", "read_once", "read_shared"]
+__all__ = ["Loaded", "NoSharedMemoryError", "common_file", "read_once", "read_pinned", "read_shared"]
 
 _ROUND = 64 << 20  # bytes that each rank reads before it sends them
 _LEAST = 8 << 20  # smaller parts of a tensor are not worth a read of their own
@@ -63,6 +64,16 @@ def read_shared(archive: penstock.Archive, left_out: Collection[int], count: int
         os.close(descriptor)
 
 
+def read_pinned(archive: penstock.Archive, left_out: Collection[int], count: int, progress: Any) -> Loaded:
+    """The storages in one block of page-locked memory, of their size: torch's own blocks are a power of two."""
+    places, nbytes = lay_out(archive, left_out)
+    block = from_dlpack(_pinned_bytes(max(nbytes, 1)).__dlpack__())
+    _load_storages_into(archive, {n: block[at : at + size] for n, (at, size) in places.items()}, progress)
+    storage = block.untyped_storage()
+    begins = {number: at for number, (at, _) in places.items()}
+    return Loaded([storage if number in places else None for number in range(count)], begins)
+
+
 def read_once(
     archive: penstock.Archive,
     ranks: Ranks,
@@ -87,7 +98,7 @@ def read_once(
                 "why": f"{len(local)} ranks on this machine, and tensors of the host: each reads its share in place",
                 "read_bytes": sum(piece.end - piece.begin for piece in pieces),
             }
-        except _NoSharedMemoryError as error:
+        except NoSharedMemoryError as error:
             if shared:
                 raise penstock.UnsupportedError(str(error)) from error
             told["why"] = f"{error}; each rank reads its share and sends it to the others"
@@ -164,7 +175,7 @@ def _read(archive: penstock.Archive, pieces: Sequence[Piece], part: Callable[[in
 # By one block that all ranks map.
 
 
-class _NoSharedMemoryError(Exception):
+class NoSharedMemoryError(Exception):
     """Why ranks cannot share memory; raised on all of them, before anything is read."""
 
 
@@ -178,7 +189,7 @@ def _by_memory(
     count: int,
     shared: bool,
 ) -> Loaded:
-    descriptor = _common_file(ranks, local[0], nbytes)
+    descriptor = common_file(ranks, local[0], nbytes)
     try:
         _fill(archive, ranks, descriptor, nbytes, pieces)
         if shared:
@@ -189,7 +200,7 @@ def _by_memory(
         os.close(descriptor)
 
 
-def _common_file(ranks: Ranks, leader: int, nbytes: int) -> int:
+def common_file(ranks: Ranks, leader: int, nbytes: int) -> int:
     """A descriptor of the block, which the first rank of each machine makes."""
     descriptor, told = -1, ("", "")
     if ranks.rank == leader:
@@ -211,7 +222,7 @@ def _common_file(ranks: Ranks, leader: int, nbytes: int) -> int:
         raise
     if reasons:
         _close(descriptor)
-        raise _NoSharedMemoryError(reasons[0])
+        raise NoSharedMemoryError(reasons[0])
     return descriptor
 
 

@@ -10,16 +10,27 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch.distributed as dist
 
 import penstock
 from penstock._core import _entry_parts, _file_versions, _storage_count, _storage_parts
 
-__all__ = ["Ranks", "agreed", "ranks_of"]
+__all__ = ["Plan", "Ranks", "agreed", "plan_of", "ranks_of"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ranks compare: a digest of what is to be read, the versions of the files, and the name of the first."""
+
+    digest: str
+    versions: tuple[Any, ...]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -28,9 +39,7 @@ class _Told:
 
     error: str | None
     host: str
-    plan: str = ""
-    versions: tuple[Any, ...] = ()
-    names: tuple[str, ...] = ()
+    plan: Plan
 
 
 class Ranks:
@@ -57,7 +66,7 @@ class Ranks:
         except RuntimeError as error:
             if isinstance(error, penstock.Error):
                 raise
-            reason = str(error).strip().partition("\n")[0]
+            reason = str(error).strip().partition("\n")[0].partition(". ")[0]
             raise penstock.InputOutputError(
                 f"rank {self.rank} of {self.size} waited for the others in vain: one has ended, or does not answer "
                 f"within the time-out of the process group ({reason})"
@@ -66,7 +75,7 @@ class Ranks:
     def require(self, error: BaseException | None, doing: str) -> None:
         """Raises on all ranks where one of them has failed: there its own error, elsewhere one that says which rank."""
         try:
-            all_told = self.gather(None if error is None else f"{type(error).__name__}: {error}")
+            all_told = self.gather(None if error is None else f"could not {doing}: {type(error).__name__}: {error}")
         except penstock.Error:
             if error is not None:
                 raise error from None
@@ -75,7 +84,7 @@ class Ranks:
             raise error
         for rank, text in enumerate(all_told):
             if text is not None:
-                raise penstock.InputOutputError(f"rank {rank} could not {doing}: {text}")
+                raise penstock.InputOutputError(f"rank {rank} {text}")
 
     def source(self, rank: int) -> int:
         """Its number in the world, which collectives ask for."""
@@ -98,16 +107,16 @@ def ranks_of(given: Any) -> Ranks | None:
     return Ranks(given)
 
 
-def agreed(ranks: Ranks, open_file: Callable[[], penstock.Archive], options: str) -> penstock.Archive:
-    """What `open_file` gives, when it has given the same on all ranks, and the options are the same."""
+def agreed(ranks: Ranks, make: Callable[[], Result], describe: Callable[[Result], Plan]) -> Result:
+    """What `make` gives, when it has given the same on all ranks: files of the same version and the same plan."""
     host = _host()
     error: Exception | None = None
     try:
-        opened = open_file()
-        own = _told(host, opened, options)
+        made = make()
+        own = _Told(None, host, describe(made))
     except Exception as failure:
         error = failure
-        own = _Told(f"{type(failure).__name__}: {failure}", host)
+        own = _Told(f"{type(failure).__name__}: {failure}", host, Plan("", (), ""))
     try:
         told: list[_Told] = ranks.gather(own)
     except penstock.Error:
@@ -116,40 +125,46 @@ def agreed(ranks: Ranks, open_file: Callable[[], penstock.Archive], options: str
         raise
     if error is not None:
         raise error
-    ranks.hosts = [each.host for each in told]
     for rank, each in enumerate(told):
+        if not isinstance(each, _Told):  # it is in another call, or has stopped
+            raise penstock.InputOutputError(f"rank {rank} {each or 'is in another call of the program'}")
         if each.error is not None:
             raise penstock.InputOutputError(
                 f"rank {rank} could not open what this rank was to read with it: {each.error}"
             )
+    ranks.hosts = [each.host for each in told]
     _require_alike(told, own)
-    return opened
+    return made
 
 
 def _require_alike(told: list[_Told], own: _Told) -> None:
     first = told[0]
     for rank, each in enumerate(told):
-        if each.plan == first.plan and (each.versions == first.versions or each.host != first.host):
+        same_plan = each.plan.digest == first.plan.digest
+        if same_plan and (each.plan.versions == first.plan.versions or each.host != first.host):
             continue
-        what = "other tensors, or other arguments," if each.plan != first.plan else "another version of the file"
-        name = own.names[0] if own.names else ""
+        what = "another version of the file" if same_plan else "other tensors, or other arguments,"
+        name = own.plan.name
         message = (
-            f"rank {rank} has {what} ({each.names[0]}) than rank 0 ({first.names[0]}); give all ranks the "
-            "same file and the same arguments"
+            f"rank {rank} has {what} ({each.plan.name}) than rank 0 ({first.plan.name}); give all ranks the same file "
+            "and the same arguments"
         )
         raise penstock.InvalidArgumentError(f"{name}: {message}", message, name)
 
 
-def _told(host: str, archive: penstock.Archive, options: str) -> _Told:
-    plan = hashlib.sha256(f"{archive.format} {options}".encode())
-    for name, index in zip(archive.keys(), range(len(archive)), strict=True):
-        plan.update(repr((name, _entry_parts(archive, index))).encode())
-    sources: dict[str, None] = {}
-    for number in range(_storage_count(archive)):
-        nbytes, location, source, offset = _storage_parts(archive, number)
-        plan.update(repr((nbytes, location, offset)).encode())
-        sources[source] = None
-    return _Told(None, host, plan.hexdigest(), tuple(_file_versions(archive)), (archive.path,))
+def plan_of(archives: Sequence[penstock.Archive], options: str) -> Plan:
+    """Of all that is in some files."""
+    digest = hashlib.sha256(options.encode())
+    versions: list[Any] = []
+    for archive in archives:
+        digest.update(archive.format.encode())
+        for index, name in enumerate(archive.keys()):
+            digest.update(repr((name, _entry_parts(archive, index))).encode())
+        for number in range(_storage_count(archive)):
+            nbytes, location, _, offset = _storage_parts(archive, number)
+            digest.update(repr((nbytes, location, offset)).encode())
+        versions += _file_versions(archive)
+    return Plan(digest.hexdigest(), tuple(versions), archives[0].path if archives else "")
 
 
 def _host() -> str:

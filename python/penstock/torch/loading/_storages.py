@@ -33,7 +33,7 @@ from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
-from penstock.torch.loading._once import Loaded, read_once, read_shared
+from penstock.torch.loading._once import Loaded, read_once, read_pinned, read_shared
 from penstock.torch.loading._ranks import Ranks
 
 __all__ = [
@@ -125,9 +125,11 @@ def read_tensors(
 
 @dataclass(frozen=True)
 class Together:
-    """That storages lie in one block: because other processes map it (`shared`), or `ranks` read it together."""
+    """That storages lie in one block: because other processes map it (`shared`), `ranks` read it together, or it is
+    page-locked (`pinned`)."""
 
     shared: bool
+    pinned: bool
     ranks: Ranks | None
     report: dict[str, Any] | None
 
@@ -136,13 +138,16 @@ def _in_a_block(
     archive: penstock.Archive, map_location: MapLocation, arrays: dict[int, Any], how: Together, progress: Any
 ) -> list[Any]:
     stays = stays_on_cpu(archive, map_location)
-    if how.shared and not stays:
+    if (how.shared or how.pinned) and not stays:
+        asked = "shared" if how.shared else "pinned"
         raise penstock.UnsupportedError(
-            "shared=True gives memory of the host, and map_location or the file names another device: give "
+            f"{asked}=True gives memory of the host, and map_location or the file names another device: give "
             "map_location='cpu'"
         )
     left_out, count = storages_of(archive, arrays), _storage_count(archive)
-    if how.ranks is None:
+    if how.pinned:
+        loaded = read_pinned(archive, left_out, count, progress)
+    elif how.ranks is None:
         loaded = read_shared(archive, left_out, count, progress)
     else:
         device = None if stays or not isinstance(map_location, (str, torch.device)) else reachable(map_location)

@@ -11,7 +11,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,19 +21,12 @@ from penstock._weights.weight_files import KINDS, weight_files
 from penstock.torch._arrays import Arrays
 from penstock.torch._devices import reachable
 from penstock.torch.loading._checkpoint import load
+from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of
+from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
 
 __all__ = ["weights"]
 
-Pairs = list[tuple[str, torch.Tensor]]
 _BY_TENSOR = {"safetensors", "shard-index", "dcp"}
-
-
-@dataclass(frozen=True)
-class Unit:
-    """What is read at once, and how many bytes it takes at most."""
-
-    nbytes: int
-    read: Callable[[], Pairs]
 
 
 def weights(
@@ -48,6 +40,7 @@ def weights(
     key: str | None = None,
     files: Sequence[str] = tuple(KINDS.values()),
     ignore: Sequence[str] = (),
+    ranks: Any = None,
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Names and tensors of a model, in the order of its files, while the next ones are read.
 
@@ -81,6 +74,12 @@ def weights(
         Patterns of file names in a folder; the first that finds a file decides.
     ignore
         Patterns of files in a folder that are left out.
+    ranks
+        Read each tensor once for several processes: a process group of torch.distributed, or "auto" for
+        all of its processes where a program has initialised it. All ranks take all tensors, and stop
+        early at the same one; an error of one rank, or that it stops, is raised on the others. A rank
+        that takes slowly holds the others up. `threads` is not used. Tensors of one `.pt` keep each
+        other's memory.
 
     Returns
     -------
@@ -95,10 +94,24 @@ def weights(
     place = _device(device)
     wanted = _filter(include, exclude)
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
-    units = [unit for each in found for unit in _units(each, key, wanted, place)]
-    _require_each_once(units)
-    return _in_order([unit for _, unit in units], ring_bytes, threads)
+    together = ranks_of(ranks)
+
+    def all_units() -> list[Unit]:
+        found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
+        units = [unit for each in found for unit in _units(each, key, wanted, place, ranks)]
+        _require_each_once(units)
+        return [unit for _, unit in units]
+
+    if together is None:
+        return _in_order(all_units(), ring_bytes, threads)
+    units = agreed(together, all_units, lambda units: _plan(units, f"{ring_bytes} {place.type}"))
+    return taken_together(units, ring_bytes, together, place)
+
+
+def _plan(units: list[Unit], options: str) -> Plan:
+    names = [None if unit.place is None else unit.place[1] for unit in units]
+    archives = {id(unit.archive): unit.archive for unit in units if unit.archive is not None}
+    return plan_of(list(archives.values()), f"{options} {names}")
 
 
 def _require_counts(ring_bytes: int, threads: int) -> None:
@@ -129,7 +142,7 @@ def _filter(
 
 
 def _units(
-    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device
+    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any
 ) -> Iterator[tuple[Any, Unit]]:
     """Units of a file with the names that they will have; a `.pt` says them when it is read."""
     archive = penstock.open(path)
@@ -137,7 +150,7 @@ def _units(
         yield from _tensor_units(archive, key, wanted, device)
         return
     size = sum(archive[name].nbytes for name in archive)
-    yield None, Unit(size, lambda: _whole(path, key, wanted, device))
+    yield None, Unit(size, lambda: _whole(path, key, wanted, device, ranks), archive)
 
 
 def _tensor_units(
@@ -153,9 +166,16 @@ def _tensor_units(
         message = f"no tensor is below key={key!r}; its first names are {list(archive)[:3]}"
         raise penstock.NotFoundError(f"{archive.path}: {message}", message, archive.path)
     arrays = Arrays(device)
-    for _, _, _, name in sorted(placed):
+    for _, _, number, name in sorted(placed):
         short = name[len(begin) :]
-        yield (short, archive.path), Unit(archive[name].nbytes, _reader(archive, arrays, name, short, device))
+        entry = archive[name]
+        unit = Unit(
+            entry.nbytes,
+            _reader(archive, arrays, name, short, device),
+            archive,
+            (number, short, arrays.dtype(entry.dtype.name, name), tuple(entry.shape)),
+        )
+        yield (short, archive.path), unit
 
 
 def _reader(
@@ -171,8 +191,8 @@ def _reader(
     return read
 
 
-def _whole(path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device) -> Pairs:
-    content = load(path, device, key=key)
+def _whole(path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any) -> Pairs:
+    content = load(path, device, key=key, ranks=ranks)
     if not isinstance(content, dict):
         raise _no_weights(path, f"it holds a {type(content).__name__}, not a dict of tensors")
     pairs = []

@@ -1,9 +1,9 @@
-"""Memory that several processes map, and `load(shared=True)`.
+"""Loads into one block of memory: `load(shared=True)`, which several processes map, and `load(pinned=True)`.
 
-All tensors of a load lie in one file without a name (memfd). It is sealed against becoming shorter, so that no process
-that maps it can lose its pages, and it ends with the last process that maps it: nothing has to be removed, and nothing
-lies in /dev/shm. Another process finds it as /proc/PID/fd/N while this one maps it, because whoever maps it here (mmap,
-torch) keeps a descriptor as long.
+All tensors of a shared load lie in one file without a name (memfd). It is sealed against becoming shorter, so that no
+process that maps it can lose its pages, and it ends with the last process that maps it: nothing has to be removed, and
+nothing lies in /dev/shm. Another process finds it as /proc/PID/fd/N while this one maps it, because whoever maps it
+here (mmap, torch) keeps a descriptor as long.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from penstock.errors import InvalidArgumentError, LimitError, OutOfMemoryError, 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from typing import Any
 
     from penstock._core import Archive
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "descriptor_of",
     "lay_out",
-    "load_shared",
+    "load_block",
     "mapped",
     "mapping_at",
     "new_file",
     "opened",
     "path_of",
+    "shared_block",
 ]
 
 _NAME = "penstock"
@@ -126,16 +127,26 @@ def lay_out(archive: Archive, left_out: Collection[int] = ()) -> tuple[dict[int,
     return out, end
 
 
-def load_shared(
-    archive: Archive, progress: Any, report: dict[str, Any] | None, direct: bool | None, threads: int | None
-) -> Any:
-    """What `load` gives, in one block of shared memory."""
-    places, nbytes = lay_out(archive)
+def shared_block(nbytes: int) -> Any:
+    """Memory that other processes map too, while this one does."""
     descriptor = new_file(nbytes)
     try:
-        memory = memoryview(mapped(descriptor, nbytes))
+        return memoryview(mapped(descriptor, nbytes))
     finally:
         os.close(descriptor)
+
+
+def load_block(
+    archive: Archive,
+    block_of: Callable[[int], Any],
+    progress: Any,
+    report: dict[str, Any] | None,
+    direct: bool | None,
+    threads: int | None,
+) -> Any:
+    """What `load` gives, in one block of memory, which `block_of` makes: `shared_block` or `_core._pinned_bytes`."""
+    places, nbytes = lay_out(archive)
+    memory = block_of(max(nbytes, 1))
     storages = {number: memory[at : at + size] for number, (at, size) in places.items()}
     _load_storages_into(archive, storages, progress, report, direct, threads)
     return _value_over(archive, storages)
