@@ -9,8 +9,8 @@ PACKAGE = Path(importlib.util.find_spec("penstock").origin).parent
 # Rooms of penstock.torch, each importing only those before it; modules beside the rooms are in the first.
 ROOMS = ["", "loading", "saving", "datasets", "loader", "dcp"]
 
-# What users look up; it lies above all rooms.
-FACADES = {"penstock.torch", "penstock.torch.serialization"}
+# What users look up, and what is made of such names; it lies above all rooms.
+FACADES = {f"penstock.torch{name}" for name in ("", ".serialization", ".safetensors", "._transformers")}
 
 # Inside of a function, for a dataset of torch's, whose program has imported torch.
 FOR_TORCHS_DATASETS = {("penstock.ray._loader", "penstock.torch")}

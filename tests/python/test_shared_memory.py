@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import platform
 import subprocess
 import sys
 
@@ -138,6 +139,32 @@ def test_a_system_without_memfd_is_one_error(path, monkeypatch):
     monkeypatch.setattr(os, "memfd_create", forbidden)
     with pytest.raises(penstock.UnsupportedError, match="memfd_create: Operation not permitted"):
         penstock.load(path, shared=True)
+
+
+# Has the kernel refuse memfd_create (319 on x86-64) to this process, as a container's profile does.
+FORBIDDEN = """
+import ctypes, struct, sys, penstock
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, 319), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(rules), ctypes.addressof(code)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
+try:
+    penstock.load(sys.argv[1], shared=True)
+except penstock.UnsupportedError as error:
+    print(error)
+print(penstock.load(sys.argv[1])["few"].tolist())
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of the system call is x86-64's")
+def test_a_container_without_memfd_is_one_error(tmp_path):
+    penstock.save(STATE, tmp_path / "m.npz")
+    arguments = [sys.executable, "-c", FORBIDDEN, tmp_path / "m.npz"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("the system gives no memory that processes share (memfd_create: Operation not permi")
+    assert done.stdout.endswith("[0, 1, 2]\n")
 
 
 LIMITED = """

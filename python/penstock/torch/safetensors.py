@@ -17,10 +17,12 @@ from typing import Any
 import torch
 
 from penstock._weights.prefetch import PrefetchLoader, TensorMeta
-from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to, translated
+from penstock._weights.shards import Shards
 from penstock.torch._arrays import Arrays
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
+from penstock.torch.loading._checkpoint import load_archive, opened_by_all, together_of
 
 __all__ = [
     "PrefetchLoader",
@@ -38,7 +40,9 @@ __all__ = [
 Path = str | os.PathLike[str]
 
 
-def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap") -> dict[str, torch.Tensor]:
+def load_file(
+    filename: Path, device: str | int = "cpu", *, backend: str = "mmap", shared: bool = False, ranks: Any = None
+) -> dict[str, torch.Tensor]:
     """All tensors of a file by name, in the order of their bytes.
 
     Parameters
@@ -49,6 +53,11 @@ def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap
         Where the tensors go: "cpu", "cuda:1", the number of a device.
     backend
         "mmap" or "pread", as for `safe_open`.
+    shared
+        Read into one block of host memory that other processes map too, as `penstock.torch.load` does.
+    ranks
+        Read the file once for several processes, as `penstock.torch.load` does: a process group of
+        torch.distributed, or "auto".
 
     Returns
     -------
@@ -59,8 +68,19 @@ def load_file(filename: Path, device: str | int = "cpu", *, backend: str = "mmap
     SafetensorError
         For what is no such file.
     """
+    if shared or ranks is not None:
+        return _load_together(filename, device, shared, ranks)
     with safe_open(filename, "pt", device, backend=backend) as file:
         return file.get_tensors()
+
+
+def _load_together(filename: Path, device: str | int, shared: bool, ranks: Any) -> dict[str, torch.Tensor]:
+    place = torch.device(int(device) if str(device).isdigit() else device)
+    together = together_of(ranks, shared=shared)
+    with translated(os.fspath(filename)), opened_by_all(filename, None, None, together, verify=True) as archive:
+        names = list(Shards(archive).entries)
+        loaded = load_archive(archive, place, together=together)
+        return {name: loaded[name] for name in names}
 
 
 def load(data: bytes) -> dict[str, torch.Tensor]:

@@ -59,6 +59,12 @@ def require_same(loaded, name):
         assert loaded["tied"].data_ptr() == loaded["rows"].data_ptr()
 
 
+def bytes_read():
+    """By system calls of this process."""
+    with open("/proc/self/io") as lines:
+        return int(next(line for line in lines if line.startswith("rchar:")).split()[1])
+
+
 def error_of(call):
     try:
         call()
@@ -82,7 +88,9 @@ def in_memory(folder, rank, size):
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (1 << 16, 1 << 16))
     for name, nbytes in FILES.items():
         report = {}
+        before = bytes_read()
         loaded = pt.load(folder / name, ranks="auto", report=report)
+        assert bytes_read() - before < report["read_bytes"] + 150_000  # the index, and what gloo says
         require_same(loaded, folder / name)
         assert report["way"] == "shared memory", report
         told = of_all(report["read_bytes"])
@@ -101,6 +109,16 @@ def in_memory(folder, rank, size):
         loaded["rows"][1, 1] = -1
     dist.barrier()
     assert loaded["turned"][1, 1] == -1
+    named = pt.load_file(folder / "m.safetensors", ranks="auto", shared=True)
+    assert all(torch.equal(named[key], STATE[key]) for key in STATE)
+    assert list(named) == list(pt.load_file(folder / "m.safetensors"))
+    dist.barrier()
+    if rank == 1:
+        named["rows"][1, 1] = -1
+    dist.barrier()
+    assert named["rows"][1, 1] == -1
+    error = error_of(lambda: pt.load_file(folder / "m.pt", ranks="auto"))
+    assert isinstance(error, pt.SafetensorError), error
     yield "shared"
 
 
@@ -268,12 +286,26 @@ def killed(folder, rank, size):
     yield "killed"
 
 
+def killed_in_the_middle(folder, rank, size):
+    """Of a model's weights."""
+    taker = pt.weights(folder / "m.safetensors", ranks="auto", ring_bytes=1 << 16)
+    next(taker)
+    if rank == size - 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    error = error_of(lambda: list(taker))
+    assert "waited for the others in vain" in str(error), error
+    yield "killed"
+
+
 def killed_while_sending(folder, rank, size):
     os.memfd_create = refusing
     yield from killed(folder, rank, size)
 
 
-WORLDS = {f.__name__: f for f in (in_memory, by_messages, faults, into, taken, killed, killed_while_sending)}
+WORLDS = {
+    f.__name__: f
+    for f in (in_memory, by_messages, faults, into, taken, killed, killed_in_the_middle, killed_while_sending)
+}
 
 
 def run(world, folder, size):

@@ -21,6 +21,7 @@ WORLDS = {
     "into": ["filled", "mismatch"],
     "taken": ["taken memory", "stopped memory", "taken messages", "stopped messages", "refused"],
     "killed": ["killed"],
+    "killed_in_the_middle": ["killed"],
     "killed_while_sending": ["killed"],
 }
 
