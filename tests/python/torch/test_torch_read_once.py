@@ -5,9 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch.distributed
+
+import penstock
+from penstock.torch.loading._ranks import Ranks
 
 pytestmark = pytest.mark.skipif(
     not torch.distributed.is_available() or not torch.distributed.is_gloo_available(),
@@ -24,6 +28,15 @@ WORLDS = {
     "killed_in_the_middle": ["killed"],
     "killed_while_sending": ["killed"],
 }
+
+
+def test_a_group_without_a_backend_for_the_memory_is_told_so():
+    """One of NCCL alone, which no machine of these tests has."""
+    ranks = object.__new__(Ranks)
+    ranks.group = SimpleNamespace(_device_types=[torch.device("cuda")])
+    ranks.require_backend(torch.device("cuda", 1))
+    with pytest.raises(penstock.UnsupportedError, match=r"no memory of 'cpu'.*cpu:gloo,cuda:nccl"):
+        ranks.require_backend(torch.device("cpu"))
 
 
 def test_ranks_read_once_or_say_why_not(tmp_path):

@@ -265,6 +265,7 @@ def _by_messages(
     device: torch.device,
     count: int,
 ) -> Loaded:
+    ranks.require_backend(device)
     error: BaseException | None = None
     block = torch.empty(0, dtype=torch.uint8)
     try:

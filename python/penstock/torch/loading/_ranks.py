@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
 
 import penstock
@@ -85,6 +86,15 @@ class Ranks:
         for rank, text in enumerate(all_told):
             if text is not None:
                 raise penstock.InputOutputError(f"rank {rank} {text}")
+
+    def require_backend(self, device: torch.device) -> None:
+        """UnsupportedError, on all ranks alike, where the group does not send memory of such a device."""
+        kinds = getattr(self.group, "_device_types", [])
+        if kinds and device.type not in {kind.type for kind in kinds}:
+            raise penstock.UnsupportedError(
+                f"the process group sends no memory of {device.type!r}, which ranks= has to send here; it needs "
+                '"cpu:gloo,cuda:nccl"'
+            )
 
     def source(self, rank: int) -> int:
         """Its number in the world, which collectives ask for."""

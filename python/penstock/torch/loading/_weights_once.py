@@ -211,15 +211,19 @@ class _SharedBlocks(_Blocks):
 
 def _blocks(rounds: list[_Round], ranks: Ranks, device: torch.device) -> _Blocks:
     half = max((each.nbytes for each in rounds if not each.is_whole_file), default=0)
-    if device.type != "cpu" or half == 0 or len(ranks.on_this_host()) < ranks.size:
-        return _Blocks(ranks, device)
+    blocks = _Blocks(ranks, device)
+    if half == 0:  # whole files alone
+        return blocks
+    if device.type != "cpu" or len(ranks.on_this_host()) < ranks.size:
+        ranks.require_backend(device)
+        return blocks
     half = (half + 4095) // 4096 * 4096
     try:
         descriptor = common_file(ranks, 0, 2 * half)
     except NoSharedMemoryError:
-        return _Blocks(ranks, device)
+        ranks.require_backend(device)
+        return blocks
     error: Exception | None = None
-    blocks = _Blocks(ranks, device)
     try:
         blocks = _SharedBlocks(ranks, descriptor, half)
     except penstock.Error as failure:
