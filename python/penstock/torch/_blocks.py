@@ -76,6 +76,9 @@ def attach(name: str) -> Any:
         kind = getattr(torch, dtype)
         if 0 in shape:
             return torch.empty(shape, dtype=kind).requires_grad_(grad)
+        last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        if min(offset, *shape, *strides, 0) < 0 or offset + (last + 1) * kind.itemsize > storage.nbytes():
+            raise penstock.CorruptError(f"{name}: a tensor reaches behind the memory; share it again")
         out = torch.empty(0, dtype=kind).set_(storage, offset // kind.itemsize, shape, strides)
         return out.requires_grad_(grad)
 

@@ -140,6 +140,13 @@ def by_messages(folder, rank, size):
     require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
     assert report["way"] == "shared memory", report
     os.memfd_create = kept
+    opened = _once.opened
+    if rank == 1:
+        _once.opened = refusing  # as where it belongs to another user
+    require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
+    assert report["way"] == "torch.distributed", report
+    assert "rank 1 cannot open the memory of rank 0" in report["why"], report
+    _once.opened = opened
     yield "first"
 
 

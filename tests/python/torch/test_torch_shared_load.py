@@ -115,6 +115,17 @@ def test_a_name_leads_to_them_too(path):
         pt.attach(name)
 
 
+def test_a_description_that_reaches_behind_the_memory_is_refused(path, monkeypatch):
+    loaded = pt.load(path, shared=True)
+    described = penstock.sharing._described
+    monkeypatch.setattr(penstock.sharing, "_described", lambda *given: ["tensor", 1 << 20, *described(*given)[2:]])
+    name = penstock.sharing.share(loaded["model"]["w"])
+    with pytest.raises(penstock.CorruptError, match="reaches behind the memory"):
+        pt.attach(name)
+    with pytest.raises(penstock.Error):
+        penstock.sharing.attach(name)
+
+
 @pytest.mark.parametrize("others", [{"mmap": True}, {"dtype": torch.float16}])
 def test_what_cannot_be_shared_is_refused(path, others):
     with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
