@@ -22,7 +22,8 @@ from penstock._weights.shards import Shards
 from penstock.torch._arrays import Arrays
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
-from penstock.torch.loading._checkpoint import load_archive, opened_by_all, together_of
+from penstock.torch.loading._checkpoint import load_archive, opened_by_all
+from penstock.torch.loading._together import together_of
 
 __all__ = [
     "PrefetchLoader",

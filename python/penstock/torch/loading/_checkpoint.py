@@ -34,9 +34,10 @@ from penstock._text import listed, plural
 from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
-from penstock.torch.loading._ranks import agreed, plan_of, ranks_of
+from penstock.torch.loading._ranks import agreed, plan_of
 from penstock.torch.loading._rebuild import Rebuilder, Use
-from penstock.torch.loading._storages import MapLocation, Together, check_map_location, read_tensors
+from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
+from penstock.torch.loading._together import Together, together_of
 from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
 
 __all__ = [
@@ -199,29 +200,6 @@ def load(
             conversion=conversion,
             together=together,
         )
-
-
-def together_of(
-    ranks: Any, report: Any = None, *, shared: bool = False, pinned: bool = False, **others: Any
-) -> Together | None:
-    """What these arguments ask for; None where it is nothing, also of ranks where there is one. `others` do not go with
-    any of them."""
-    for name, value in (("shared", shared), ("pinned", pinned)):
-        if type(value) is not bool:
-            raise penstock.DTypeMismatchError(f"found {name}={value!r}, expected True or False")
-    if report is not None and ranks is None:
-        raise penstock.InvalidArgumentError("report tells how ranks have read: give it beside ranks")
-    if pinned:
-        others = {"shared": shared, "ranks": ranks, **others}
-    asked = "pinned" if pinned else "shared" if shared else "ranks"
-    for name, value in others.items():
-        if (shared or pinned or ranks is not None) and value:
-            raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of {asked} and {name}")
-    found = ranks_of(ranks)
-    if report is not None and found is None:
-        report.clear()
-        report.update(way="alone", why="there is one rank", ranks=1)
-    return Together(shared, pinned, found, report) if shared or pinned or found is not None else None
 
 
 @contextlib.contextmanager

@@ -14,12 +14,13 @@ import torch
 import penstock
 from penstock._text import abbreviated
 from penstock.torch._errors import torch_errors
-from penstock.torch.loading._checkpoint import FileLike, load_archive, opened_by_all, together_of
+from penstock.torch.loading._checkpoint import FileLike, load_archive, opened_by_all
 from penstock.torch.loading._content import Content, Made, kind_of
 from penstock.torch.loading._filling import fill
 from penstock.torch.loading._hints import hint
-from penstock.torch.loading._storages import MapLocation, Together, check_map_location
+from penstock.torch.loading._storages import MapLocation, check_map_location
 from penstock.torch.loading._targets import Plan
+from penstock.torch.loading._together import Together, together_of
 
 __all__ = ["IncompatibleKeys", "load_into"]
 

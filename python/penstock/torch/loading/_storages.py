@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from mmap import MAP_SHARED
 from types import MappingProxyType
 from typing import Any
@@ -33,13 +32,11 @@ from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
-from penstock.torch.loading._once import Loaded, read_once, read_pinned, read_shared
-from penstock.torch.loading._ranks import Ranks
+from penstock.torch.loading._together import Together
 
 __all__ = [
     "MapLocation",
     "Packed",
-    "Together",
     "Views",
     "arrays_of",
     "check_map_location",
@@ -123,39 +120,15 @@ def read_tensors(
     return Views(archive, moved(archive, loaded, map_location), arrays).all()
 
 
-@dataclass(frozen=True)
-class Together:
-    """That storages lie in one block: because other processes map it (`shared`), `ranks` read it together, or it is
-    page-locked (`pinned`)."""
-
-    shared: bool
-    pinned: bool
-    ranks: Ranks | None
-    report: dict[str, Any] | None
-
-
 def _in_a_block(
     archive: penstock.Archive, map_location: MapLocation, arrays: dict[int, Any], how: Together, progress: Any
 ) -> list[Any]:
     stays = stays_on_cpu(archive, map_location)
-    if (how.shared or how.pinned) and not stays:
-        asked = "shared" if how.shared else "pinned"
-        raise penstock.UnsupportedError(
-            f"{asked}=True gives memory of the host, and map_location or the file names another device: give "
-            "map_location='cpu'"
-        )
+    device = None if stays or not isinstance(map_location, (str, torch.device)) else reachable(map_location)
     left_out, count = storages_of(archive, arrays), _storage_count(archive)
-    if how.pinned:
-        loaded = read_pinned(archive, left_out, count, progress)
-    elif how.ranks is None:
-        loaded = read_shared(archive, left_out, count, progress)
-    else:
-        device = None if stays or not isinstance(map_location, (str, torch.device)) else reachable(map_location)
-        place = torch.device("cpu") if device is None else device
-        loaded = read_once(archive, how.ranks, place, left_out, count, shared=how.shared, report=how.report)
-        if device is None and not stays:
-            loaded = Loaded(moved(archive, loaded.storages, map_location), loaded.begins)
-    return Views(archive, loaded.storages, arrays, begins=loaded.begins).all()
+    loaded = how.read(archive, device or torch.device("cpu"), left_out, count, progress, stays=stays)
+    storages = loaded.storages if stays or device is not None else moved(archive, loaded.storages, map_location)
+    return Views(archive, storages, arrays, begins=loaded.begins).all()
 
 
 def arrays_of(archive: penstock.Archive) -> dict[int, Any]:

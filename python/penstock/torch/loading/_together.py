@@ -1,0 +1,71 @@
+"""Loads whose storages lie in one block: what the arguments `shared`, `pinned` and `ranks` ask for, and who reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+import penstock
+from penstock.torch.loading._once import Loaded, read_once, read_pinned, read_shared
+from penstock.torch.loading._ranks import Ranks, ranks_of
+
+__all__ = ["Together", "together_of"]
+
+
+@dataclass(frozen=True)
+class Together:
+    """That other processes map the block (`shared`), that it is page-locked (`pinned`), or that `ranks` read it."""
+
+    shared: bool
+    pinned: bool
+    ranks: Ranks | None
+    report: dict[str, Any] | None
+
+    def read(
+        self,
+        archive: penstock.Archive,
+        device: torch.device,
+        left_out: Collection[int],
+        count: int,
+        progress: Any,
+        *,
+        stays: bool,
+    ) -> Loaded:
+        """The archive's `count` storages, without those that are left out. `stays`: the host is where they belong."""
+        if (self.shared or self.pinned) and not stays:
+            asked = "shared" if self.shared else "pinned"
+            raise penstock.UnsupportedError(
+                f"{asked}=True gives memory of the host, and map_location or the file names another device: give "
+                "map_location='cpu'"
+            )
+        if self.pinned:
+            return read_pinned(archive, left_out, count, progress)
+        if self.ranks is None:
+            return read_shared(archive, left_out, count, progress)
+        return read_once(archive, self.ranks, device, left_out, count, shared=self.shared, report=self.report)
+
+
+def together_of(
+    ranks: Any, report: Any = None, *, shared: bool = False, pinned: bool = False, **others: Any
+) -> Together | None:
+    """What these arguments ask for; None where it is nothing, also of ranks where there is one. `others` do not go with
+    any of them."""
+    for name, value in (("shared", shared), ("pinned", pinned)):
+        if type(value) is not bool:
+            raise penstock.DTypeMismatchError(f"found {name}={value!r}, expected True or False")
+    if report is not None and ranks is None:
+        raise penstock.InvalidArgumentError("report tells how ranks have read: give it beside ranks")
+    if pinned:
+        others = {"shared": shared, "ranks": ranks, **others}
+    asked = "pinned" if pinned else "shared" if shared else "ranks"
+    for name, value in others.items():
+        if (shared or pinned or ranks is not None) and value:
+            raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of {asked} and {name}")
+    found = ranks_of(ranks)
+    if report is not None and found is None:
+        report.clear()
+        report.update(way="alone", why="there is one rank", ranks=1)
+    return Together(shared, pinned, found, report) if shared or pinned or found is not None else None
