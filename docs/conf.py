@@ -1,5 +1,6 @@
 """The documentation site: Markdown pages, Python's docstrings, and the public headers through doxygen (script/docs)."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -7,6 +8,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 project = "Penstock"
+numbers = re.search(r"use\((\d+), (\d+), (\d+)\)", (HERE.parent / "include/penstock/version.h").read_text())
+assert numbers
+release = version = ".".join(numbers.groups())
 author = "the Penstock authors"
 copyright = "the Penstock authors, Apache-2.0"
 
@@ -28,7 +32,7 @@ extensions = [
 graphviz_output_format = "svg"
 exclude_patterns = ["_ext"]
 html_theme = "furo"
-html_title = "Penstock"
+html_title = f"Penstock {release}"
 html_show_sphinx = False
 html_copy_source = False
 html_search_scorer = str(HERE / "_ext" / "scorer.js")
