@@ -27,8 +27,9 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "The C++ library Penstock, with its 
 
 foreach(package IN ITEMS command development)
   string(TOUPPER "${package}" upper)
-  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright COMPONENT ${package}
-          DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME}")
+  set(folder "${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME}")
+  install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" RENAME copyright COMPONENT ${package} DESTINATION "${folder}")
+  install(FILES "${PROJECT_SOURCE_DIR}/THIRD_PARTY_LICENSES" COMPONENT ${package} DESTINATION "${folder}")
 endforeach()
 
 include(CPack)

@@ -15,31 +15,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "script"))
+from api_names import header_names, python_names  # noqa: E402  # the one reader of public names
+
 INVENTORY = ROOT / "build/docs/html/objects.inv"
-MODULES = ("penstock", "penstock.errors", "penstock.torch", "penstock.torch.safetensors", "penstock.torch.collate")
-MODULES = (*MODULES, "penstock.numpy", "penstock.numpy.safetensors", "penstock.remote", "penstock.sharing", "penstock.torch.dcp")
-MODULES = (*MODULES, "penstock.device", "penstock.grain", "penstock.vllm", "penstock.sglang")
-
-TYPE = re.compile(r"^(?:class|struct|enum class) (?:\[\[.*?\]\] )?(\w+)[ ;:]")
-ALIAS = re.compile(r"^using (\w+) =")
-FUNCTION = re.compile(
-    r"^(?:template <.*> )?(?!using|class|struct|enum|requires|template|static_assert|namespace)"
-    r"[\w\[].*?[ *&]([a-z_]\w*)\("
-)
-
-
-def python_names() -> set[str]:
-    return {f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__}
-
-
-def header_names(text: str) -> set[str]:
-    """Names that a header declares outside of namespaces `detail`. clang-format puts each at the start of its line."""
-    detail = r"^namespace (?:penstock::)?detail \{.*?^\}  // namespace (?:penstock::)?detail$"
-    public = re.sub(detail, "", text, flags=re.MULTILINE | re.DOTALL)
-    public = re.sub(r"^namespace (?!penstock\b|collate\b|sampler\b).*?^\}", "", public, flags=re.MULTILINE | re.DOTALL)
-    lines = public.split("\n")
-    found = [pattern.match(line) for line in lines for pattern in (TYPE, ALIAS, FUNCTION)]
-    return {match[1] for match in found if match}
 
 
 @pytest.fixture(scope="module")
