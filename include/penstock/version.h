@@ -1,7 +1,7 @@
 #pragma once
 
-/// The version of these headers, for programs that compile with several. PENSTOCK_VERSION_NUMBERS is the only place that
-/// says it: CMake, Python's packages, the command and the site read that line, and script/release writes it.
+/// The version of these headers, for programs that compile with several. PENSTOCK_VERSION_NUMBERS is the only place
+/// that says it: CMake, Python's packages, the command and the site read that line, and script/release writes it.
 
 #include "penstock/standard.h"
 
