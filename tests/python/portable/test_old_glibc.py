@@ -1,6 +1,6 @@
 """What stands in for a newer glibc in wheels (python/portable/old_glibc.cpp), in a shared object of its own.
 
-script/wheel_chroots tries the whole module with an old glibc.
+script/try_release tries the whole module with an old glibc.
 """
 
 import ctypes
