@@ -135,6 +135,13 @@ def by_messages(folder, rank, size):
     assert isinstance(error, penstock.UnsupportedError), error
     assert "memfd_create: Operation not permitted" in str(error), error
     yield "sent"
+    some = dist.new_group([0, 2])
+    if rank != 1:
+        require_same(pt.load(folder / "m.pt", ranks=some, report=report), folder / "m.pt")
+        assert report["ranks"] == 2
+        found = dict(pt.weights(folder / "m.safetensors", ranks=some))
+        assert all(torch.equal(found[key], STATE[key]) for key in STATE)
+    yield "some"
     os.memfd_create = kept if rank == 0 else refusing  # which only the first rank needs
     report = {}
     require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
@@ -279,6 +286,17 @@ def taken(folder, rank, size):
     yield "refused"
 
 
+def absent(folder, rank, size):
+    """A rank that never comes is waited for until the time-out of the group."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=1))
+    if rank != size - 1:
+        error = error_of(lambda: pt.load(folder / "m.pt", ranks=group))
+        assert isinstance(error, penstock.InputOutputError), error
+        assert "within the time-out of the process group" in str(error), error
+    dist.barrier()
+    yield "timed out"
+
+
 def killed(folder, rank, size):
     """A rank that dies while it reads ends the others."""
 
@@ -311,7 +329,7 @@ def killed_while_sending(folder, rank, size):
 
 WORLDS = {
     f.__name__: f
-    for f in (in_memory, by_messages, faults, into, taken, killed, killed_in_the_middle, killed_while_sending)
+    for f in (in_memory, by_messages, faults, into, taken, absent, killed, killed_in_the_middle, killed_while_sending)
 }
 
 
