@@ -204,14 +204,15 @@ Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int6
 }
 
 /// Nothing where a guess was wrong.
-std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& work,
+std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& with,
                                           const Grant& grant) const {
+  Work work = with;
   const BatchPrediction& prediction = work.scratch.state<PlanState>(this).prediction;
   // The block comes before the samples where it can be foreseen: small files are then read straight into it.
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
     host = take(bytes, indices.size(), number, work.figures.clock, grant);
-    work.guesses.expected = prediction.expected(&dataset_.impl(), host.data());
+    work.slots = prediction.expected(&dataset_.impl(), host.data());
   }
   const Buffer foreseen = host;  // kept alive, because samples may be read into it
   work.figures.clock.start();

@@ -34,7 +34,6 @@ void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& 
   const auto failed = [](const Sample& sample) { return sample.failed(); };
   if (std::none_of(fetched.samples.begin(), fetched.samples.end(), failed)) return note_good();
   const std::uint64_t epoch = work.call.epoch_seed.epoch;
-  work.guesses.expected = {};  // which counts places that are not those of the samples any more
   const auto indices = work.scratch.arena.array<std::int64_t>(fetched.size());
   const auto samples = work.scratch.arena.array<Sample>(fetched.size());
   std::size_t count = 0;
@@ -71,7 +70,7 @@ std::optional<std::pair<std::int64_t, Sample>> SamplePolicy::replacement(const D
     work.call.check_cancelled();
     Sample sample;
     try {
-      dataset.impl().fetch({&other, 1}, work, {&sample, 1});
+      dataset.impl().fetch({&other, 1}, work.with(ExpectedSlots{}), {&sample, 1});
     } catch (const SampleError& error) {
       throw of_sample(error.error(), dataset, other);
     }

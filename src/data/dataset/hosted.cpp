@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset_impl.h"
+#include "data/forwarding.h"
 
 namespace penstock {
 
@@ -15,10 +15,10 @@ namespace {
 
 using data::HostScope;
 
-class Hosted final : public detail::DatasetImpl {
+class Hosted final : public data::Forwarding {
  public:
-  Hosted(Dataset dataset, std::shared_ptr<data::Host> host) : dataset_(std::move(dataset)), host_(std::move(host)) {
-    for (const data::UserFunction& function : dataset_.impl().batch_functions()) {
+  Hosted(const Dataset& dataset, std::shared_ptr<data::Host> host) : Forwarding(dataset), host_(std::move(host)) {
+    for (const data::UserFunction& function : below().batch_functions()) {
       functions_.push_back([function, held = host_](const Value& batch, const data::RandomKey& key) {
         const HostScope scope(held.get());
         return function(batch, key);
@@ -26,14 +26,9 @@ class Hosted final : public detail::DatasetImpl {
     }
   }
 
-  std::int64_t size() const noexcept override { return below().size(); }
-  std::string describe(std::int64_t index) const override { return below().describe(index); }
-  std::string path(std::int64_t index) const override { return below().path(index); }
-  bool samples_are_files() const noexcept override { return below().samples_are_files(); }
-  std::uint32_t draws() const noexcept override { return below().draws(); }
-  std::uint32_t random_stages() const noexcept override { return below().random_stages(); }
-  std::span<const std::string> classes() const noexcept override { return below().classes(); }
-  std::uint64_t read_bytes(std::int64_t index) const override { return below().read_bytes(index); }
+  const FilesOptions* file_options() const noexcept override { return below().file_options(); }
+  const data::SampleArray* array() const noexcept override { return below().array(); }
+  const data::SlicedArray* slices() const noexcept override { return below().slices(); }
   std::span<const data::UserFunction> batch_functions() const noexcept override { return functions_; }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
                                           data::Scratch& scratch) const override {
@@ -43,9 +38,7 @@ class Hosted final : public detail::DatasetImpl {
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
     const HostScope scope(host_.get());
-    // Slots of the batch are for whose samples these are.
-    if (work.guesses.expected.dataset == this) work.guesses.expected.dataset = &below();
-    below().fetch(indices, work, out);
+    below().fetch(indices, work.with(work.slots.handed_on(this, &below())), out);
   }
   Value value(std::int64_t index, const data::Work& work) const override {
     const HostScope scope(host_.get());
@@ -53,9 +46,6 @@ class Hosted final : public detail::DatasetImpl {
   }
 
  private:
-  const detail::DatasetImpl& below() const noexcept { return dataset_.impl(); }
-
-  Dataset dataset_;
   std::shared_ptr<data::Host> host_;
   std::vector<data::UserFunction> functions_;
 };

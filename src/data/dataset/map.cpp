@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/format.h"
-#include "data/dataset_impl.h"
+#include "data/forwarding.h"
 #include "data/sample/host.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/value_samples.h"
@@ -27,27 +27,17 @@ using data::RandomKey;
 using data::UserFunction;
 using data::Work;
 
-class Mapped : public detail::DatasetImpl {
+class Mapped : public data::Forwarding {
  public:
   Mapped(Dataset dataset, UserFunction function, bool random)
-      : dataset_(std::move(dataset)),
+      : Forwarding(std::move(dataset)),
         function_(std::move(function)),
-        stage_(dataset_.impl().random_stages()),
+        stage_(below().random_stages()),
         stages_(stage_ + (random ? 1 : 0)) {}
 
-  std::int64_t size() const override { return dataset_.size(); }
-  bool is_counted() const noexcept override { return dataset_.impl().is_counted(); }
-  std::string describe(std::int64_t index) const override { return dataset_.impl().describe(index); }
-  std::string path(std::int64_t index) const override { return dataset_.impl().path(index); }
-  std::size_t root_size(std::int64_t index) const override { return dataset_.impl().root_size(index); }
-  bool samples_are_files() const noexcept override { return dataset_.impl().samples_are_files(); }
-  std::span<const std::string> classes() const noexcept override { return dataset_.impl().classes(); }
-  std::uint64_t read_bytes(std::int64_t index) const override { return dataset_.impl().read_bytes(index); }
   std::uint32_t random_stages() const noexcept override { return stages_; }
-  std::uint32_t draws() const noexcept override { return dataset_.impl().draws(); }
 
  protected:
-  Dataset dataset_;
   UserFunction function_;
   std::uint32_t stage_;
   std::uint32_t stages_;
@@ -58,7 +48,7 @@ class MappedSamples final : public Mapped {
  public:
   MappedSamples(Dataset dataset, UserFunction function, bool random, data::Around around)
       : Mapped(std::move(dataset), std::move(function), random), around_(around) {
-    const auto* const before = dynamic_cast<const MappedSamples*>(&dataset_.impl());
+    const auto* const before = dynamic_cast<const MappedSamples*>(&below());
     if (before == nullptr || before->around_ != around_) return;
     before_ = before;
     run_ = before->run_ + 1;
@@ -68,7 +58,7 @@ class MappedSamples final : public Mapped {
     std::vector<const MappedSamples*> run(run_);
     const MappedSamples* each = this;
     for (auto place = run.rbegin(); place != run.rend(); ++place, each = each->before_) *place = each;
-    Value sample = run[0]->dataset_.impl().value(index, work);
+    Value sample = run[0]->below().value(index, work);
     const auto call_all = [&] {
       for (const MappedSamples* const stage : run) {
         sample = stage->result_of(std::move(sample), index, work.call, work.figures);
@@ -105,10 +95,10 @@ class MappedSamples final : public Mapped {
   std::vector<data::Called> called_by(data::Host& host, std::span<const std::int64_t> indices, const Work& work) const {
     std::vector<data::Host::Step> run(run_);
     const MappedSamples* each = this;
-    const Dataset* below = nullptr;
+    const detail::DatasetImpl* under = nullptr;
     for (auto step = run.rbegin(); step != run.rend(); ++step, each = each->before_) {
       *step = {&each->function_, each->stage_};
-      below = &each->dataset_;
+      under = &each->below();
     }
     std::vector<data::Called> out(indices.size());
     std::vector<Value> samples;
@@ -116,7 +106,7 @@ class MappedSamples final : public Mapped {
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       try {
-        samples.push_back(below->impl().value(indices[i], work));
+        samples.push_back(under->value(indices[i], work));
         numbers.push_back(indices[i]);
         places.push_back(i);
       } catch (const data::SampleError& error) {
@@ -144,7 +134,7 @@ class MappedSamples final : public Mapped {
   }
 
   data::Around around_;
-  const MappedSamples* before_ = nullptr;  ///< in `dataset_`, where that is one of the same run
+  const MappedSamples* before_ = nullptr;  ///< `below()`, where that is one of the same run
   std::size_t run_ = 1;                    ///< how many there are in the run, this one included
 };
 
@@ -152,7 +142,7 @@ class MappedBatches final : public Mapped {
  public:
   MappedBatches(Dataset dataset, UserFunction function, bool random)
       : Mapped(std::move(dataset), std::move(function), random) {
-    const auto before = dataset_.impl().batch_functions();
+    const auto before = below().batch_functions();
     functions_.assign(before.begin(), before.end());
     functions_.push_back([f = function_, stage = stage_](const Value& batch, RandomKey key) {
       key.stage = stage;
@@ -161,9 +151,9 @@ class MappedBatches final : public Mapped {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
-    dataset_.impl().fetch(indices, work, out);
+    below().fetch(indices, work.with(work.slots.handed_on(this, &below())), out);
   }
-  Value value(std::int64_t index, const Work& work) const override { return dataset_.impl().value(index, work); }
+  Value value(std::int64_t index, const Work& work) const override { return below().value(index, work); }
   std::span<const UserFunction> batch_functions() const noexcept override { return functions_; }
 
  private:

@@ -95,7 +95,7 @@ class Values final : public detail::DatasetImpl {
     auto& samples = work.scratch.state<data::ValueSamples>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const Value& value = values_[static_cast<std::size_t>(indices[i])];
-      out[i] = samples.sample(value, i, this, work.guesses.expected, work.scratch);
+      out[i] = samples.sample(value, i, this, work.slots, work.scratch);
     }
   }
 

@@ -32,7 +32,8 @@ class Reindexed final : public detail::DatasetImpl {
   std::span<const UserFunction> batch_functions() const noexcept override { return below().batch_functions(); }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
-    below().fetch(mapped(indices, work.scratch), work, out);
+    // Samples stay at their places of the batch, and so do the slots.
+    below().fetch(mapped(indices, work.scratch), work.with(work.slots.handed_on(this, &below())), out);
   }
   std::optional<EvenRows> even_rows(std::span<const std::int64_t> indices, Scratch& scratch) const override {
     return below().even_rows(mapped(indices, scratch), scratch);

@@ -44,6 +44,10 @@ class Composed final : public data::Scratch::State {
                                  : data::dict_layout(names, entry.parts, scratch.structures);
     return entries_.emplace_back(std::move(entry)).layout.get();
   }
+  /// How many tensors samples of part `p` had last; 0 where none came yet.
+  std::size_t tensors_of(std::size_t p) const noexcept {
+    return entries_.empty() ? 0 : entries_.back().parts[p]->tensors.size();
+  }
 
  private:
   static constexpr std::size_t kRemembered = 64;
@@ -78,10 +82,15 @@ class Zip final : public detail::DatasetImpl {
   void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
     const std::size_t count = indices.size();
     const auto samples = work.scratch.arena.array<Sample>(count * parts_.size());  // part by part
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
-      parts_[p].impl().fetch(indices, work, samples.subspan(p * count, count));
-    }
     auto& composed = work.scratch.state<Composed>(this);
+    std::size_t first = 0;  // of the part's tensors, as in the last batch: slots are for who fits them, which is asked
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      const detail::DatasetImpl& part = parts_[p].impl();
+      const std::size_t tensors = composed.tensors_of(p);
+      const data::ExpectedSlots slots = work.slots.handed_on(this, &part, first, tensors);
+      part.fetch(indices, work.with(slots), samples.subspan(p * count, count));
+      first += tensors;
+    }
     const auto layouts = work.scratch.arena.array<const Layout*>(parts_.size());
     std::fill(layouts.begin(), layouts.end(), nullptr);
     const Layout* joined = nullptr;

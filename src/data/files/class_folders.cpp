@@ -8,8 +8,8 @@
 
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset_impl.h"
 #include "data/files/path_name.h"
+#include "data/forwarding.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -37,27 +37,20 @@ void keep_shared(std::string& root, const std::string& path) {
 }
 
 /// Zipped with their labels, which may be the numbers of classes; each is still a file.
-class Classified final : public detail::DatasetImpl {
+class Classified final : public Forwarding {
  public:
   Classified(Dataset files, Dataset pairs, std::vector<std::string> classes)
-      : files_(std::move(files)), pairs_(std::move(pairs)), classes_(std::move(classes)) {}
+      : Forwarding(std::move(files)), pairs_(std::move(pairs)), classes_(std::move(classes)) {}
 
-  std::int64_t size() const override { return files_.size(); }
-  std::string describe(std::int64_t index) const override { return files_.impl().describe(index); }
-  std::string path(std::int64_t index) const override { return files_.impl().path(index); }
-  std::size_t root_size(std::int64_t index) const override { return files_.impl().root_size(index); }
   bool samples_are_files() const noexcept override { return true; }
-  std::uint64_t read_bytes(std::int64_t index) const override { return files_.impl().read_bytes(index); }
   std::span<const std::string> classes() const noexcept override { return classes_; }
-  std::uint32_t draws() const noexcept override { return files_.impl().draws(); }
-  std::uint32_t random_stages() const noexcept override { return files_.impl().random_stages(); }
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
-    (work.call.headers_only ? files_ : pairs_).impl().fetch(indices, work, out);
+    const detail::DatasetImpl& fetched = work.call.headers_only ? below() : pairs_.impl();
+    fetched.fetch(indices, work.with(work.slots.handed_on(this, &fetched)), out);
   }
   Value value(std::int64_t index, const Work& work) const override { return pairs_.impl().value(index, work); }
 
  private:
-  Dataset files_;
   Dataset pairs_;
   std::vector<std::string> classes_;
 };

@@ -148,8 +148,8 @@ class Files final : public detail::DatasetImpl {
                                      FilesMemory& memory, const Work& work) const {
     data::WholeFile whole{{}, memory.path, options_.keys};
     std::optional<Sample> sample;
-    if (file.fd() >= 0 && is_awaited(memory, work.guesses.expected)) {
-      std::byte* const slot = work.guesses.expected.slot(position);
+    if (file.fd() >= 0 && is_awaited(memory, work.slots)) {
+      std::byte* const slot = work.slots.slot(position);
       work.figures.stats.read_bytes += memory.reader.read(file.fd(), memory.layouts.split(), slot);
       work.figures.clock.lap(Stage::kRead, index);
       if (memory.reader.expected()) {

@@ -76,7 +76,7 @@ std::optional<Sample> KnownLayouts::recognise(const WholeFile& file, const Work&
     if (file.part != nullptr && !known->has_storage(file.split.begin, file.split.bytes, locations_))
       return std::nullopt;
     const Sample sample = WholeFilePayloads(file, *known, locations_, work).sample();
-    note_split(*known, file, work.guesses.expected);
+    note_split(*known, file, work.slots);
     return sample;
   } catch (const Error&) {
     return std::nullopt;  // parsing says what is wrong, or reads it as another format
@@ -132,7 +132,7 @@ Sample KnownLayouts::parse(const WholeFile& file, const Work& work) {
   work.scratch.objects.push_back(layout);
   if (layout->is_plain && archive.sources().size() == 1) {
     const Sample sample = WholeFilePayloads(file, *layout, {}, work).sample();
-    note_split(*layout, file, work.guesses.expected);
+    note_split(*layout, file, work.slots);
     if (learn_start(archive, *layout)) keep(layout, true, work.scratch);
     return sample;
   }

@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace penstock::data {
 
 /// Where one tensor of each sample of a batch is expected to go, known before the samples are fetched: a dataset may
-/// read payload directly into these slots, and such payload is not copied again. Plain data in a Scratch.
+/// read payload directly into these slots, and such payload is not copied again. They are for the samples of one
+/// dataset, sample by sample as they are asked for. Others see that they are not meant, so that a dataset which knows
+/// nothing of slots passes them on without harm.
 struct ExpectedSlots {
   const void* dataset = nullptr;  ///< whose samples these are; null when nothing is expected
   std::uint32_t tensor = 0;       ///< its number in each sample
@@ -14,6 +17,13 @@ struct ExpectedSlots {
   std::byte* first = nullptr;     ///< slot, the others behind it
 
   std::byte* slot(std::size_t position) const noexcept { return first + position * bytes; }
+  /// For the dataset `to`, from which `from` has its samples at the same places; the tensor is one of `to`'s, which are
+  /// `count` from number `begin` on. Nothing where they are not for `from`, or of another part's tensor.
+  ExpectedSlots handed_on(const void* from, const void* to, std::size_t begin = 0,
+                          std::size_t count = std::numeric_limits<std::size_t>::max()) const noexcept {
+    if (dataset != from || tensor < begin || tensor - begin >= count) return {};
+    return {.dataset = to, .tensor = static_cast<std::uint32_t>(tensor - begin), .bytes = bytes, .first = first};
+  }
 };
 
 }  // namespace penstock::data

@@ -169,7 +169,7 @@ void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const s
       const std::size_t at = first + i;
       try {
         if (called[i].error) throw *std::exchange(called[i].error, std::nullopt);
-        out[at] = samples.sample(called[i].value, at, &dataset, work.guesses.expected, work.scratch);
+        out[at] = samples.sample(called[i].value, at, &dataset, work.slots, work.scratch);
       } catch (const Error& error) {
         fail_naming_file(dataset, indices[at], out[at], at, error, work);
       }
@@ -187,8 +187,7 @@ void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64
     work.call.check_cancelled();
     try {
       const Value value = dataset.value(indices[i], work);
-      out[i] =
-          work.scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, work.guesses.expected, work.scratch);
+      out[i] = work.scratch.state<ValueSamples>(&dataset).sample(value, i, &dataset, work.slots, work.scratch);
     } catch (const SampleError& error) {
       fail(out[i], i, error.error(), work.call, work.scratch);
     } catch (const Error& error) {

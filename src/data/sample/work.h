@@ -59,9 +59,6 @@ class Guesses {
   /// `allowed`: whether files may be taken to be like those before, which is for who reads the payload to find out.
   explicit Guesses(bool allowed = false) noexcept : allowed_(allowed) {}
 
-  /// Where the batch expects its payload.
-  ExpectedSlots expected;
-
   bool allowed() const noexcept { return allowed_; }
   bool any() const noexcept { return assumed_ > 0; }
   /// A file is taken to be like those before, or turned out so, or did not.
@@ -85,14 +82,17 @@ struct Figures {
   StageClock clock;
 };
 
-/// All four, of one thread.
+/// All four, of one thread, and where its batch lies.
 struct Work {
   const CallContext& call;
   Guesses& guesses;
   Scratch& scratch;
   Figures& figures;
+  /// Where the batch has its payload expected; nothing where samples are fetched for another reason.
+  ExpectedSlots slots = {};
 
-  Work with(const CallContext& other) const noexcept { return {other, guesses, scratch, figures}; }
+  Work with(const CallContext& other) const noexcept { return {other, guesses, scratch, figures, slots}; }
+  Work with(const ExpectedSlots& other) const noexcept { return {call, guesses, scratch, figures, other}; }
 };
 
 /// For a thread that works by itself: it owns all four, and guesses nothing.

@@ -33,7 +33,7 @@ class Cell : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        out[i] = samples.sample(item(indices[i], work.call.items).value, i, this, work.guesses.expected, work.scratch);
+        out[i] = samples.sample(item(indices[i], work.call.items).value, i, this, work.slots, work.scratch);
       } catch (const Error& error) {
         fail(out[i], i, error, work.call, work.scratch);
       }

@@ -17,7 +17,7 @@
 #include "core/module_dtype.h"
 #include "core/refuse.h"
 #include "core/text.h"
-#include "data/dataset_impl.h"
+#include "data/forwarding.h"
 #include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "data/transform/conversion.h"
@@ -80,28 +80,19 @@ enum class Meant : std::uint8_t {
   kScaled,  ///< those that the keys name, or number in a tuple: each with the scale of its key
 };
 
-class Transformed final : public detail::DatasetImpl {
+class Transformed final : public data::Forwarding {
  public:
-  Transformed(Dataset below, Op op, std::vector<std::string> keys, Meant meant, std::vector<std::int64_t> scales = {})
-      : below_(std::move(below)),
-        op_(data::behind(std::move(op), below_.impl().draws())),
+  Transformed(Dataset dataset, Op op, std::vector<std::string> keys, Meant meant, std::vector<std::int64_t> scales = {})
+      : Forwarding(std::move(dataset)),
+        op_(data::behind(std::move(op), below().draws())),
         keys_(std::move(keys)),
         meant_(meant),
         scales_(std::move(scales)) {}
 
-  std::int64_t size() const override { return below_.size(); }
-  bool is_counted() const noexcept override { return below_.impl().is_counted(); }
-  std::string describe(std::int64_t index) const override { return below_.impl().describe(index); }
-  std::string path(std::int64_t index) const override { return below_.impl().path(index); }
-  std::size_t root_size(std::int64_t index) const override { return below_.impl().root_size(index); }
-  bool samples_are_files() const noexcept override { return below_.impl().samples_are_files(); }
-  std::span<const std::string> classes() const noexcept override { return below_.impl().classes(); }
-  std::uint32_t random_stages() const noexcept override { return below_.impl().random_stages(); }
-  std::uint32_t draws() const noexcept override { return below_.impl().draws() + data::draws_of(op_); }
-  std::uint64_t read_bytes(std::int64_t index) const override { return below_.impl().read_bytes(index); }
+  std::uint32_t draws() const noexcept override { return below().draws() + data::draws_of(op_); }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
-    below_.impl().fetch(indices, work, out);
+    below().fetch(indices, work, out);
     auto& seen = work.scratch.state<Seen>(this);
     const Converted* converted = nullptr;
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -267,7 +258,6 @@ class Transformed final : public detail::DatasetImpl {
                              core::counted(leaves.size(), "part"), core::quoted(key), hint.empty() ? "" : "; ", hint));
   }
 
-  Dataset below_;
   Op op_;
   std::vector<std::string> keys_;
   Meant meant_;

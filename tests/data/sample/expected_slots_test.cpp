@@ -10,6 +10,8 @@
 
 #include "data/support.h"
 #include "penstock/load.h"
+#include "penstock/ops.h"
+#include "penstock/save.h"
 
 namespace penstock {
 namespace {
@@ -64,6 +66,28 @@ void flip(const std::string& path, std::uintmax_t at) {
   file.put(byte);
 }
 
+/// Fetches samples of the dataset whose tensor of that number is expected in `slots`.
+std::vector<data::Sample> fetched_into(const Tensor& slots, const Dataset& dataset, std::uint32_t tensor,
+                                       const std::vector<std::int64_t>& indices, data::Workspace& own) {
+  std::vector<data::Sample> samples(indices.size());
+  const data::ExpectedSlots expected = {.dataset = &dataset.impl(),
+                                        .tensor = tensor,
+                                        .bytes = slots[0].nbytes(),
+                                        .first = const_cast<std::byte*>(slots.data())};
+  // The first times teach how many tensors a part has, and what files hold.
+  for (int round = 0; round < 3; ++round) {
+    own.scratch.reset();
+    dataset.impl().fetch(indices, own.work().with(expected), samples);
+  }
+  return samples;
+}
+
+const std::byte* at(const Tensor& slots, std::size_t i) { return slots.data() + i * slots[0].nbytes(); }
+
+Tensor tensor_in(const Value& sample) {
+  return sample.is(Value::Kind::kDict) ? sample["tensor"].as_tensor() : sample.as_tensor();
+}
+
 TEST(ExpectedSlots, PayloadIsReadIntoItsSlot) {
   for (const std::string extension : {".npy", ".pt", ".safetensors"}) {
     TemporaryFolder folder;
@@ -72,20 +96,53 @@ TEST(ExpectedSlots, PayloadIsReadIntoItsSlot) {
     const Tensor slots = Tensor::zeros(Shape{3, 16, 64}, DType::int32);
     data::Workspace own;
     const std::vector<std::int64_t> indices = {2, 0, 1};
-    std::vector<data::Sample> samples(3);
-    for (int round = 0; round < 2; ++round) {
-      own.guesses.expected = {.dataset = &dataset.impl(),
-                              .tensor = 0,
-                              .bytes = slots[0].nbytes(),
-                              .first = const_cast<std::byte*>(slots.data())};
-      dataset.impl().fetch(indices, own.work(), samples);
-      if (round == 0) own.scratch.reset();
-    }
+    const std::vector<data::Sample> samples = fetched_into(slots, dataset, 0, indices, own);
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(samples[i].payloads[0].data(), own.guesses.expected.slot(i)) << extension;
-      const Value expected = dataset.get(indices[i]);
-      const Tensor tensor = extension == ".safetensors" ? expected["tensor"].as_tensor() : expected.as_tensor();
-      EXPECT_TRUE(Tensor::identical(slots[static_cast<std::int64_t>(i)], tensor)) << extension;
+      EXPECT_EQ(samples[i].payloads[0].data(), at(slots, i)) << extension;
+      EXPECT_TRUE(Tensor::identical(slots[static_cast<std::int64_t>(i)], tensor_in(dataset.get(indices[i]))))
+          << extension;
+    }
+  }
+}
+
+TEST(ExpectedSlots, DatasetsThatGiveTheSamplesOfAnotherHandThemOn) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "cat");
+  const Dataset other = dataset(4, [](std::int64_t) { return Tensor::zeros(Shape{16, 64}, DType::int32); });
+  for (int i = 0; i < 4; ++i) {
+    save(full(Shape{16, 64}, i, DType::int32), folder / ("cat/" + std::to_string(i) + ".npy"));
+  }
+  const Dataset found = files(folder / "cat/*.npy");
+  const Dataset labels = dataset(4, [](std::int64_t i) { return Value::integer(i); });
+  struct Case {
+    const char* name;
+    Dataset dataset;
+    std::uint32_t tensor;
+  };
+  const std::vector<Case> cases = {
+      {"subset", subset(found, {3, 1, 2, 0}), 0},
+      {"subset of a subset", subset(subset(found, {3, 1, 2, 0}), {1, 0, 3, 2}), 0},
+      {"class folders", files(folder / "*/*.npy", {.class_folders = true}), 0},
+      {"zip, in front", zip(found, labels), 0},
+      {"zip, behind", zip(labels, found), 0},
+      {"zip with the like", zip(found, files(folder / "cat/*.npy")), 1},
+      {"zip with another tensor", zip(other, found), 1},
+      {"zip, another's tensor", zip(other, found), 0},
+      {"zip of a subset", subset(zip(labels, subset(found, {3, 1, 2, 0})), {1, 0, 3, 2}), 0},
+      {"functions of batches", found.map([](const Value& batch) { return batch; }, {.batched = true}), 0},
+      {"of functions", subset(other, {3, 1, 2, 0}), 0},
+  };
+  for (const Case& each : cases) {
+    const Tensor slots = full(Shape{4, 16, 64}, -1, DType::int32);
+    data::Workspace own;
+    const std::vector<data::Sample> samples = fetched_into(slots, each.dataset, each.tensor, {0, 1, 2, 3}, own);
+    for (std::int64_t i = 0; i < 4; ++i) {
+      const std::span<const data::Payload> payloads(samples[static_cast<std::size_t>(i)].payloads,
+                                                    samples[static_cast<std::size_t>(i)].layout->tensors.size());
+      for (std::size_t t = 0; t < payloads.size(); ++t) {
+        EXPECT_EQ(payloads[t].data() == at(slots, static_cast<std::size_t>(i)), t == each.tensor)
+            << each.name << ", sample " << i;
+      }
     }
   }
 }
@@ -96,10 +153,10 @@ TEST(ExpectedSlots, IsNotForTheSamplesOfAnother) {
   const Dataset dataset = files(folder.path().string());
   std::vector<std::byte> slots(8 * 4096);
   data::Workspace own;
-  own.guesses.expected = {.dataset = &own, .tensor = 0, .bytes = 4096, .first = slots.data()};
+  const data::ExpectedSlots expected = {.dataset = &own, .tensor = 0, .bytes = 4096, .first = slots.data()};
   const std::vector<std::int64_t> indices = {0, 1, 2, 3};
   std::vector<data::Sample> samples(4);
-  dataset.impl().fetch(indices, own.work(), samples);
+  dataset.impl().fetch(indices, own.work().with(expected), samples);
   EXPECT_EQ(slots, std::vector<std::byte>(8 * 4096));
 }
 
