@@ -8,6 +8,7 @@ import weakref
 
 import pytest
 from at_once import ROUNDS, THREADS, N, at_once, may_hear, rows
+from waiting import are_collected
 
 import penstock
 
@@ -137,8 +138,7 @@ def test_loaders_that_lead_back_to_their_functions_are_collected(folder):
             del loader, iterator, dataset, function, holder
 
     at_once(makes, makes, lambda: [gc.collect() for _ in range(20)])
-    gc.collect()
-    assert [reference() for reference in gone] == [None] * len(gone)
+    assert are_collected(gone)
 
 
 def test_a_sampler_is_shared():

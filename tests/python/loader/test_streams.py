@@ -1,6 +1,5 @@
 """penstock.stream: samples without a length, and loaders over them."""
 
-import gc
 import itertools
 import json
 import pickle
@@ -8,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from waiting import are_collected, comes_true
 
 import penstock
 
@@ -230,10 +230,8 @@ def test_generators_are_closed_and_nothing_is_kept():
     next(iter(source.loader))
     alive = weakref.ref(source)
     del source
-    gc.collect()
-    gc.collect()
-    assert alive() is None
-    assert closed
+    assert are_collected([alive])
+    assert comes_true(lambda: closed)
 
 
 def test_a_loader_of_an_endless_stream_is_left_at_any_time():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 
 
@@ -17,3 +18,9 @@ def comes_true(condition):
     while not condition() and time.monotonic() < deadline:
         time.sleep(0.01)
     return condition()
+
+
+def are_collected(references):
+    """Whether the garbage collector finds all that weak references lead to. What a worker holds while it calls a
+    function is garbage when the call has ended."""
+    return comes_true(lambda: gc.collect() >= 0 and all(reference() is None for reference in references))
