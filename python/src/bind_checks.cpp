@@ -102,6 +102,8 @@ void bind_checks(nb::module_& module) {
              nb::sig("def _require_new_place(path: str) -> None"));
   module.def("_is_of_surroundings", is_of_surroundings, nb::arg("error"),
              nb::sig("def _is_of_surroundings(error: BaseException) -> bool"));
+  module.def("_outage", outage_of, nb::arg("error"), nb::arg("in_a_row"),
+             nb::sig("def _outage(error: BaseException, in_a_row: int) -> BaseException | None"));
   module.def("_safetensors_dtypes", safetensors_table);
   module.def(
       "_resumed_batch",

@@ -112,11 +112,12 @@ ErrorContext numbers_of(nb::handle exception) {
   return out;
 }
 
-[[noreturn]] void throw_raised(const nb::python_error& error) {
-  const nb::object exception = nb::borrow(error.value());
-  const RaisedInPython raised{exception};
-  throw Error(code_of(exception), raised.what(), numbers_of(exception)).caused_by(std::make_exception_ptr(raised));
+Error error_of(nb::handle exception) {
+  const RaisedInPython raised{nb::borrow(exception)};
+  return Error(code_of(exception), raised.what(), numbers_of(exception)).caused_by(std::make_exception_ptr(raised));
 }
+
+[[noreturn]] void throw_raised(const nb::python_error& error) { throw error_of(error.value()); }
 
 }  // namespace
 
@@ -258,6 +259,11 @@ bool is_of_surroundings(nb::handle exception) {
   const nb::object path = attribute_or(exception, "path");
   if (PyUnicode_Check(path.ptr()) != 0) context.path = path_from(path);
   return data::is_of_surroundings(Error(code_of(exception), "", std::move(context)));
+}
+
+nb::object outage_of(nb::handle exception, std::size_t in_a_row) {
+  if (in_a_row <= data::kMostInARow) return nb::none();
+  return exception_of(data::outage(error_of(exception), in_a_row));
 }
 
 nb::object raised_in_python(const Error& error) {

@@ -120,6 +120,9 @@ void calls_of_python(const std::function<void()>& calls);
 
 /// data::is_of_surroundings of what Python raised.
 bool is_of_surroundings(nb::handle exception);
+/// What to raise where so many samples in a row could not be had, the last one because of `exception`: data::outage, or
+/// None where they are not too many.
+nb::object outage_of(nb::handle exception, std::size_t in_a_row);
 
 /// What a Python function raised, where that is the cause of `error`; else null. It has its own type, and its text says
 /// where it was raised.

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 import penstock
-from penstock._core import _is_of_surroundings
+from penstock._core import _is_of_surroundings, _outage
 
 __all__ = ["Samples", "SetAside", "as_mapping_of", "to_device"]
 
@@ -38,6 +38,7 @@ class SetAside:
 
     def __init__(self) -> None:
         self._reasons: dict[int, tuple[str, str]] = {}
+        self._in_a_row: list[int] = []  # the latest, since one could be read
 
     def __contains__(self, index: int) -> bool:
         return index in self._reasons
@@ -51,12 +52,20 @@ class SetAside:
     def add(self, index: int, what: str, why: str) -> None:
         self._reasons[index] = (what, why)
 
+    def become(self, samples: Iterable[tuple[int, str, str]]) -> None:
+        """What a feed has set aside, which knew these too."""
+        self._reasons = {index: (what, why) for index, what, why in samples}
+
     def any_of(self, indices: Iterable[int]) -> bool:
         return bool(self._reasons) and any(index in self._reasons for index in indices)
 
     def try_each(self, samples: Samples, indices: Iterable[int]) -> bool:
-        """Reads each sample by itself. True where one of them could not be read."""
+        """Reads each sample by itself. True where one of them could not be read.
+
+        Raises where none of these could, and too many before them: that is an outage, and none of them is set aside.
+        """
         found = False
+        last = None
         for index in indices:
             if index in self._reasons:
                 found = True
@@ -67,7 +76,16 @@ class SetAside:
                 if _is_of_surroundings(error):
                     raise
                 self._reasons[index] = (samples.describe(index), str(error))
-                found = True
+                self._in_a_row.append(index)
+                found, last = True, error
+            else:
+                self._in_a_row.clear()
+        outage = _outage(last, len(self._in_a_row)) if last is not None else None
+        if outage is not None:
+            for index in self._in_a_row:
+                self._reasons.pop(index, None)
+            self._in_a_row.clear()
+            raise outage from None
         return found
 
     def without(self, indices: Iterable[int]) -> list[int]:

@@ -108,6 +108,22 @@ def test_many_bad_samples_do_not_hold_up_who_asks_for_them(on_error):
         assert [index for index, _, _ in loader.set_aside] == list(range(1, 640, 2))
 
 
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+@pytest.mark.parametrize("content", [torch.zeros(2), {1}])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_outage_is_no_bad_sample(tmp_path, on_error, content, workers):
+    """Also where samples have no native form, so that they are tried one by one."""
+    for number in range(20):
+        torch.save(content, tmp_path / f"{number}.pt")
+    paths = [str(tmp_path / f"{number}.pt") for number in range(500)]
+    loader = pt.DataLoader(pt.Files(paths), 10, num_workers=workers, on_error=on_error, collate_fn=list)
+    batches = iter(loader)
+    assert [len(next(batches)) for _ in range(2)] == [10, 10]
+    with pytest.raises(penstock.NotFoundError, match="taken for an outage"):
+        next(batches)
+    assert loader.set_aside == []
+
+
 def test_an_epoch_without_samples_is_one_error_and_ends():
     dataset = pt.Dataset(penstock.dataset(40, bad_with(ValueError("no"))))
     batches = iter(pt.DataLoader(dataset, batch_size=8, num_workers=2, on_error="skip"))

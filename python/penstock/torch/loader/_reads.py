@@ -307,6 +307,8 @@ class Reads:
                 or _is_of_surroundings(error)
                 or not self._set_aside.try_each(self._samples, indices)
             ):
+                if isinstance(self._feed, _Feed):  # which takes an outage's samples back
+                    self._set_aside.become(self._feed.set_aside)
                 raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
         return self._again(self._repaired(indices))
 
@@ -321,8 +323,7 @@ class Reads:
             return asked
         indices = feed.indices
         if indices != asked:
-            for entry in feed.set_aside:
-                self._set_aside.add(*entry)
+            self._set_aside.become(feed.set_aside)
         return indices
 
     def _next_of_feed(self, asked: _Asked) -> Any:
