@@ -1,8 +1,8 @@
 // A batch is made in four steps: fetch the samples, plan where each tensor goes, take a block of memory, and complete
 // it. Two guesses make this fast. The block is taken before the samples are fetched when the batch will be like the
 // last one (BatchPrediction), so that files can be read straight into it. And files like earlier ones are taken to have
-// the same layout. If a guess about a file was wrong, the batch is made again without guesses, so guesses never change
-// the result.
+// the same layout. A wrong slot costs a copy, and where a large file has another layout the batch is made again without
+// guesses, so guesses never change the result.
 
 #include "data/batch/batch_maker.h"
 

@@ -40,7 +40,7 @@ class BatchOrigin {
   virtual void describe(LoaderPosition& position, const Standing& here) const = 0;
   /// Throws where a loader that stands at `here` cannot go to `position`.
   virtual void require(const LoaderPosition& position, const Standing& here) const = 0;
-  /// The loader goes from one place to another, on its way from batch to batch or anywhere.
+  /// The loader goes to another place than the next batch.
   virtual void go(const Standing& from, const Standing& to) = 0;
   /// It went to `position`.
   virtual void resume(const LoaderPosition& position) = 0;
