@@ -17,9 +17,10 @@ import torch.utils.data as torch_data
 from penstock._batches.ranks import Ranks
 from penstock._core import _require_share, _require_undealt
 
-__all__ = ["Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
+__all__ = ["DEALING", "DRAWING", "Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
 
-_DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
+# torch's samplers that draw from their generator, or from torch's global one.
+DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
 
 
 class DealtSampler(torch_data.DistributedSampler[Any]):
@@ -29,6 +30,10 @@ class DealtSampler(torch_data.DistributedSampler[Any]):
     def __iter__(self) -> Iterator[Any]:
         yield from super().__iter__()
         self.epoch += 1
+
+
+# How samplers deal out whose order follows from their seed and epoch alone.
+DEALING = (torch_data.DistributedSampler.__iter__, DealtSampler.__iter__)
 
 
 class DealtOrder(torch_data.Sampler[Any]):
@@ -171,7 +176,7 @@ def _require_same(sampler: torch_data.DistributedSampler[Any], ranks: Ranks, rem
             f"the DistributedSampler has drop_last={sampler.drop_last}, but the loader has remainder={remainder!r}; "
             "make them agree, or leave the sampler out"
         )
-    own = type(sampler).__iter__ not in (torch_data.DistributedSampler.__iter__, DealtSampler.__iter__)
+    own = type(sampler).__iter__ not in DEALING
     if remainder == "exact" and own:
         raise ValueError(
             f"{type(sampler).__name__} deals out in its own way, and remainder='exact' cannot know what it repeats; "
@@ -180,7 +185,7 @@ def _require_same(sampler: torch_data.DistributedSampler[Any], ranks: Ranks, rem
 
 
 def _require_drawn_alike(sampler: Any, ranks: Ranks) -> None:
-    if ranks.size > 1 and isinstance(sampler, _DRAWING) and sampler.generator is None:
+    if ranks.size > 1 and isinstance(sampler, DRAWING) and sampler.generator is None:
         raise ValueError(
             f"the order of this {type(sampler).__name__} comes from torch's global generator, which is another one on "
             "each rank; give it generator=torch.Generator().manual_seed(...) with one seed for all"

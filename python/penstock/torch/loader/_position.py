@@ -22,7 +22,7 @@ import torch.utils.data as torch_data
 from penstock._core import _dataset_name as dataset_name
 from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
-from penstock.torch.loader._dealing import DealtOrder, DealtSampler
+from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder
 from penstock.torch.loader._drawn import Drawn, require_same
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings, drawn_from
@@ -30,9 +30,7 @@ from penstock.torch.loader._worker_states import load_state, state_of
 
 __all__ = ["Generators", "Position", "draw_base_seed", "order_of"]
 
-_DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
-_DEALING = (torch_data.DistributedSampler.__iter__, DealtSampler.__iter__)
-_SETTLED = (torch_data.SequentialSampler.__iter__, *_DEALING)
+_SETTLED = (torch_data.SequentialSampler.__iter__, *DEALING)
 _KIND = "penstock.torch.DataLoader"
 
 
@@ -107,7 +105,7 @@ def _follows_torch(settings: Settings) -> bool:
     generator back: the ranks of a distributed program each have their own, and may load one common state."""
     sampler = order_of(settings)
     kind = type(sampler)
-    if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in _DRAWING and sampler.generator is None):
+    if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in DRAWING and sampler.generator is None):
         return True
     if _replicas(settings) > 1 or isinstance(sampler, torch_data.DistributedSampler):
         return False
@@ -115,7 +113,7 @@ def _follows_torch(settings: Settings) -> bool:
         return True  # the seeds of the workers
     if settings.native is not None and settings.native._draws and settings.generator is None:
         return True  # random transforms, by `sample_seed`
-    if kind in _DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
+    if kind in DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
         return False
     return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
 
