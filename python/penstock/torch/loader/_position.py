@@ -22,7 +22,7 @@ import torch.utils.data as torch_data
 from penstock._core import _dataset_name as dataset_name
 from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
-from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder
+from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
 from penstock.torch.loader._drawn import Drawn, require_same
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings, drawn_from
@@ -63,7 +63,7 @@ def _replicas(settings: Settings) -> int:
     if settings.dealing is not None:
         return settings.dealing.ranks.size
     sampler = order_of(settings)
-    dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in _DEALING
+    dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in DEALING
     return sampler.num_replicas if dealt else 1
 
 
