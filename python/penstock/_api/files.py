@@ -87,7 +87,8 @@ def load(
         The block is there until the last tensor in it is gone. Tensors have the types of the file.
     pinned
         Read into one block of page-locked host memory, from which devices copy without the processor.
-        It takes what the tensors take and no more, and is there until the last of them is gone.
+        It takes what the tensors take, below 1 GiB up to an eighth more, and is there until the last of
+        them is gone.
 
     Returns
     -------

@@ -43,6 +43,13 @@ void wait_quietly(const Mark& mark) noexcept {
                            core::format_bytes(bytes)));
 }
 
+/// Weights of a model are pinned once and kept, so that an eighth more would be lost on them; batches, which vary, are
+/// smaller.
+std::size_t block_size(std::size_t bytes) {
+  constexpr std::size_t kExact = std::size_t{1} << 30;
+  return bytes < kExact ? rounded_to_eighth(bytes, kPage) : core::round_up(bytes, kPage);
+}
+
 bool passed(const std::vector<MarkPtr>& uses) {
   return std::all_of(uses.begin(), uses.end(), [](const MarkPtr& mark) { return mark->done(); });
 }
@@ -97,8 +104,7 @@ PinnedMemory::~PinnedMemory() { free_quietly(*context_, idle_); }
 Buffer PinnedMemory::allocate(std::size_t bytes) {
   const auto self = shared_from_this();
   if (bytes == 0) return BufferAccess::make(std::shared_ptr<const void>(self, &kNoPinnedBytes), nullptr, 0, Device{});
-  const std::size_t rounded = rounded_to_eighth(bytes, kPage);
-  const auto block = std::make_shared<Block>(self, rounded);
+  const auto block = std::make_shared<Block>(self, block_size(bytes));
   return BufferAccess::make(block, block->data(), bytes, Device{}, false, &block->uses());
 }
 

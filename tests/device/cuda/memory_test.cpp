@@ -149,6 +149,14 @@ TEST_F(SimulatedCudaMemory, PinnedBlocksThatAreUsedInTurnAreLockedOnce) {
   empty_cache(device);
 }
 
+TEST_F(SimulatedCudaMemory, LargePinnedBlocksTakeNoMoreThanTheirBytes) {
+  constexpr std::size_t kLarge = (std::size_t{1} << 30) + 5;
+  empty_cache(device);
+  const std::uint64_t before = statistics().pinned_bytes;
+  const Buffer weights = Buffer::allocate_pinned(kLarge);
+  EXPECT_LE(statistics().pinned_bytes, before + kLarge + (1 << 20));
+}
+
 TEST_F(SimulatedCudaMemory, PinnedBlocksThatCopiesUseInTurnAreLockedOnce) {
   constexpr std::size_t kLarge = std::size_t{160} << 20;
   const Buffer target = Buffer::allocate(1000, device);

@@ -157,8 +157,9 @@ def load(
         are views of one storage, which is there until the last of them is gone. Write them by
         `penstock.torch.save` or `save_file`: `torch.save` writes that storage whole, or refuses it.
     pinned
-        Read into one block of page-locked host memory, which takes what the tensors take and no more;
-        `pin_memory()` takes up to twice that, and copies. All are views of one storage, as by `shared`.
+        Read into one block of page-locked host memory. It takes what the tensors take, below 1 GiB up
+        to an eighth more; `pin_memory()` takes up to twice that, and copies. All are views of one
+        storage, as by `shared`.
     ranks
         Read the file once for several processes: a process group of torch.distributed, or "auto" for
         all of its processes where a program has initialised it. Each rank reads a share of the bytes,

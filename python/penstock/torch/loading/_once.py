@@ -65,7 +65,7 @@ def read_shared(archive: penstock.Archive, left_out: Collection[int], count: int
 
 
 def read_pinned(archive: penstock.Archive, left_out: Collection[int], count: int, progress: Any) -> Loaded:
-    """The storages in one block of page-locked memory, of their size: torch's own blocks are a power of two."""
+    """The storages in one block of page-locked memory. torch's own blocks are a power of two."""
     places, nbytes = lay_out(archive, left_out)
     block = from_dlpack(_pinned_bytes(max(nbytes, 1)).__dlpack__())
     _load_storages_into(archive, {n: block[at : at + size] for n, (at, size) in places.items()}, progress)
