@@ -68,8 +68,8 @@ void WorkerCrew::help(Scratch& scratch, Figures& figures, std::unique_lock<std::
   figures.clock.start();
   job.run(scratch, figures);
   figures.clock.move_to(figures.stats);
+  scratch.reset();  // without the lock, because what it releases may wait for the interpreter's lock
   lock.lock();
-  scratch.reset();
   if (--job.helpers == 0) done_.notify_all();
 }
 

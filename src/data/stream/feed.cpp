@@ -70,9 +70,11 @@ bool StreamFeed::ends_at(std::int64_t number) const {
 }
 
 StreamPlace StreamFeed::forget(std::int64_t number) {
+  std::vector<std::shared_ptr<const StreamBatch>> gone;  // outlives the lock: its samples may be Python's
   const std::scoped_lock lock(mutex_);
   while (first_batch_ <= number && !batches_.empty()) {
     forgotten_ = batches_.front()->place;
+    gone.push_back(std::move(batches_.front()));
     batches_.pop_front();
     ++first_batch_;
   }
