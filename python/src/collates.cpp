@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data.h"
+#include "data/collate/rule.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 
@@ -108,6 +109,9 @@ void bind_collates(nb::module_& module) {
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Collate"));
   module.def("stack", [] { return plain("stack", [] { return collate::stack(); }); });
+  // For penstock.torch, which makes them where it needs them: they have no recipe for a pickle.
+  module.def("_stack_in_order", data::stack_in_order);
+  module.def("_samples_in_order", data::samples_in_order);
   module.def("ragged", ragged_of, nb::arg("cu_seqlens"), nb::arg("keys").none());
   module.def("samples", [] { return plain("samples", collate::samples); });
   module.def("pad", pad_longest, nb::arg("dim"), nb::arg("mode"), nb::arg("value"), nb::arg("lengths"), nb::arg("mask"),

@@ -17,6 +17,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "data.h"
+#include "data/batch/batch_maker.h"
 #include "data/dataset/rows.h"
 #include "data/dataset_impl.h"
 #include "foreign.h"
@@ -277,11 +278,15 @@ nb::object of_row_array(const char* function, nb::handle dataset) {
   return nb::module_::import_("penstock._batches.row_arrays").attr(function)(dataset);
 }
 
-nb::object sample(const Dataset& dataset, std::int64_t index) {
+nb::object sample_by(const Dataset& dataset, std::int64_t index, bool keeps_order) {
   count_samples(dataset);
-  return to_python(
-      interruptible(takes_long(dataset, index), [dataset, index](std::stop_token) { return dataset.get(index); }));
+  return to_python(interruptible(takes_long(dataset, index), [dataset, index, keeps_order](std::stop_token) {
+    return data::read_sample(dataset, index, keeps_order);
+  }));
 }
+
+nb::object sample(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, false); }
+nb::object sample_in_order(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, true); }
 
 nb::typed<nb::dict, nb::str, nb::int_> pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes,
                                                nb::handle format, bool verify, nb::handle progress) {
@@ -419,6 +424,9 @@ void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> of_samples(module, "Dataset", nb::sig("class Dataset(DatasetMethods)"),
                                  nb::is_weak_referenceable(), nb::dynamic_attr(), "Dataset()\n--\n\n");
   of_samples.def("__len__", count_samples)
+      .def("_sample_in_order", sample_in_order, nb::arg("index"),
+           nb::sig("def _sample_in_order(self, index: int, /) -> typing.Any"),
+           "Sample `index` alone, whose elements lie in the order in which they are stored.")
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(

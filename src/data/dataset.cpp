@@ -1,34 +1,14 @@
 #include "penstock/dataset.h"
 
-#include "core/counted.h"
-#include "core/format.h"
 #include "data/batch/batch_maker.h"
-#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
-#include "value/graph.h"
 
 namespace penstock {
 
-namespace {
-
-std::int64_t from_start(std::int64_t index, std::int64_t size) {
-  if (index < -size || index >= size) {
-    throw Error(ErrorCode::kIndexOutOfRange, core::format("sample {} is outside the dataset, which has {}", index,
-                                                          core::counted(static_cast<std::uint64_t>(size), "sample")));
-  }
-  return index < 0 ? index + size : index;
-}
-
-}  // namespace
-
 std::int64_t Dataset::size() const { return impl_->size(); }
 
-Value Dataset::get(std::int64_t index) const {
-  data::require_samples(*this, "a sample by itself");
-  // The caller may write to it, and must not change what a dataset of the program keeps.
-  return without_sharing(data::read_sample(*this, from_start(index, size())));
-}
+Value Dataset::get(std::int64_t index) const { return data::read_sample(*this, index, false); }
 
 std::vector<std::string> Dataset::paths() const {
   if (!impl_->samples_are_files()) {
@@ -51,6 +31,6 @@ Value detail::DatasetImpl::value(std::int64_t index, const data::Work& work) con
   return data::copied_sample(*this, index, work);
 }
 
-std::string Dataset::describe(std::int64_t index) const { return impl_->describe(from_start(index, size())); }
+std::string Dataset::describe(std::int64_t index) const { return impl_->describe(data::from_start(index, size())); }
 
 }  // namespace penstock

@@ -131,6 +131,15 @@ Value map_tensors(const Value& value, const std::function<Tensor(const Tensor&)>
       .copy(value);
 }
 
+namespace {
+
+/// A number or a text, which nobody can write to: samples share the keys of their dicts.
+bool holds_no_tensor(const Node& node) {
+  return !std::holds_alternative<Node::TensorPtr>(node.scalar) && node.items.empty() && !node.state;
+}
+
+}  // namespace
+
 bool ValueGraph::is_alone(const Value& value) {
   struct Memory {
     const void* owner;
@@ -144,7 +153,7 @@ bool ValueGraph::is_alone(const Value& value) {
     const Value& next = *pending.back();
     pending.pop_back();
     const long owners = next.node_.use_count();
-    if (next.node_ == nullptr) continue;
+    if (next.node_ == nullptr || holds_no_tensor(*next.node_)) continue;
     // A child without owners lies in a graph, whose owner is the handle that was seen before it.
     const bool in_graph = owners == 0 && &next != &value;
     if (in_graph ? !of_graph.insert(next.node_.get()).second : owners != 1) {

@@ -5,15 +5,18 @@ Every part of `penstock.torch` that gives tensors to the user goes through here:
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
+from penstock.torch._samples import as_mapping_of
 
-__all__ = ["batch_to_torch", "sample_to_torch", "to_torch"]
+__all__ = ["batch_to_torch", "in_rows", "sample_to_torch", "to_torch"]
 
 
 def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
@@ -85,9 +88,10 @@ _PLAIN = {type(None), bool, int, float, str, bytes}
 
 def _tensor_or_array(tensor: penstock.Tensor) -> Any:
     try:
-        return to_torch(tensor)
+        out = to_torch(tensor)
     except BufferError:
         return (tensor.clone() if tensor.read_only else tensor).numpy()
+    return out.requires_grad_() if tensor.requires_grad else out
 
 
 def batch_to_torch(value: Any) -> Any:
@@ -115,10 +119,28 @@ def _is_text(value: Any) -> bool:
 
 def _stacked(tensor: penstock.Tensor) -> Any:
     try:
-        return to_torch(tensor)
+        out = to_torch(tensor)
+        # What is stacked of tensors that require gradients leads back to them: torch stacks them once more.
+        return torch.stack([row.requires_grad_() for row in out]) if tensor.requires_grad else out
     except BufferError:
         if tensor.ndim == 1 and tensor.numpy().dtype.kind in "US":  # whose rows default_collate takes for strings
             return tensor.numpy().tolist()
         raise TypeError(
             f"torch has no tensors of {tensor.dtype} to make a batch of; a collate_fn gets such samples as NumPy arrays"
         ) from None
+
+
+def in_rows(batch: Any) -> Any:
+    """What `default_collate` gave, with every tensor in C order."""
+    if isinstance(batch, torch.Tensor):
+        return batch if batch.layout is not torch.strided or batch.is_contiguous() else batch.contiguous()
+    if isinstance(batch, Mapping):
+        items = {key: in_rows(item) for key, item in batch.items()}
+        is_as_before = all(items[key] is item for key, item in batch.items())
+        return batch if is_as_before else as_mapping_of(batch, items)
+    if isinstance(batch, (list, tuple)):
+        parts = [in_rows(item) for item in batch]
+        if all(map(operator.is_, parts, batch)):
+            return batch
+        return type(batch)(*parts) if hasattr(batch, "_fields") else type(batch)(parts)
+    return batch

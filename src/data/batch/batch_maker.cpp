@@ -22,11 +22,13 @@
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
 #include "data/sample/blame.h"
+#include "data/sample/require_samples.h"
 #include "data/sample/stream_items.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
 #include "penstock/ops.h"
+#include "value/graph.h"
 
 namespace penstock::data {
 
@@ -137,6 +139,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   CallContext call = own.call;
   // Whether one bad sample ends the batch is decided here, for all that are below.
   call.sets_aside = policy_.is_lenient();
+  call.keeps_order = collate_.rule().keeps_order();
   if (!feed) return make_of(indices, number, call, own, grant);
   // After a stop, the feed may already be that of the next run.
   call.check_cancelled();
@@ -354,7 +357,7 @@ Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, cons
   Sample sample;
   dataset.fetch({&index, 1}, single, {&sample, 1});
   const Fetched fetched{dataset, {&index, 1}, {&sample, 1}, true};
-  plan_single(fetched, plan);
+  plan_single(fetched, plan, call.keeps_order ? SlotOrder::kAsStored : SlotOrder::kRows);
   const Buffer block = Buffer::allocate(static_cast<std::size_t>(plan.bytes));
   complete_block(fetched, plan, block.data(), single);
   Value out = batch_value(fetched, plan, block);
@@ -362,12 +365,16 @@ Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, cons
   return out;
 }
 
-Value read_sample(const Dataset& dataset, std::int64_t index) {
+Value read_sample(const Dataset& dataset, std::int64_t given, bool keeps_order) {
+  require_samples(dataset, "a sample by itself");
+  const std::int64_t index = from_start(given, dataset.size());
   Workspace own;
+  own.call.keeps_order = keeps_order;
   try {
     Value out = dataset.impl().value(index, own.work());
     static_cast<void>(layout_of_value(out, own.scratch.structures));
-    return out;
+    // The caller may write to it, and must not change what a dataset of the program keeps.
+    return without_sharing(std::move(out));
   } catch (const SampleError& error) {
     throw of_sample(error.error(), dataset, index);
   } catch (const Error& error) {

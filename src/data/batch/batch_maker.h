@@ -84,8 +84,8 @@ class BatchMaker {
   std::shared_ptr<StreamFeed> feed_;
 };
 
-/// One sample of a dataset, read now.
-Value read_sample(const Dataset& dataset, std::int64_t index);
+/// One sample of a dataset, read now: Dataset::get. `keeps_order`: CallContext::keeps_order.
+Value read_sample(const Dataset& dataset, std::int64_t index, bool keeps_order);
 /// DatasetImpl::value of a dataset whose samples lie somewhere.
 Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, const Work& work);
 

@@ -57,8 +57,8 @@ class Builder {
   Value tensor(std::uint32_t output) const {
     if (output < made_.size() && made_[output]) return Value::tensor(*made_[output]);
     const Output& out = plan_.outputs[output];
-    return Value::tensor(
-        Tensor(block_, out.dtype, out.shape, out.shape.contiguous_strides(), static_cast<std::size_t>(out.offset)));
+    Tensor tensor(block_, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));
+    return Value::tensor(out.requires_grad ? tensor.with_requires_grad(true) : std::move(tensor));
   }
 
   /// What a leaf is in the sample at `position`.

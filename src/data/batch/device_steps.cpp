@@ -195,8 +195,7 @@ DeviceSteps::Made DeviceSteps::run(const BatchPlan& plan, const Buffer& block) {
   Made made(plan.outputs.size());
   for (const Left& left : left_) {
     const Output& output = plan.outputs[left.output];
-    const Tensor batch(block, output.dtype, output.shape, output.shape.contiguous_strides(),
-                       static_cast<std::size_t>(output.offset));
+    const Tensor batch(block, output.dtype, output.shape, output.strides, static_cast<std::size_t>(output.offset));
     made[left.output] = run(of_batch_.front()->parts[left.tensor].split->there, batch);
   }
   return made;

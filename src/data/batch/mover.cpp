@@ -92,7 +92,8 @@ class Mover {
   }
 
   static Strides slot_strides(const Placement& placement, const TensorLayout& tensor) {
-    return placement.padding ? placement.padding->slot.contiguous_strides() : tensor.shape.contiguous_strides();
+    return placement.padding ? placement.padding->slot.contiguous_strides()
+                             : data::slot_strides(placement.order, tensor);
   }
 
   static Runs runs_of(const Placement& placement, const TensorLayout& tensor) {
@@ -100,7 +101,7 @@ class Mover {
   }
 
   bool whole(const Placement& placement, std::size_t position) const {
-    return !placement.padding && tensor(placement, position).contiguous;
+    return placement.takes_as_is(tensor(placement, position));
   }
 
   /// Hands each sample's payload to whoever moves it.

@@ -14,7 +14,7 @@ constexpr std::uint64_t kLeastSlot = 2048;
 /// Whether the samples' own bytes, as they are, fill their slots one behind the other.
 bool is_stack(const Fetched& fetched, const Placement& placement) noexcept {
   const TensorLayout& first = fetched.samples[0].layout->tensors[placement.tensor];
-  return !placement.padding && placement.slots.empty() && first.contiguous && first.nbytes == placement.pitch;
+  return placement.slots.empty() && placement.takes_as_is(first) && first.nbytes == placement.pitch;
 }
 
 bool lies_in(const std::byte* data, std::span<const std::byte> block) noexcept {
@@ -50,8 +50,8 @@ bool fits(const Fetched& fetched, const BatchPlan& plan, std::span<const std::by
       if (!placement.has(i)) continue;
       const auto* const memory = std::get_if<InMemory>(&fetched.samples[i].payloads[placement.tensor].place);
       if (memory == nullptr || !lies_in(memory->data, block)) continue;
-      const bool contiguous = fetched.samples[i].layout->tensors[placement.tensor].contiguous;
-      if (placement.padding || !contiguous || memory->data != block.data() + placement.slot(i)) return false;
+      const TensorLayout& tensor = fetched.samples[i].layout->tensors[placement.tensor];
+      if (!placement.takes_as_is(tensor) || memory->data != block.data() + placement.slot(i)) return false;
     }
   }
   return true;

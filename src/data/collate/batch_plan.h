@@ -57,7 +57,20 @@ struct Output {
   DType dtype;
   Shape shape;
   std::uint64_t offset = 0;
+  Strides strides;
+  bool requires_grad = false;
 };
+
+/// In which order the elements of a sample lie in its slot.
+enum class SlotOrder : std::uint8_t {
+  kRows,          ///< C order
+  kAsStored,      ///< that of the sample's own tensor where it has no gaps, else C order
+  kChannelsLast,  ///< torch's channels_last (4 dimensions) or channels_last_3d (5)
+};
+/// The strides of a tensor in a slot of that order.
+Strides slot_strides(SlotOrder order, const TensorLayout& tensor);
+/// Whether torch takes the tensor for one of its channels-last formats, by its strides.
+bool is_channels_last(const TensorLayout& tensor) noexcept;
 
 /// Where the tensors of one column go.
 struct Placement {
@@ -66,6 +79,7 @@ struct Placement {
   std::uint64_t pitch = 0;               ///< from slot to slot
   std::span<const std::uint64_t> slots;  ///< when not empty, each sample's own offset instead; kNoSlot: it has none
   std::optional<Padding> padding = {};
+  SlotOrder order = SlotOrder::kRows;  ///< without padding
 
   static constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
 
@@ -73,6 +87,12 @@ struct Placement {
   bool has(std::size_t position) const noexcept { return slots.empty() || slots[position] != kNoSlot; }
   std::uint64_t slot(std::size_t position) const noexcept {
     return slots.empty() ? offset + position * pitch : slots[position];
+  }
+  /// Whether the sample's bytes are those of its slot, in one run.
+  bool takes_as_is(const TensorLayout& sample) const {
+    if (padding) return false;
+    if (order == SlotOrder::kChannelsLast) return sample.dense && is_channels_last(sample);
+    return order == SlotOrder::kRows ? sample.contiguous : sample.dense;
   }
 };
 
@@ -121,8 +141,11 @@ struct BatchPlan {
   std::uint64_t payload = 0;  ///< of them, what is moved
 
   void clear();
-  /// Adds an output behind the others and returns its number. kOutOfMemory when the block would not fit in 63 bits.
+  /// Adds an output behind the others, in C order, and returns its number. kOutOfMemory when the block would not fit in
+  /// 63 bits.
   std::uint32_t add(const DType& dtype, const Shape& shape);
+  /// The same for a sample's tensor that stands by itself.
+  std::uint32_t add(const TensorLayout& tensor, SlotOrder order);
 };
 
 }  // namespace penstock::data

@@ -110,17 +110,17 @@ Result place_scalars(const Fetched& fetched, const Leaf& leaf, BatchPlan& plan) 
 }
 
 Result place_tensors(const Column& column, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
-  return rule.takes(column) ? rule.place(column, plan, arena) : place_stacked(column, plan);
+  return rule.takes(column) ? rule.place(column, plan, arena) : place_stacked(column, plan, rule.keeps_order());
 }
 
 /// Places a leaf of one sample as it is. Returns the offset of a tensor in the block; nothing for a scalar.
-std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf, BatchPlan& plan) {
+std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf, BatchPlan& plan, SlotOrder order) {
   if (leaf.kind != LeafKind::kTensor) {
     plan.results.push_back({.kind = Result::Kind::kScalar, .first = leaf.number});
     return std::nullopt;
   }
   const TensorLayout& tensor = layout.tensors[leaf.number];
-  const std::uint32_t output = plan.add(tensor.dtype, tensor.shape);
+  const std::uint32_t output = plan.add(tensor, order);
   plan.payload += tensor.nbytes;
   plan.results.push_back({.kind = Result::Kind::kTensor, .first = output});
   return plan.outputs[output].offset;
@@ -128,7 +128,7 @@ std::optional<std::uint64_t> place_alone(const Layout& layout, const Leaf& leaf,
 
 /// Plans samples of different structures, each as it is. Tensor n of every sample is in placement n, even if these
 /// tensors have nothing else in common.
-void plan_apart(const Fetched& fetched, BatchPlan& plan, Arena& arena) {
+void plan_apart(const Fetched& fetched, BatchPlan& plan, Arena& arena, SlotOrder order) {
   plan.by_sample = true;
   std::size_t most = 0;
   for (const Sample& sample : fetched.samples) most = std::max(most, sample.layout->tensors.size());
@@ -136,13 +136,13 @@ void plan_apart(const Fetched& fetched, BatchPlan& plan, Arena& arena) {
   for (std::uint32_t t = 0; t < most; ++t) {
     slots[t] = arena.array<std::uint64_t>(fetched.size());
     std::fill(slots[t].begin(), slots[t].end(), Placement::kNoSlot);
-    plan.placements.push_back({.tensor = t, .slots = slots[t]});
+    plan.placements.push_back({.tensor = t, .slots = slots[t], .order = order});
   }
   for (std::size_t i = 0; i < fetched.size(); ++i) {
     const Layout& layout = *fetched.samples[i].layout;
     plan.first_results.push_back(plan.results.size());
     for (const Leaf& leaf : layout.structure->leaves) {
-      if (const auto offset = place_alone(layout, leaf, plan)) slots[leaf.number][i] = *offset;
+      if (const auto offset = place_alone(layout, leaf, plan, order)) slots[leaf.number][i] = *offset;
     }
   }
 }
@@ -188,21 +188,23 @@ void require_one_dtype(const Column& column) {
   }
 }
 
-Result place_apart(const Column& column, BatchPlan& plan, Arena& arena) {
+Result place_apart(const Column& column, BatchPlan& plan, Arena& arena, SlotOrder order) {
   const auto slots = arena.array<std::uint64_t>(column.size());
   const auto first = static_cast<std::uint32_t>(plan.outputs.size());
   for (std::size_t i = 0; i < column.size(); ++i) {
-    const std::uint32_t output = plan.add(column[i].dtype, column[i].shape);
+    const std::uint32_t output = plan.add(column[i], order);
     slots[i] = plan.outputs[output].offset;
     plan.payload += column[i].nbytes;
   }
-  plan.placements.push_back({.tensor = column.leaf().number, .slots = slots});
+  plan.placements.push_back({.tensor = column.leaf().number, .slots = slots, .order = order});
   return {.kind = Result::Kind::kTensors, .first = first, .count = static_cast<std::uint32_t>(column.size())};
 }
 
 void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena) {
   plan.clear();
-  if (rule.keeps_samples() && find_other_structure(fetched) != 0) return plan_apart(fetched, plan, arena);
+  if (rule.keeps_samples() && find_other_structure(fetched) != 0) {
+    return plan_apart(fetched, plan, arena, rule.keeps_order() ? SlotOrder::kAsStored : SlotOrder::kRows);
+  }
   require_one_structure(fetched);
   const Structure& structure = *fetched.samples[0].layout->structure;
   rule.check(structure);
@@ -213,12 +215,12 @@ void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPl
   }
 }
 
-void plan_single(const Fetched& fetched, BatchPlan& plan) {
+void plan_single(const Fetched& fetched, BatchPlan& plan, SlotOrder order) {
   plan.clear();
   const Layout& layout = *fetched.samples[0].layout;
   for (const Leaf& leaf : layout.structure->leaves) {
-    const auto offset = place_alone(layout, leaf, plan);
-    if (offset) plan.placements.push_back({.tensor = leaf.number, .offset = *offset, .slots = {}});
+    const auto offset = place_alone(layout, leaf, plan, order);
+    if (offset) plan.placements.push_back({.tensor = leaf.number, .offset = *offset, .slots = {}, .order = order});
   }
 }
 

@@ -22,6 +22,9 @@ class CollateRule {
   /// Whether the batch is a list of samples; otherwise it is one structure with a batch in each leaf. A rule that keeps
   /// samples places each tensor by itself, and scalars stay scalars.
   virtual bool keeps_samples() const noexcept { return false; }
+  /// Whether elements lie as torch lays them: those of samples that are kept in the order of their own tensor, and
+  /// those of channels-last samples so in their stack. Otherwise in C order.
+  virtual bool keeps_order() const noexcept { return false; }
   /// A function of the program that makes a batch of these samples, or null. Only for a rule that keeps samples.
   virtual const CollateFunction* function() const noexcept { return nullptr; }
   /// Whether the rule places this column of tensors itself. Others are stacked.
@@ -54,15 +57,19 @@ void require_keys(const Structure& structure, std::span<const std::string> keys,
 /// kDTypeMismatch unless all tensors of the column have one dtype, kUnsupported for a type known by name only.
 void require_one_dtype(const Column& column);
 
+/// `stack` and `samples` that keep the order of elements (CollateRule::keeps_order), for penstock.torch.
+Collate stack_in_order();
+Collate samples_in_order();
+
 /// The rule behind `stack`, for columns that another rule leaves to it.
-Result place_stacked(const Column& column, BatchPlan& plan);
+Result place_stacked(const Column& column, BatchPlan& plan, bool keeps_order = false);
 /// Places each tensor of the column by itself, one after the other.
-Result place_apart(const Column& column, BatchPlan& plan, Arena& arena);
+Result place_apart(const Column& column, BatchPlan& plan, Arena& arena, SlotOrder order = SlotOrder::kRows);
 
 /// Decides a whole batch: checks that the samples share a structure (kShapeMismatch names the two that do not), lets
 /// `rule` place the tensors, and makes tensors or lists of the scalars.
 void plan_batch(const Fetched& fetched, const detail::CollateRule& rule, BatchPlan& plan, Arena& arena);
 /// Places the tensors of the only sample of `fetched`, without collation.
-void plan_single(const Fetched& fetched, BatchPlan& plan);
+void plan_single(const Fetched& fetched, BatchPlan& plan, SlotOrder order);
 
 }  // namespace penstock::data

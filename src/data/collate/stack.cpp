@@ -8,14 +8,29 @@ namespace {
 
 class Stack final : public detail::CollateRule {
  public:
+  explicit Stack(bool keeps_order) : keeps_order_(keeps_order) {}
+  bool keeps_order() const noexcept override { return keeps_order_; }
   data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena&) const override {
-    return data::place_stacked(column, plan);
+    return data::place_stacked(column, plan, keeps_order_);
   }
+
+ private:
+  bool keeps_order_;
 };
+
+/// Whether something holds for all samples, which have one layout mostly.
+template <class Holds>
+bool all_of(const data::Column& column, const Holds& holds) {
+  const std::size_t count = column.uniform() ? 1 : column.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!holds(column[i])) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
-data::Result data::place_stacked(const Column& column, BatchPlan& plan) {
+data::Result data::place_stacked(const Column& column, BatchPlan& plan, bool keeps_order) {
   require_one_dtype(column);
   const TensorLayout& first = column[0];
   for (std::size_t i = 1; i < column.size() && !column.uniform(); ++i) {
@@ -24,13 +39,26 @@ data::Result data::place_stacked(const Column& column, BatchPlan& plan) {
                         "make them equal with pad or pad_to, or keep them apart with ragged");
   }
   const std::uint32_t output = plan.add(first.dtype, first.shape.prepend(static_cast<std::int64_t>(column.size())));
-  plan.placements.push_back(
-      {.tensor = column.leaf().number, .offset = plan.outputs[output].offset, .pitch = first.nbytes, .slots = {}});
+  Output& out = plan.outputs[output];
+  out.requires_grad = !all_of(column, [](const TensorLayout& tensor) { return !tensor.requires_grad; });
+  SlotOrder order = SlotOrder::kRows;
+  if (keeps_order && all_of(column, is_channels_last)) {
+    order = SlotOrder::kChannelsLast;
+    out.strides = slot_strides(order, first).prepend(first.shape.numel());
+  }
+  plan.placements.push_back({.tensor = column.leaf().number,
+                             .offset = out.offset,
+                             .pitch = first.nbytes,
+                             .slots = {},
+                             .padding = {},
+                             .order = order});
   plan.payload += first.nbytes * column.size();
   return {.kind = Result::Kind::kTensor, .first = output};
 }
 
-Collate collate::stack() { return Collate(std::make_shared<Stack>()); }
+Collate collate::stack() { return Collate(std::make_shared<Stack>(false)); }
+
+Collate data::stack_in_order() { return Collate(std::make_shared<Stack>(true)); }
 
 Collate::Collate() : Collate(collate::stack()) {}
 

@@ -17,8 +17,10 @@ FileSample file_sample(const Value& content, std::span<const TensorEntry> entrie
                   {.tensor = entry.name});
     }
     sample.entries.push_back(static_cast<std::uint32_t>(index));
-    return TensorLayout(entry.dtype, entry.shape,
-                        entry.encoding.is_plain() ? entry.strides : entry.shape.contiguous_strides());
+    TensorLayout out(entry.dtype, entry.shape,
+                     entry.encoding.is_plain() ? entry.strides : entry.shape.contiguous_strides());
+    out.requires_grad = entry.requires_grad;
+    return out;
   };
   sample.layout = value_layout(content, keys, layout_of, "select what you need with keys", interner);
   return sample;

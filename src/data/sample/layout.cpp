@@ -49,6 +49,21 @@ Node shifted(const Node& node, std::uint32_t base) {
   return out;
 }
 
+/// Whether each element has a place of its own and there are no gaps between them.
+bool fills_its_bytes(const Shape& shape, const Strides& strides) {
+  std::vector<std::size_t> dims;  // of more than one element, innermost first
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    if (shape[d] != 1) dims.push_back(d);
+  }
+  std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
+  std::int64_t step = 1;
+  for (const std::size_t d : dims) {
+    if (strides[d] != step) return false;
+    step *= shape[d];
+  }
+  return true;
+}
+
 }  // namespace
 
 bool operator==(const Structure& a, const Structure& b) { return a.leaves == b.leaves && same_node(a.root, b.root); }
@@ -60,6 +75,7 @@ TensorLayout::TensorLayout(DType type, Shape sizes, Strides steps)
   const Strides plain = shape.contiguous_strides();
   for (std::size_t d = 0; d < shape.rank(); ++d) contiguous &= shape[d] == 1 || strides[d] == plain[d];
   contiguous |= nbytes == 0;
+  dense = contiguous || fills_its_bytes(shape, strides);
 }
 
 StructurePtr StructureInterner::intern(Structure structure) {

@@ -53,6 +53,8 @@ struct TensorLayout {
   Strides strides;  ///< of the source, in elements
   std::uint64_t nbytes = 0;
   bool contiguous = true;
+  bool dense = true;           ///< its elements fill the bytes from the first to the last of them, in any order
+  bool requires_grad = false;  ///< torch's mark, which its batch has too
 
   TensorLayout(DType type, Shape sizes, Strides steps);
 };

@@ -1,5 +1,6 @@
 #include "data/sample/require_samples.h"
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "data/dataset_impl.h"
 #include "penstock/error.h"
@@ -12,6 +13,14 @@ void require_samples(const Dataset& dataset, std::string_view what) {
               core::format("the dataset has a function of whole batches, which only a loader makes, so there is no "
                            "place for {}; map batches last",
                            what));
+}
+
+std::int64_t from_start(std::int64_t index, std::int64_t size) {
+  if (index < -size || index >= size) {
+    throw Error(ErrorCode::kIndexOutOfRange, core::format("sample {} is outside the dataset, which has {}", index,
+                                                          core::counted(static_cast<std::uint64_t>(size), "sample")));
+  }
+  return index < 0 ? index + size : index;
 }
 
 }  // namespace penstock::data

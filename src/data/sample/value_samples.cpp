@@ -31,15 +31,18 @@ TensorLayout layout_of_tensor(const Value& value) {
                              "there, and give the loader a device",
                              tensor.device().to_string()));
   }
-  return {tensor.dtype(), tensor.shape(), tensor.strides()};
+  TensorLayout out(tensor.dtype(), tensor.shape(), tensor.strides());
+  out.requires_grad = tensor.requires_grad();
+  return out;
 }
 
 bool is_like(const TensorLayout& layout, const Tensor& tensor) {
-  return layout.dtype == tensor.dtype() && layout.shape == tensor.shape() && layout.strides == tensor.strides();
+  return layout.dtype == tensor.dtype() && layout.shape == tensor.shape() && layout.strides == tensor.strides() &&
+         layout.requires_grad == tensor.requires_grad();
 }
 
 bool is_like(const TensorLayout& a, const TensorLayout& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+  return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.requires_grad == b.requires_grad;
 }
 
 /// Whether the layout is that of a tensor by itself.

@@ -34,6 +34,8 @@ struct CallContext {
   bool headers_only = false;
   /// Whether a sample that cannot be had is told by Sample::failed, beside those that can, and not thrown.
   bool sets_aside = false;
+  /// Whether the elements of a sample that stands by itself lie in the order in which they are stored.
+  bool keeps_order = false;
   /// What the random numbers of samples are made from, besides their indices.
   EpochSeed epoch_seed;
   /// Whole small files are held up to this in all; further files of a batch are read in two steps.

@@ -53,6 +53,57 @@ TEST(Stack, AddsADimension) {
   EXPECT_EQ(batch.size(), 5);
 }
 
+/// Numbers of this shape whose dimensions lie in this order in memory, outermost first.
+Tensor stored_as(const std::vector<std::int64_t>& sizes, const std::vector<std::size_t>& order) {
+  Shape strides(sizes);
+  std::int64_t step = 1;
+  for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
+    strides[*dim] = step;
+    step *= sizes[*dim];
+  }
+  const Tensor flat = test::numbered_rows(1, step);
+  return Tensor(flat.buffer(), flat.dtype(), Shape(sizes), strides, 0);
+}
+
+TEST(Stack, KeepsChannelsLastWhereAllSamplesAreSo) {
+  const Tensor last = stored_as({2, 3, 4, 5}, {0, 2, 3, 1});
+  const Tensor rows = last.contiguous();
+  for (const std::size_t others : {0, 1}) {
+    TemporaryFolder folder;
+    std::vector<Tensor> tensors(3, last);
+    for (std::size_t i = 0; i < others; ++i) tensors.push_back(rows);
+    const Dataset samples = file_per_tensor(folder, tensors);
+    const Tensor batch = collate_all(samples, data::stack_in_order()).tensor();
+    EXPECT_EQ(batch.strides(), others == 0 ? Strides({120, 60, 1, 15, 3}) : batch.shape().contiguous_strides());
+    EXPECT_TRUE(collate_all(samples, collate::stack()).tensor().is_contiguous());
+    EXPECT_TRUE(Tensor::identical(batch.contiguous(), collate_all(samples, collate::stack()).tensor()));
+  }
+}
+
+TEST(Samples, LieInTheOrderOfTheirFileWhereThatIsAskedFor) {
+  TemporaryFolder folder;
+  const std::vector<Tensor> tensors = {stored_as({4, 5}, {1, 0}), stored_as({2, 3, 4}, {1, 2, 0}),
+                                       Tensor::of<int>({7})};
+  const Dataset samples = file_per_tensor(folder, tensors);
+  const Value in_order = collate_all(samples, data::samples_in_order()).value;
+  const Value in_rows = collate_all(samples, collate::samples()).value;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_EQ(in_order[i].as_tensor().strides(), tensors[i].strides());
+    EXPECT_TRUE(in_rows[i].as_tensor().is_contiguous());
+    EXPECT_TRUE(samples[static_cast<std::int64_t>(i)].as_tensor().is_contiguous());
+    EXPECT_TRUE(Tensor::identical(in_order[i].as_tensor().contiguous(), in_rows[i].as_tensor()));
+  }
+}
+
+TEST(Stack, AMarkForGradientsIsThatOfTheBatch) {
+  TemporaryFolder folder;
+  const Tensor plain = test::numbered_rows(2, 3).to(DType::float32);
+  const Dataset samples = file_per_tensor(folder, {plain, plain.with_requires_grad(true), plain});
+  EXPECT_TRUE(collate_all(samples, collate::stack()).tensor().requires_grad());
+  EXPECT_FALSE(collate_all(subset(samples, {0, 2}), collate::stack()).tensor().requires_grad());
+  EXPECT_TRUE(samples[1].as_tensor().requires_grad());
+}
+
 TEST(Stack, ScalarsBecomeTensorsAndTextStaysAList) {
   TemporaryFolder folder;
   std::vector<Value> values;

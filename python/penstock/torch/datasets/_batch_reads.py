@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import penstock
-from penstock._core import _Feed
+from penstock._core import _Feed, _samples_in_order, _stack_in_order
 from penstock.torch._convert import sample_to_torch
 
 __all__ = ["BatchReads"]
@@ -47,7 +47,7 @@ class BatchReads:
                 break
             if known is native and kind == stacks:
                 return feed
-        collate = penstock.stack() if stacks else penstock.samples()
+        collate = _stack_in_order() if stacks else _samples_in_order()
         return _Feed(native, collate, 0, 1, None, 0.0, "cpu", 0, "raise")
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -77,7 +77,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
                 return self._stacked(many) if many else _without_rows(self._stacked([0]))
             index = operator.index(index)
         try:
-            return sample_to_torch(self.native[index])
+            return sample_to_torch(self.native._sample_in_order(index))
         except penstock.UnsupportedError as error:
             if self._keys is None or error.path is None:
                 raise
@@ -255,8 +255,6 @@ class Rows(Dataset[_Sample]):
         One of them says that the files have no header, as `penstock.raw` has them. Then `dtype` is
         what the elements in the files are, and nothing is converted.
     """
-
-    _alike = True
 
     def __init__(
         self,

@@ -13,8 +13,9 @@ from time import perf_counter
 from typing import Any
 
 import torch
+import torch.utils.data as torch_data
 
-from penstock.torch._convert import batch_to_torch, sample_to_torch
+from penstock.torch._convert import batch_to_torch, in_rows, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._road import Functions
@@ -33,7 +34,8 @@ class Finish:
 
     Any number of threads may use it. `seed`: the epoch's, for functions that draw (`_seeded.py`). `describe`: what the
     sample of an index is, for errors; `masks`: beside each batch goes which of its samples are those that were asked
-    for, and with a `dealing` that masks, which are not repeated.
+    for, and with a `dealing` that masks, which are not repeated. `in_rows`: batches lie in C order, as in worker
+    processes of torch.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class Finish:
         seed: int = 0,
         masks: bool = False,
         dealing: Dealing | None = None,
+        in_rows: bool = False,
     ) -> None:
+        self._in_rows = in_rows and collate_fn is torch_data.default_collate
         self._seed = seed
         self._collate_fn = bounded(collate_fn)
         self._rule = collate_fn if isinstance(collate_fn, Rule) else None
@@ -77,7 +81,8 @@ class Finish:
         if self._make is not None:
             pairs = zip(read.indices, samples, strict=True)
             samples = [self._call(partial(self._make, index), [index], sample) for index, sample in pairs]
-        return self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
+        batch = self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
+        return in_rows(batch) if self._in_rows else batch
 
     def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""

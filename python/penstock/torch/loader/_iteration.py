@@ -94,6 +94,7 @@ class Iteration(BaseDataLoaderIter):
                 seed=begin.sample_seed(),
                 masks=masks,
                 dealing=dealing,
+                in_rows=self._num_workers > 0,
             )
         )
         sums = Drawn.of(settings)

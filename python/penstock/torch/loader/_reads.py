@@ -16,14 +16,21 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock._core import _Feed, _is_of_surroundings, _none_left, _plain_indices
+from penstock._core import (
+    _Feed,
+    _is_of_surroundings,
+    _none_left,
+    _plain_indices,
+    _samples_in_order,
+    _stack_in_order,
+)
 from penstock._text import plural
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._private import default_collate_fn_map
 from penstock.torch._samples import Samples
 from penstock.torch._shared_parts import bounded
-from penstock.torch.collate import Rule
+from penstock.torch.collate import Rule, Stack
 from penstock.torch.datasets._dataset import counted
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._located import raised_there
@@ -216,9 +223,15 @@ class Reads:
         per_sample = self._functions is not None and self._functions.make is not None
         self._native = not self.whole and not per_sample
         if self._native and isinstance(collate, (Rule, penstock.Collate)):
+            if isinstance(collate, Stack):
+                return self._stack()
             return collate.native if isinstance(collate, Rule) else collate
         self._native = self._native and _is_default(collate)
-        return penstock.stack() if self._native else penstock.samples()
+        return self._stack() if self._native else _samples_in_order()
+
+    def _stack(self) -> penstock.Collate:
+        """As `default_collate` stacks: channels-last samples so, but in worker processes, into memory in C order."""
+        return penstock.stack() if self._workers else _stack_in_order()
 
     def _native_whole(self) -> bool:
         """Whether C++ makes the batches as the program gets them."""
@@ -248,7 +261,7 @@ class Reads:
         if self._pending or self._functions is not None:
             raise TypeError("found a list where the sampler gives indices; expected one or the other of all samples")
         self.bulk = bulk
-        self._collate = penstock.stack() if bulk else penstock.samples()
+        self._collate = _stack_in_order() if bulk else _samples_in_order()
         self._feed.close()
         self._feed = self._new_feed(self._workers)
 
@@ -383,7 +396,7 @@ class Reads:
         stacked = self._native and _is_default(self._collate_fn)
         found = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
-            found = self._tried(self._new_feed(0, penstock.samples()), indices)
+            found = self._tried(self._new_feed(0, _samples_in_order()), indices)
         if found is None and not self._one_by_one and isinstance(error, penstock.UnsupportedError):
             if (self._native and not stacked) or self.bulk:
                 return None
@@ -417,7 +430,7 @@ class Reads:
         return Read(self._read_of(feed, indices), samples, True)
 
     def _go_on_apart(self) -> None:
-        self._collate, self._native, self.on_device = penstock.samples(), False, False
+        self._collate, self._native, self.on_device = _samples_in_order(), False, False
         self.in_processes = False
         self._feed.close()
         self._feed = self._new_feed(self._workers)
