@@ -11,7 +11,9 @@
 #include "arguments.h"
 #include "bindings.h"
 #include "convert.h"
+#include "core/format.h"
 #include "operands.h"
+#include "penstock/error.h"
 #include "penstock/ops.h"
 #include "penstock/random.h"
 #include "typed.h"
@@ -131,6 +133,9 @@ Tensor range(const nb::tuple& args, nb::handle dtype, nb::handle device) {
 
 /// The low 64 bits of an integer, so that -1 and 2**64 - 1 are one seed.
 std::uint64_t seed_from(nb::handle seed) {
+  if (PyIndex_Check(seed.ptr()) == 0) {
+    throw Error(ErrorCode::kDTypeMismatch, core::format("found seed={}, expected a whole number", shown(seed)));
+  }
   const unsigned long long value = PyLong_AsUnsignedLongLongMask(seed.ptr());
   if (PyErr_Occurred()) nb::raise_python_error();
   return value;

@@ -142,7 +142,8 @@ void bind_elementwise(nb::module_& module) {
   tensor.def("__hash__",
              [](nb::handle self) { return static_cast<Py_ssize_t>(PyBaseObject_Type.tp_hash(self.ptr())); });
   module.def(
-      "promote_types", [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a), dtype_from(b)); },
+      "promote_types",
+      [](nb::handle a, nb::handle b) { return promote_types(dtype_from(a, "type1"), dtype_from(b, "type2")); },
       nb::arg("type1"), nb::arg("type2"));
   module.def(
       "result_type",

@@ -83,11 +83,11 @@ std::optional<DType> try_dtype_from(nb::handle dtype) {
   return std::nullopt;
 }
 
-DType dtype_from(nb::handle dtype) {
+DType dtype_from(nb::handle dtype, const char* argument) {
   if (const std::optional<DType> found = try_dtype_from(dtype)) return *found;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      core::format("{} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"", shown(dtype)));
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("{}={} names no dtype; write one such as \"float32\", \"bfloat16\" or \"int64\"", argument,
+                           shown(dtype)));
 }
 
 std::size_t not_negative(std::int64_t value, const char* name) {

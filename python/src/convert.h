@@ -25,8 +25,9 @@ std::string path_from(nb::handle path);
 bool is_path(nb::handle object);
 /// A Device, its text, or another library's device that prints as such.
 Device device_from(nb::handle device);
-/// A DType, a name or descr, a Python number type, or another library's dtype. kInvalidArgument names what was given.
-DType dtype_from(nb::handle dtype);
+/// A DType, a name or descr, a Python number type, or another library's dtype. kInvalidArgument names what was given
+/// for `argument`.
+DType dtype_from(nb::handle dtype, const char* argument = "dtype");
 /// The same; nothing for what names no type.
 std::optional<DType> try_dtype_from(nb::handle dtype);
 /// A count given as the argument `name`; kInvalidArgument below 0.

@@ -424,9 +424,6 @@ void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> of_samples(module, "Dataset", nb::sig("class Dataset(DatasetMethods)"),
                                  nb::is_weak_referenceable(), nb::dynamic_attr(), "Dataset()\n--\n\n");
   of_samples.def("__len__", count_samples)
-      .def("_sample_in_order", sample_in_order, nb::arg("index"),
-           nb::sig("def _sample_in_order(self, index: int, /) -> typing.Any"),
-           "Sample `index` alone, whose elements lie in the order in which they are stored.")
       .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(
@@ -493,6 +490,9 @@ void bind_datasets(nb::module_& module) {
   of_samples.def("_concat", concat_with);
   bind_transforms(of_samples);
   bind_windows(of_samples);
+  module.def("_sample_in_order", sample_in_order, nb::arg("dataset"), nb::arg("index"),
+             nb::sig("def _sample_in_order(dataset: Dataset, index: int) -> typing.Any"),
+             "Sample `index` alone, whose elements lie in the order in which they are stored.");
   module.def(
       "_typed",
       [](nb::object dataset, nb::handle dtype, nb::handle strict) { return typed(std::move(dataset), dtype, strict); },

@@ -62,7 +62,7 @@ Parameters
 name
     A name of NumPy's or PyTorch's, such as "float32", or their dtype.)")
       .def(
-          "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name)); }, nb::arg("name"),
+          "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name, "name")); }, nb::arg("name"),
           nb::sig("def __init__(self, name: object) -> None"))
       .def_prop_ro("name", &DType::name, "\"float32\", \"str160\", \"datetime64[ns]\", or a structure's descr.")
       .def_prop_ro("itemsize", &DType::itemsize, "Bytes an element.")

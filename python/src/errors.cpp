@@ -8,6 +8,7 @@
 #include "core/shown_url.h"
 #include "functions.h"
 #include "penstock/error.h"
+#include "refused_call.h"
 
 namespace penstock::python {
 namespace {
@@ -45,11 +46,26 @@ nb::object without_secrets(const nb::str& given) {
   return nb::steal(PyUnicode_DecodeUTF8(shown.data(), static_cast<Py_ssize_t>(shown.size()), "surrogatepass"));
 }
 
+/// The error with the argument's name, where one was of a wrong type.
+Error with_argument(const Error& error) {
+  try {
+    const std::string sentence = naming_argument(error.what(), ErrorBy::kPenstock);
+    const std::string_view said = error.what();
+    if (!sentence.ends_with(said)) return Error(ErrorCode::kDTypeMismatch, sentence);
+    return sentence == said ? error : error.prefixed(sentence.substr(0, sentence.size() - said.size()));
+  } catch (const std::exception&) {
+    PyErr_Clear();
+    return error;
+  }
+}
+
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
-    set_python_error(error);
+    const bool may_be_of_argument =
+        error.code() == ErrorCode::kDTypeMismatch || error.code() == ErrorCode::kInvalidArgument;
+    set_python_error(may_be_of_argument && !error.cause() ? with_argument(error) : error);
   }
 }
 

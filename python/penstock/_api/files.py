@@ -262,7 +262,7 @@ def raw(
     return _core.raw(path, dtype, shape, offset, order)
 
 
-def doctor(path: object = None) -> dict[str, Any]:
+def doctor(path: str | bytes | os.PathLike[str] | None = None) -> dict[str, Any]:
     """What `penstock doctor --json` prints; it takes a few seconds.
 
     Devices with measured copy speeds, reading of a file, memory, limits and what the kernel offers;

@@ -151,7 +151,7 @@ def ones(*size: Any, dtype: object = None, device: object = None) -> Tensor:
     return _core.ones(size, dtype, device)
 
 
-def full(size: Any, fill_value: complex, *, dtype: object = None, device: object = None) -> Tensor:
+def full(size: int | Iterable[int], fill_value: complex, *, dtype: object = None, device: object = None) -> Tensor:
     """A tensor of one value.
 
     Parameters

@@ -9,6 +9,7 @@ from penstock._api.datasets import files as files_of
 from penstock._api.datasets import zip as zipped
 from penstock._api.files import save
 from penstock._api.loader import DataLoader
+from penstock._wrong_argument import names_arguments
 from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["map_files"]
 
 
+@names_arguments
 def map_files(
     function: Callable[[Any], Any],
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

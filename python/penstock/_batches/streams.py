@@ -6,6 +6,7 @@ import itertools
 
 from penstock._api.transforms import Transforms
 from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk, mix
+from penstock._wrong_argument import names_arguments
 from penstock.errors import InvalidArgumentError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -62,8 +63,8 @@ class Opener:
 def _begins(source: Any, seekable: bool) -> str:
     if isinstance(source, (str, bytes, dict, Tensor)) or hasattr(source, "ndim"):
         raise TypeError(
-            f"found an object of type {type(source).__name__} where stream() takes a generator, a function that makes "
-            "one, or an iterable of samples; rows() makes a dataset of an array, files() one of paths"
+            f"found an object of type {type(source).__name__} as source, where stream() takes a generator, a function "
+            "that makes one, or an iterable of samples; rows() makes a dataset of an array, files() one of paths"
         )
     if hasattr(source, "__next__"):
         if seekable:
@@ -75,12 +76,13 @@ def _begins(source: Any, seekable: bool) -> str:
         return "anywhere" if seekable else "anew"
     if seekable or not hasattr(source, "__iter__"):
         raise TypeError(
-            f"found an object of type {type(source).__name__} where stream() takes a "
+            f"found an object of type {type(source).__name__} as source, where stream() takes a "
             + ("function of the first sample's number" if seekable else "generator or a function that makes one")
         )
     return "anew"
 
 
+@names_arguments
 def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> SampleStream:
     """Samples that come one by one, and of which nobody knows how many.
 

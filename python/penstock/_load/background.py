@@ -8,6 +8,7 @@ from _thread import allocate_lock
 from penstock._api.files import load as load_now
 from penstock._core import _hold
 from penstock._files.paths import absolute
+from penstock._wrong_argument import names_arguments
 
 # As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["load_async", "save_async"]
 
 
+@names_arguments
 def load_async(
     path: Any,
     device: object = "cpu",
@@ -76,6 +78,7 @@ def load_async(
     )
 
 
+@names_arguments
 def save_async(
     obj: object,
     path: str | bytes | os.PathLike[str],

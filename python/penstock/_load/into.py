@@ -7,6 +7,7 @@ import itertools
 from penstock._api.files import open as open_archive
 from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
 from penstock._text import abbreviated, listed
+from penstock._wrong_argument import names_arguments
 from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchError
 
 # As in _objects/opaque.py: what takes long to import is left to those who need it.
@@ -61,6 +62,7 @@ class Unmatched(tuple):  # as collections.namedtuple makes them, which takes lon
         return Unmatched(**{**self._asdict(), **changed})
 
 
+@names_arguments
 def load_into(
     target: Any,
     path: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock._core import Tensor, _move
+from penstock._wrong_argument import names_arguments
 
 # As in _objects/opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+@names_arguments
 def to(value: Any, device: object, *, non_blocking: bool = False, copy: bool = False) -> Any:
     """A nested value with all its tensors on a device, moved in one batch.
 

@@ -16,6 +16,7 @@ from penstock._files.temporary import temporary_path
 from penstock._translating import Translating
 from penstock._weights.prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._weights.shards import Shards
+from penstock._wrong_argument import names_arguments
 from penstock.errors import _twin, _within
 
 __all__ = [
@@ -155,6 +156,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         FileNotFoundError and the other errors of the system, as they are.
     """
 
+    @names_arguments
     def __init__(
         self,
         filename: str | os.PathLike[str],
@@ -278,6 +280,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         begin = at - begins[source]
         return TensorMeta(found.get_dtype(), found.get_shape(), (begin, begin + entry.nbytes))
 
+    @names_arguments
     def prefetch(
         self, plan: dict[str, slice | None] | None = None, *, device: Any = None, threads: int = 8
     ) -> PrefetchLoader:

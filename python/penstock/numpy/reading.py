@@ -15,6 +15,7 @@ import penstock
 from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
 from penstock._files.identity import identity
 from penstock._files.opened import number_of, read_up_to
+from penstock._wrong_argument import names_arguments
 from penstock.errors import _twin
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
 from penstock.numpy._objects import decoder_of, objects_in, refused
@@ -42,6 +43,7 @@ class NoDataError(penstock.TruncatedError, EOFError):
     """There is nothing in the file, or nothing behind the arrays read so far."""
 
 
+@names_arguments
 def load(
     file: str | bytes | os.PathLike[str] | IO[bytes],
     mmap_mode: str | None = None,
@@ -110,7 +112,7 @@ def load(
                 raise ValueError("Array can't be memory-mapped: Python objects in dtype.")
             return _objects(archive, allow_pickle)
         entry = _only(archive, max_header_size, lambda: _version_in(path))
-        warn_of_python2(archive, 0, 3)
+        warn_of_python2(archive, 0, 4)
         if mmap_mode is None:
             return array_of(entry)
         mapped = _mapped(entry, file, _MODES[mmap_mode])
@@ -233,7 +235,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_p
                 file.seek(begin + header + _pickle_end(data[header:]))
             return array
         entry = _only(archive, max_header_size, lambda: data[6])
-        warn_of_python2(archive, 0, 4)
+        warn_of_python2(archive, 0, 5)
         array = array_of(entry)
         if number is not None:
             file.seek(begin + (entry.offset or 0) + entry.nbytes)

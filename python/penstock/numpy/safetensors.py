@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to
+from penstock._wrong_argument import names_arguments
 from penstock.numpy._arrays import Array, Arrays
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
@@ -19,6 +20,7 @@ __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_fi
 Path = str | os.PathLike[str]
 
 
+@names_arguments
 def load_file(filename: Path, *, backend: str = "mmap") -> dict[str, Array]:
     """All arrays of a file by name, in the order of their bytes.
 
@@ -66,6 +68,7 @@ def load(data: bytes) -> dict[str, Array]:
     return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
 
+@names_arguments
 def save_file(tensor_dict: dict[str, Array], filename: Path, metadata: dict[str, str] | None = None) -> None:
     """Writes arrays, in native byte order and C order; the file appears whole or not at all.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 import penstock
 from penstock._core import _memory_fault
 from penstock._files.replace import replaced
+from penstock._wrong_argument import names_arguments
 
 __all__ = ["save", "savez", "savez_compressed"]
 
@@ -22,6 +23,7 @@ _SAVEZ, _SAVEZ_COMPRESSED = np.savez, np.savez_compressed
 File = str | bytes | os.PathLike[str] | IO[bytes]
 
 
+@names_arguments
 def save(
     file: File, arr: ArrayLike, allow_pickle: bool = True, fix_imports: bool = True, *, sync: bool = False
 ) -> None:
@@ -76,6 +78,7 @@ def _write_array(file: Any, array: np.ndarray[Any, Any]) -> None:
     np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
+@names_arguments
 def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
     """Writes several arrays to a `.npz`, uncompressed.
 
@@ -105,6 +108,7 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     _save_npz(file, _named(args, kwds), compress=False)
 
 
+@names_arguments
 def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike) -> None:
     """Writes several arrays to a `.npz`, compressed.
 

@@ -9,7 +9,16 @@ import torch
 import penstock
 from penstock._core import _load_storages_into, _load_typed_into
 
-__all__ = ["filled", "filled_typed", "reachable"]
+__all__ = ["device_of", "filled", "filled_typed", "reachable"]
+
+
+def device_of(device: str | int | torch.device) -> torch.device:
+    """The device that an argument names; ValueError where it names none."""
+    try:
+        return torch.device(device)
+    except RuntimeError as error:
+        message = f"found device={device!r}, expected a device of torch, such as 'cuda:0'; {error}"
+        raise penstock.InvalidArgumentError(message, message) from error
 
 
 def reachable(location: str | int | torch.device) -> torch.device | None:

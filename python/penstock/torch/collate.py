@@ -12,6 +12,7 @@ from torch.utils.data import default_collate
 
 import penstock
 from penstock._core import _placed, _require_met, _storage_fault
+from penstock._wrong_argument import names_arguments
 from penstock.torch._samples import as_mapping_of
 from penstock.torch._shared_parts import require_few_ways
 
@@ -230,6 +231,7 @@ def _names(keys: str | Iterable[str] | None) -> tuple[str, ...]:
     return (keys,) if isinstance(keys, str) else tuple(keys or ())
 
 
+@names_arguments
 def pad(
     dim: int = 0,
     mode: str = "zero",
@@ -266,6 +268,7 @@ def pad(
     return Pad(None, dim, mode, value, lengths, mask, _names(keys), None if dims is None else tuple(dims))
 
 
+@names_arguments
 def pad_to(
     length: int | Iterable[int],
     dim: int = 0,
@@ -309,6 +312,7 @@ def pad_to(
     return Pad(size, dim, mode, value, lengths, mask, _names(keys), None if dims is None else tuple(dims))
 
 
+@names_arguments
 def ragged(cu_seqlens: bool = False, keys: str | Iterable[str] | None = None) -> Ragged:
     """Tensors stay apart: each becomes a list of tensors. With `cu_seqlens` they are joined.
 
@@ -330,6 +334,7 @@ def ragged(cu_seqlens: bool = False, keys: str | Iterable[str] | None = None) ->
     return Ragged(cu_seqlens, _names(keys))
 
 
+@names_arguments
 def nested(keys: str | Iterable[str] | None = None) -> Nested:
     """Tensors that differ in dimension 0 become one nested tensor (`torch.nested`, layout `torch.jagged`).
 

@@ -19,6 +19,7 @@ import torch
 from penstock._weights.prefetch import PrefetchLoader, TensorMeta
 from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to, translated
 from penstock._weights.shards import Shards
+from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
@@ -41,6 +42,7 @@ __all__ = [
 Path = str | os.PathLike[str]
 
 
+@names_arguments
 def load_file(
     filename: Path, device: str | int = "cpu", *, backend: str = "mmap", shared: bool = False, ranks: Any = None
 ) -> dict[str, torch.Tensor]:
@@ -105,6 +107,7 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
     return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
 
 
+@names_arguments
 def save_file(tensors: dict[str, torch.Tensor], filename: Path, metadata: dict[str, str] | None = None) -> None:
     """Writes dense, contiguous tensors that share no memory; the file appears whole or not at all.
 
@@ -159,6 +162,7 @@ def save(tensors: dict[str, torch.Tensor], metadata: dict[str, str] | None = Non
     return save_bytes(_checked(tensors), metadata)
 
 
+@names_arguments
 def save_model(
     model: torch.nn.Module, filename: Path, metadata: dict[str, str] | None = None, force_contiguous: bool = True
 ) -> None:
@@ -199,6 +203,7 @@ def save_model(
         raise ValueError(f"{error}; or use save_model(..., force_contiguous=True)") from error
 
 
+@names_arguments
 def load_model(
     model: torch.nn.Module, filename: Path, strict: bool = True, device: str | int = "cpu", *, backend: str = "mmap"
 ) -> tuple[set[str], list[str]]:

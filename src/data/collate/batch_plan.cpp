@@ -33,7 +33,7 @@ Strides slot_strides(SlotOrder order, const TensorLayout& tensor) {
   return out;
 }
 
-// As c10/core/MemoryFormat.h decides it (is_channels_last_strides_2d_s4 and _3d_s5): dimension 1 innermost, and no
+// As torch decides it in c10 (is_channels_last_strides_2d_s4 and _3d_s5): dimension 1 innermost, and no
 // stride less than what lies inside of it. Where only one dimension has elements the answer is no.
 bool is_channels_last(const TensorLayout& tensor) noexcept {
   const std::size_t rank = tensor.shape.rank();

@@ -16,8 +16,9 @@ from typing_extensions import Self, TypeVar
 import penstock
 from penstock._api.transforms import Transforms
 from penstock._batches.functions import not_an_end
-from penstock._core import _is_of_surroundings
+from penstock._core import _is_of_surroundings, _sample_in_order
 from penstock._text import plural
+from penstock._wrong_argument import names_arguments
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
@@ -58,7 +59,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
 
     def __init__(self, native: penstock.Dataset) -> None:
         if not isinstance(native, penstock.Dataset):
-            raise TypeError(f"found an object of type {type(native).__name__}, expected a penstock.Dataset")
+            raise TypeError(f"found native=an object of type {type(native).__name__}, expected a penstock.Dataset")
         self.native = native
         self._reads = BatchReads()
 
@@ -77,7 +78,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
                 return self._stacked(many) if many else _without_rows(self._stacked([0]))
             index = operator.index(index)
         try:
-            return sample_to_torch(self.native._sample_in_order(index))
+            return sample_to_torch(_sample_in_order(self.native, index))
         except penstock.UnsupportedError as error:
             if self._keys is None or error.path is None:
                 raise
@@ -256,6 +257,7 @@ class Rows(Dataset[_Sample]):
         what the elements in the files are, and nothing is converted.
     """
 
+    @names_arguments
     def __init__(
         self,
         *sources: Any,
@@ -366,6 +368,7 @@ class Files(ClassFolders, Dataset[_Sample]):
 
     _source: Callable[[str], Any] | None = None
 
+    @names_arguments
     def __init__(
         self,
         pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

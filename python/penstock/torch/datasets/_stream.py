@@ -9,6 +9,7 @@ import torch.utils.data as torch_data
 
 import penstock
 from penstock._core import _StreamWalk
+from penstock._wrong_argument import names_arguments
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 
@@ -49,6 +50,7 @@ class Stream(torch_data.IterableDataset[Any]):
         Decides shuffles and random steps, with the epoch that `set_epoch` sets.
     """
 
+    @names_arguments
     def __init__(self, source: Any, *, ranks: tuple[int, int] = (0, 1), seed: int = 0) -> None:
         rank, size = ranks
         if not 0 <= rank < size:

@@ -21,6 +21,8 @@ from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
 from penstock._core import _HeldFunction, _require_loader_options, _typed
 from penstock._processes import threads_share_a_lock, workers_argument
+from penstock._wrong_argument import names_arguments
+from penstock.torch._devices import device_of
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
@@ -155,6 +157,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         Without workers, and in interpreters without a lock, functions are called in threads.
     """
 
+    @names_arguments
     def __init__(
         self,
         dataset: torch_data.Dataset[_Sample] | Sequence[_Sample] | penstock.Dataset | penstock.SampleStream,
@@ -232,7 +235,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             in_order=in_order,
         )
         self._context = multiprocessing_context
-        self.device = None if device is None else torch.device(device)
+        self.device = None if device is None else device_of(device)
         self._say_what_is_lost()
         self._set_aside = SetAside()
         self._resume: Position | None = None
@@ -396,7 +399,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if self.memory_budget is not None:
             lost.append(f"memory_budget bounds native reading alone, and {self._road.reason}; leave it out")
         for text in lost:
-            warnings.warn(text, NotNativeWarning, stacklevel=3)
+            warnings.warn(text, NotNativeWarning, stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the newest iteration stands, after the last batch it gave.
@@ -439,7 +442,7 @@ def _require_processes(context: Any) -> None:
     if left:
         warnings.warn(
             f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -31,6 +31,7 @@ from penstock._core import (
 )
 from penstock._files.opened import number_of, read_up_to
 from penstock._text import listed, plural
+from penstock._wrong_argument import names_arguments
 from penstock.errors import _renamed, _twin, _within
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
@@ -66,6 +67,7 @@ class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
         return *super().__reduce__(), {"names": self.names}
 
 
+@names_arguments
 @torch_errors()
 def load(
     f: FileLike,

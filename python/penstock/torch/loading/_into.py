@@ -13,6 +13,7 @@ import torch
 
 import penstock
 from penstock._text import abbreviated
+from penstock._wrong_argument import names_arguments
 from penstock.torch._errors import torch_errors
 from penstock.torch.loading._checkpoint import FileLike, load_archive, opened_by_all
 from penstock.torch.loading._content import Content, Made, kind_of
@@ -39,6 +40,7 @@ class IncompatibleKeys(NamedTuple):
         return f"{type(self).__name__}(missing_keys={self.missing_keys!r}, unexpected_keys={self.unexpected_keys!r})"
 
 
+@names_arguments
 @torch_errors()
 def load_into(
     target: Any,

@@ -18,8 +18,9 @@ import torch
 import penstock
 from penstock._core import _entry_parts, _storage_parts
 from penstock._weights.weight_files import KINDS, weight_files
+from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
-from penstock.torch._devices import reachable
+from penstock.torch._devices import device_of, reachable
 from penstock.torch.loading._checkpoint import load
 from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of
 from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
@@ -29,6 +30,7 @@ __all__ = ["weights"]
 _BY_TENSOR = {"safetensors", "shard-index", "dcp"}
 
 
+@names_arguments
 def weights(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
@@ -122,7 +124,7 @@ def _require_counts(ring_bytes: int, threads: int) -> None:
 
 def _device(device: str | int | torch.device) -> torch.device:
     """With its number, because the current device is each thread's own."""
-    place = torch.device(device)
+    place = device_of(device)
     if place.type == "cuda" and place.index is None:
         return torch.device("cuda", torch.cuda.current_device())
     return place

@@ -14,6 +14,7 @@ import penstock
 from penstock._core import _assemble, _open_file, _save_with
 from penstock._files.replace import replaced
 from penstock._files.temporary import copied, temporary_path
+from penstock._wrong_argument import names_arguments
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._describe import described
 from penstock.torch.saving._native import is_native
@@ -24,6 +25,7 @@ __all__ = ["save"]
 _PROTOCOL = 2
 
 
+@names_arguments
 def save(
     obj: Any,
     f: str | os.PathLike[str] | IO[bytes],
