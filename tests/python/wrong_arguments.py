@@ -240,6 +240,7 @@ table(
     Packed=lambda: {"pattern": "packed"},
     Shards=lambda: {"shards": "no.tar", "index": False},
     Stream=lambda: {"source": rows()},
+    attach=lambda: {"name": "none"},
     load=lambda: {"f": "w.pt"},
     load_file=lambda: {"filename": WEIGHTS},
     load_into=lambda: {"target": {"w": torch.ones(2, 3)}, "path": "w.pt"},

@@ -137,8 +137,12 @@ def _in_block(
 ) -> Any:
     """A load whose tensors lie in one block, which does not go together with other places and types."""
     from penstock._load.shared_memory import load_block, shared_block
-    from penstock.errors import UnsupportedError
+    from penstock.errors import DTypeMismatchError, UnsupportedError
 
+    for name, value in (("shared", shared), ("pinned", pinned)):
+        if not isinstance(value, int) and not type(value).__name__.startswith("bool"):  # NumPy's too
+            message = f"found {name}={value!r}, expected True or False"
+            raise DTypeMismatchError(message, message)
     asked = "shared" if shared else "pinned"
     others = {"device": None if str(device) == "cpu" else device, "pinned": shared and pinned, **others}
     for name, value in others.items():
