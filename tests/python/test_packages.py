@@ -1,7 +1,13 @@
 """What is said of versions and dependencies in the packages' files is what CMake and pyproject say."""
 
+import os
 import re
+import subprocess
+import sys
+import tarfile
 from pathlib import Path
+
+import pytest
 
 from penstock.torch import _private
 
@@ -67,3 +73,27 @@ def test_supported_versions_agree():
     for version in _private.TRIED:
         assert version in support
         assert f"torch={version}" in (ROOT / "script" / "matrix").read_text()
+
+
+def test_the_sdist_is_the_same_twice(tmp_path):
+    """In two folders, and it has neither tests nor what git keeps (script/release compares each one)."""
+    pytest.importorskip("scikit_build_core")
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    code = "import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])"
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files = "".join(f"{name}\n" for name in listed.splitlines() if (ROOT / name).exists())
+    made = []
+    for folder in (tmp_path / "one", tmp_path / "another" / "deeper"):
+        (folder / "source").mkdir(parents=True)
+        copied = ["tar", "-c", "--verbatim-files-from", "-T", "-", "-f", folder / "files.tar"]
+        subprocess.run(copied, cwd=ROOT, input=files, text=True, check=True)
+        subprocess.run(["tar", "-x", "-f", folder / "files.tar", "-C", folder / "source"], check=True)
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1796000000", "GIT_DIR": "/nonexistent"}
+        subprocess.run([sys.executable, "-c", code, ".."], cwd=folder / "source", env=environment, check=True)
+        made += folder.glob("*.tar.gz")
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with tarfile.open(made[0]) as archive:
+        rooms = {name.split("/")[1] for name in archive.getnames() if "/" in name}
+    assert {"src", "include", "cli", "python", "cmake", "THIRD_PARTY_LICENSES"} <= rooms
+    assert not rooms & {"tests", "docs", ".git", ".github", "build", ".venv"}
