@@ -126,16 +126,19 @@ def _function_in(frame: FrameType) -> Callable[..., Any] | None:
     if not str(frame.f_globals.get("__name__", "")).startswith("penstock"):
         return None
     code = frame.f_code
-    outer, inside, _ = getattr(code, "co_qualname", "").partition(".<locals>.")  # from Python 3.11 on
-    if inside:
-        around = frame.f_globals.get(outer)
-        return getattr(around, "__wrapped__", around)
     candidates = [frame.f_globals.get(code.co_name)]
     if code.co_argcount:
         kind = type(frame.f_locals.get(code.co_varnames[0]))
         candidates += [vars(base).get(code.co_name) for base in kind.__mro__]
-    functions = [getattr(one, "__wrapped__", one) for one in candidates]
-    return next((one for one in functions if getattr(one, "__code__", None) is code), None)
+    functions = [getattr(one, "__wrapped__", one) for one in [*candidates, *frame.f_globals.values()]]
+    return next((one for one in functions if _holds(getattr(one, "__code__", None), code)), None)
+
+
+def _holds(of_function: Any, code: CodeType) -> bool:
+    """Whether this is the code of that function, or of one in it."""
+    return isinstance(of_function, CodeType) and (
+        of_function is code or any(part is code for part in of_function.co_consts)
+    )
 
 
 def _fits(value: Any, annotation: str, strictly: bool) -> bool:
