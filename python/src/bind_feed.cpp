@@ -16,6 +16,8 @@
 #include "data/dataset/map.h"
 #include "data/loader/batch_feed.h"
 #include "data/loader/dataset_name.h"
+#include "data/sample/host.h"
+#include "data/sample/sample.h"
 #include "functions.h"
 #include "gil.h"
 #include "interrupt.h"
@@ -49,9 +51,10 @@ class PyFeed {
   }
 
  public:
-  /// `keeper` is held for as long as this lives.
-  PyFeed(Dataset dataset, const LoaderOptions& options, nb::object keeper)
+  /// `keeper` and `workers` are held for as long as this lives.
+  PyFeed(Dataset dataset, const LoaderOptions& options, nb::object keeper, nb::object workers)
       : keeper_(std::move(keeper)),
+        workers_(std::move(workers)),
         feed_(std::make_shared<BatchFeed>(std::move(dataset), options)),
         timeout_(options.timeout) {}
   ~PyFeed() { close(); }
@@ -65,6 +68,7 @@ class PyFeed {
     held->push(std::move(numbers));
   }
   bool ready() const { return usable()->ready(); }
+  nb::handle workers() const noexcept { return workers_; }
   LoaderStats stats() const { return usable()->stats(); }
   std::uint64_t given() const noexcept { return given_; }
   const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
@@ -116,6 +120,7 @@ class PyFeed {
   }
 
   nb::object keeper_;
+  nb::object workers_;
   std::uint64_t given_ = 0;            ///< also those that were lost on their way, where a signal's handler raised
   std::vector<std::int64_t> indices_;  ///< of the last batch that was given
   std::shared_ptr<BatchFeed> feed_;
@@ -123,12 +128,26 @@ class PyFeed {
   std::uint64_t forks_ = core::forks();
 };
 
-/// The dataset whose batches become what `finish` makes in a worker process of (indices, batch, seed).
+/// The dataset whose batches become what `finish` makes in a worker process of (indices, batch, seed); in a trial also
+/// (None, batch), for whoever takes it to finish.
 Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerHost> host, const HeldFunction& finish) {
   const SampleFunction function{finish.lent(), false};
-  auto call = [function](const Value& batch, const data::RandomKey& key) {
+  auto call = [function, of = host.get()](const Value& batch, const data::RandomKey& key) {
+    const HeldFunction* const only = &function.function;
+    if (data::HostScope::current() == nullptr || !of->gets_there({&only, 1})) return Value::tuple({Value(), batch});
+    const auto begin = Clock::now();
     const std::vector<Value> indices(key.batch.begin(), key.batch.end());
-    return function(Value::tuple({Value::list(indices), batch, Value(key.seed)}), key);
+    const Value given = Value::tuple({Value::list(indices), batch, Value(key.seed)});
+    const data::UserFunction self = function;
+    const data::Host::Step step{&self, key.stage};
+    data::Called called = std::move(of->call_there({&step, 1}, {&given, 1}, {&key.index, 1}, {key.seed, key.epoch})[0]);
+    if (called.ended_at && *called.ended_at < indices.size()) throw data::SampleError(*called.ended_at, *called.error);
+    if (called.error) throw *called.error;
+    if (data::HostTrial* const trial = of->trial()) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      trial->note(data::CallWay::kHost, seconds, indices.size());
+    }
+    return std::move(called.value);
   };
   return data::hosted(data::mapped(dataset, std::move(call), data::Of::kBatches, false), std::move(host));
 }
@@ -144,11 +163,12 @@ void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std
   if (memory_budget) options.memory_budget = *memory_budget;
   std::shared_ptr<WorkerHost> host = host_from(workers);
   if (host == nullptr) {
-    new (self) PyFeed(dataset, options, nb::object());
+    new (self) PyFeed(dataset, options, nb::object(), nb::none());
     return;
   }
   const HeldFunction& held = nb::cast<PyHeldFunction&>(finish).held();
-  new (self) PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish));
+  new (self)
+      PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish), nb::borrow(workers));
 }
 
 std::vector<SetAside> samples_from(const nb::list& samples) {
@@ -223,7 +243,7 @@ void bind_feed(nb::module_& module) {
       .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),
            "The batch of the oldest push. An error belongs to one batch.")
       .def(
-          "stats", [](const PyFeed& feed) { return figures_of(feed.stats()); }, nb::lock_self(),
+          "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self(),
           nb::sig("def stats(self) -> dict[str, typing.Any]"))
       .def("close", &PyFeed::close, nb::lock_self(), "Stops the workers and drops what they prepared.");
 }

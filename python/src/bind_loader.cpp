@@ -13,6 +13,7 @@
 #include "convert.h"
 #include "core/format.h"
 #include "data/loader/position_fields.h"
+#include "data/sample/host.h"
 #include "data/sampler/rank_sources.h"
 #include "functions.h"
 #include "loader.h"
@@ -141,20 +142,16 @@ nb::object ranks_of(const PyLoader& loader) {
 /// The rule of collate_fn, whose keeper the loader holds. `host`: who calls it, unless null.
 Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerHost> host) {
   return collate::function([f = function.lent(), host = std::move(host)](const std::vector<Value>& samples) {
-    return host == nullptr ? f(samples) : host->call(f, samples);
+    if (host == nullptr) return f(samples);
+    const data::HostScope scope(host.get());  // which follows a trial
+    return data::HostScope::current() == nullptr ? f(samples) : host->call(f, samples);
   });
 }
 
 /// The worker processes of a loader that asks for them, or None.
-nb::object workers_for(const Arguments& arguments, const nb::object& dataset) {
-  const nb::object workers =
-      nb::module_::import_("penstock._processes").attr("workers_for")(arguments["workers"], arguments["num_workers"]);
-  if (!workers.is_none() && is_stream(dataset)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "found workers=\"processes\" with a stream, whose functions are called in threads alone; leave it out, "
-                "or take a dataset");
-  }
-  return workers;
+nb::object workers_for(const Arguments& arguments) {
+  return nb::module_::import_("penstock._processes")
+      .attr("workers_for")(arguments["workers"], arguments["num_workers"]);
 }
 
 LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const std::shared_ptr<Raised>& raised) {
@@ -231,7 +228,7 @@ void make_loader(PyLoader* self, nb::dict given_by_name) {
   if (function && !arguments["collate"].is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found collate and collate_fn, expected one of them");
   }
-  const nb::object workers = workers_for(arguments, held);
+  const nb::object workers = workers_for(arguments);
   const std::shared_ptr<WorkerHost> host = host_from(workers);
   // Samplers and functions may be Python objects that the options borrow.
   nb::dict parts = nb::borrow<nb::dict>(nb::steal(PyDict_Copy(arguments.all().ptr())));
@@ -351,7 +348,7 @@ void bind_iterator(nb::module_& module) {
 
 }  // namespace
 
-nb::object figures_of(const LoaderStats& figures) {
+nb::object figures_of(const LoaderStats& figures, nb::handle workers) {
   nb::dict out;
   out["batches"] = figures.batches;
   out["samples"] = figures.samples;
@@ -380,6 +377,7 @@ nb::object figures_of(const LoaderStats& figures) {
   out["workers"] = figures.workers;
   out["processors"] = figures.processors;
   out["workers_because"] = figures.workers_because();
+  if (const std::shared_ptr<WorkerHost> host = host_from(workers)) out.update(figures_of(*host));
   out["bottleneck"] = std::string(figures.bottleneck());
   out["limit"] = figures.limit();
   return nb::module_::import_("penstock._batches.stats").attr("LoaderStats")(out, figures.to_string());
@@ -408,8 +406,21 @@ void bind_loader(nb::module_& module) {
                    nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
                    "Samples that `on_error` left out so far: index, what it is (its file), and why.")
       .def(
-          "stats", [](PyLoader& loader) { return figures_of(loader.stats()); }, nb::lock_self(),
-          nb::sig("def stats(self) -> dict[str, typing.Any]"))
+          "stats",
+          [](PyLoader& loader) {
+            const LoaderStats stats = loader.stats();  // kInvalidArgument where it is closed
+            return figures_of(stats, nb::object(loader.parts()["worker processes"]));
+          },
+          nb::lock_self(), nb::sig("def stats(self) -> dict[str, typing.Any]"))
+      .def(
+          "explain",
+          [](PyLoader& loader) {
+            const std::size_t threads = loader.stats().workers;  // kInvalidArgument where it is closed
+            const nb::object& parts = loader.parts();
+            return nb::module_::import_("penstock._processes")
+                .attr("explained")(parts["workers"], parts["worker processes"], threads);
+          },
+          nb::lock_self(), nb::sig("def explain(self) -> str"))
       .def("write_trace", &PyLoader::write_trace, nb::lock_self())
       .def("close", &PyLoader::close, nb::lock_self())
       .def(

@@ -62,8 +62,8 @@ class HeldFunction {
   const void* id() const noexcept { return cell_.get(); }
   std::weak_ptr<const void> watched() const noexcept { return cell_; }
   /// The function as bytes for another process. Any thread, without the GIL. The program's exception where it does not
-  /// pickle.
-  std::string pickled() const;
+  /// pickle, or unless `runs_main` where the process would have to run the program's main module.
+  std::string pickled(bool runs_main) const;
   /// The function of such bytes, which keeps itself. Any thread, without the GIL.
   static HeldFunction unpickled(std::string_view pickled);
 

@@ -48,8 +48,9 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
       forks_(core::forks()) {
   is_stream_ = is_stream(dataset_);
   if (is_stream_) {
-    loader_ =
-        std::make_shared<DataLoader>(nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native"))), options_);
+    const auto& given = nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native")));
+    const auto stream = host == nullptr ? given : given.with(data::hosted(given.samples(), std::move(host)));
+    loader_ = std::make_shared<DataLoader>(stream, options_);
   } else {
     const auto& given = nb::cast<const Dataset&>(dataset_);
     loader_ = std::make_shared<DataLoader>(host == nullptr ? given : data::hosted(given, std::move(host)), options_);

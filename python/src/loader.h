@@ -20,8 +20,8 @@ namespace nb = nanobind;
 
 namespace penstock::python {
 
-/// What `stats()` gives.
-nb::object figures_of(const LoaderStats& figures);
+/// What `stats()` gives; `workers`: processes that call functions (PyWorkers), or None.
+nb::object figures_of(const LoaderStats& figures, nb::handle workers);
 /// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
 OnError on_error_from(nb::handle given);
 /// "pad", "drop" or "exact"; kInvalidArgument for others.

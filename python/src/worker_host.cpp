@@ -8,7 +8,9 @@
 #include "core/forks.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
+#include "data/sample/user_call.h"
 #include "penstock/error.h"
+#include "value/graph.h"
 #include "worker_errors.h"
 
 namespace penstock::python {
@@ -64,6 +66,7 @@ class WorkerHost::Lease {
     }
     lock.lock();
     --host_.starting_;
+    ++host_.figures_.started;
     host_.workers_.push_back(worker_);
     if (host_.closed_) worker_->shut_down();
   }
@@ -72,8 +75,12 @@ class WorkerHost::Lease {
   std::shared_ptr<WorkerProcess> worker_;
 };
 
-WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most)
-    : start_(std::move(start)), reap_(std::move(reap)), most_(std::max<std::size_t>(most, 1)), forks_(core::forks()) {}
+WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial)
+    : start_(std::move(start)),
+      reap_(std::move(reap)),
+      most_(std::max<std::size_t>(most, 1)),
+      trial_(std::move(trial)),
+      forks_(core::forks()) {}
 
 WorkerHost::~WorkerHost() { close(); }
 
@@ -82,6 +89,69 @@ void WorkerHost::close() noexcept {
   if (core::forks() != forks_) return;  // a forked child has the parent's sockets
   const std::scoped_lock lock(mutex_);
   for (const auto& worker : workers_) worker->shut_down();
+}
+
+void WorkerHost::let_go() noexcept {
+  std::vector<std::shared_ptr<WorkerProcess>> ended;
+  {
+    const std::scoped_lock lock(mutex_);
+    ended.swap(idle_);
+    for (const auto& worker : ended) std::erase(workers_, worker);
+  }
+  for (const auto& worker : ended) worker->shut_down();
+  for (const auto& worker : ended) {
+    try {
+      static_cast<void>(reap_(static_cast<std::int64_t>(worker->pid())));
+    } catch (const Error&) {
+      return;  // Python is ending, and so are they
+    }
+  }
+}
+
+std::uint64_t WorkerHost::bytes() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& worker : workers_) bytes += worker->bytes();
+  return bytes;
+}
+
+void WorkerHost::trace_to(data::Trace* trace) noexcept {
+  const std::scoped_lock lock(mutex_);
+  trace_ = trace;
+  for (const auto& worker : workers_) worker->lane = nullptr;
+}
+
+WorkerHost::Figures WorkerHost::figures() const {
+  const std::scoped_lock lock(mutex_);
+  Figures out = figures_;
+  out.processes = workers_.size();
+  out.seconds = std::chrono::duration<double>(in_functions_).count();
+  return out;
+}
+
+void WorkerHost::note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index) {
+  const std::scoped_lock lock(mutex_);
+  figures_.calls += calls;
+  in_functions_ += answer.end - answer.begin;
+  if (trace_ == nullptr) return;
+  if (worker.lane == nullptr) worker.lane = &trace_->lane(core::format("process {}", worker.pid()));
+  worker.lane->add(data::Trace::What::kFunction, answer.begin, answer.end, index);
+}
+
+bool WorkerHost::gets_there(std::span<const HeldFunction* const> functions) {
+  if (trial_ == nullptr) return true;
+  if (trial_->is_decided()) return trial_->way() == data::CallWay::kHost;
+  try {
+    std::vector<std::uint64_t> numbers;
+    for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+    Lease worker(*this);
+    define(worker, numbers);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw;
+    trial_->refuse(error.what());
+    return false;
+  }
 }
 
 std::vector<std::int64_t> WorkerHost::pids() const {
@@ -99,15 +169,62 @@ bool WorkerHost::takes(const data::IndexFunction& function) const noexcept {
   return function.target<SampleMaker>() != nullptr;
 }
 
+namespace {
+
+/// What a host gives that turns out not to have the functions: what they give here.
+template <class Call>
+std::vector<data::Called> each_called(std::size_t count, Call call) {
+  std::vector<data::Called> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      out[i].value = call(i);
+    } catch (const Error& error) {
+      out[i].error = error;
+    }
+  }
+  return out;
+}
+
+std::vector<data::Called> called_here(std::span<const data::Host::Step> run, std::span<const Value> samples,
+                                      std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  const data::HostScope none(nullptr);
+  return each_called(samples.size(), [&](std::size_t i) {
+    Value sample = samples[i];
+    for (const data::Host::Step& step : run) {
+      const Value given = without_sharing(std::move(sample));
+      const data::RandomKey key{.seed = seed.seed, .epoch = seed.epoch, .index = indices[i], .stage = step.stage};
+      sample = data::call_user("the function of map", [&] { return (*step.function)(given, key); });
+    }
+    return sample;
+  });
+}
+
+std::vector<data::Called> called_here(const HeldFunction& get, std::span<const std::int64_t> indices) {
+  return each_called(indices.size(), [&](std::size_t i) {
+    return data::call_user("the dataset's function", [&] { return get(indices[i]); });
+  });
+}
+
+}  // namespace
+
+std::vector<const HeldFunction*> WorkerHost::functions_of(std::span<const Step> run) {
+  std::vector<const HeldFunction*> out;
+  for (const Step& step : run) out.push_back(&step.function->target<SampleFunction>()->function);
+  return out;
+}
+
 std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<const Value> samples,
                                            std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
-  std::vector<const HeldFunction*> functions;
+  const bool is_there = gets_there(functions_of(run));
+  return is_there ? call_there(run, samples, indices, seed) : called_here(run, samples, indices, seed);
+}
+
+std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std::span<const Value> samples,
+                                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  const std::vector<const HeldFunction*> functions = functions_of(run);
   std::vector<std::uint64_t> numbers;
-  for (const Step& step : run) {
-    functions.push_back(&step.function->target<SampleFunction>()->function);
-    numbers.push_back(number_of(*functions.back()));
-  }
-  return made(functions, samples.size(), [&](MessageWriter& message, std::size_t first, std::size_t last) {
+  for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+  return made(functions, samples.size(), indices, [&](MessageWriter& message, std::size_t first, std::size_t last) {
     message.number(static_cast<std::uint64_t>(CallForm::kRun));
     message.number(run.size());
     for (std::size_t i = 0; i < run.size(); ++i) {
@@ -127,19 +244,22 @@ std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<
 
 std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices) {
   const HeldFunction* const function = &get.target<SampleMaker>()->function;
+  if (!gets_there({&function, 1})) return called_here(*function, indices);
   const std::uint64_t number = number_of(*function);
-  return made({&function, 1}, indices.size(), [&](MessageWriter& message, std::size_t first, std::size_t last) {
-    message.number(static_cast<std::uint64_t>(CallForm::kIndices));
-    message.number(number);
-    message.number(last - first);
-    for (std::size_t i = first; i < last; ++i) message.number(static_cast<std::uint64_t>(indices[i]));
-  });
+  return made({&function, 1}, indices.size(), indices,
+              [&](MessageWriter& message, std::size_t first, std::size_t last) {
+                message.number(static_cast<std::uint64_t>(CallForm::kIndices));
+                message.number(number);
+                message.number(last - first);
+                for (std::size_t i = first; i < last; ++i) message.number(static_cast<std::uint64_t>(indices[i]));
+              });
 }
 
 Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& samples) {
   const HeldFunction* const only = &function;
+  if (!gets_there({&only, 1})) return function(samples);
   const std::uint64_t number = number_of(function);
-  std::vector<data::Called> out = made({&only, 1}, 1, [&](MessageWriter& message, std::size_t, std::size_t) {
+  std::vector<data::Called> out = made({&only, 1}, 1, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
     message.number(static_cast<std::uint64_t>(CallForm::kList));
     message.number(number);
     message.number(samples.size());
@@ -150,7 +270,7 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
 }
 
 std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
-                                           const Write& write) {
+                                           std::span<const std::int64_t> indices, const Write& write) {
   std::vector<data::Called> out(count);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
@@ -166,6 +286,7 @@ std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> 
     if (answer) {
       MessageReader reader = answer->reader();
       if (reader.number() != 0) throw error_with_cause(reader.error());
+      note(*worker, *answer, last - first, first < indices.size() ? indices[first] : -1);
       for (std::size_t i = first; i < last; ++i) {
         if (reader.number() == 0) {
           out[i].value = reader.value();
@@ -177,6 +298,7 @@ std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> 
     }
     // The calls before the one that ended it are made again, by another process.
     const std::size_t bad = first + std::min((*worker).finished_calls(), last - first - 1);
+    out[bad].ended_at = (*worker).sample_at_hand();
     out[bad].error = Error(ErrorCode::kUserCode, ended(worker));
     if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
     if (first < bad) ranges.emplace_back(first, bad);
@@ -191,7 +313,7 @@ std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
     return found == known_.end() || found->second.function.expired() ? 0 : found->second.number;
   };
   if (const std::uint64_t number = find()) return number;
-  auto pickled = std::make_shared<const std::string>(function.pickled());
+  auto pickled = std::make_shared<const std::string>(function.pickled(trial_ == nullptr));
   if (const std::uint64_t number = find()) return number;  // another thread was sooner
   const std::scoped_lock lock(mutex_);
   known_.insert_or_assign(function.id(), Known{++numbers_, function.watched(), std::move(pickled)});

@@ -27,11 +27,13 @@ struct MessageHead {
   MessageKind kind = MessageKind::kCall;
   std::uint32_t keeps = 0;     ///< of an answer: the program still has memory of the call, which is not used again
   std::uint64_t sequence = 0;  ///< of the call
-  std::uint64_t block = 0;     ///< where the content lies
+  std::uint64_t block = 0;     ///< where the content lies; 0 of an answer: in the block of the call
   std::uint64_t capacity = 0;  ///< of a new block, whose descriptor comes along; else 0
   MessageExtent extent = {};
   std::uint64_t granted = 0;        ///< a block that the answer may lie in; what an answer does not use is gone
   std::uint64_t forgotten[4] = {};  ///< blocks of answers that are gone
+  std::int64_t begin = 0;           ///< of an answer: when the calls began and ended, by the clock that both have
+  std::int64_t end = 0;             ///< (std::chrono::steady_clock)
 };
 
 struct Received {

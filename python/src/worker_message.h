@@ -3,6 +3,7 @@
 // What one message between this process and a worker says: numbers, texts, values and errors one behind the other, and
 // behind them the payload of all tensors. The bytes lie in a SharedBlock, and tensors are read where they lie.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,8 +25,19 @@ struct MessageExtent {
   std::uint64_t payload = 0;    ///< bytes of it, from the next place that is aligned to 64
 };
 
-/// In front of it, by itself on a line of the cache: how many calls the worker has finished (a std::uint32_t).
+/// In front of it, by itself on a line of the cache: how far the worker has come.
 inline constexpr std::size_t kMessageBegin = 64;
+
+/// Written by the worker, and read by its parent when that has ended.
+struct CallProgress {
+  std::atomic<std::uint32_t> finished;  ///< calls
+  std::atomic<std::uint32_t> part;      ///< of the call at hand: 1 + the position of the sample that it is at, or 0
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(CallProgress) <= kMessageBegin);
+
+inline CallProgress& progress_of(std::span<std::byte> block) noexcept {
+  return *reinterpret_cast<CallProgress*>(block.data());
+}
 
 class MessageWriter {
  public:

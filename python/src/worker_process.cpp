@@ -18,7 +18,8 @@ namespace penstock::python {
 void AnswerBlocks::add(std::shared_ptr<SharedBlock> block) {
   const std::scoped_lock lock(mutex_);
   const std::uint64_t id = block->id();
-  blocks_.insert_or_assign(id, std::move(block));
+  bytes_ += block->bytes().size();
+  blocks_.emplace(id, std::move(block));
 }
 
 std::uint64_t AnswerBlocks::grant() {
@@ -29,9 +30,19 @@ std::uint64_t AnswerBlocks::grant() {
   return id;
 }
 
+std::shared_ptr<SharedBlock> AnswerBlocks::taken_out(std::uint64_t id) noexcept {
+  const auto found = blocks_.find(id);
+  if (found == blocks_.end()) return nullptr;
+  std::shared_ptr<SharedBlock> block = std::move(found->second);
+  blocks_.erase(found);
+  bytes_ -= block->bytes().size();
+  return block;
+}
+
 void AnswerBlocks::drop(std::uint64_t id) {
+  std::shared_ptr<SharedBlock> gone;  // unmapped behind the lock
   const std::scoped_lock lock(mutex_);
-  blocks_.erase(id);
+  gone = taken_out(id);
 }
 
 std::vector<std::uint64_t> AnswerBlocks::forgotten(std::size_t most) {
@@ -49,21 +60,28 @@ std::shared_ptr<SharedBlock> AnswerBlocks::find(std::uint64_t id) {
 }
 
 std::shared_ptr<const void> AnswerBlocks::lend(const std::shared_ptr<SharedBlock>& block) {
+  {
+    const std::scoped_lock lock(mutex_);
+    lent_ += block->bytes().size();
+  }
   return {block->bytes().data(), [held = shared_from_this(), id = block->id()](const void*) { held->take_back(id); }};
 }
 
 void AnswerBlocks::take_back(std::uint64_t id) noexcept {
   std::shared_ptr<SharedBlock> gone;  // unmapped behind the lock
   const std::scoped_lock lock(mutex_);
+  if (const auto found = blocks_.find(id); found != blocks_.end()) lent_ -= found->second->bytes().size();
   if (idle_.size() < kMostIdle) {
     idle_.push_back(id);
     return;
   }
-  const auto found = blocks_.find(id);
-  if (found == blocks_.end()) return;
-  gone = std::move(found->second);
-  blocks_.erase(found);
-  forgotten_.push_back(id);
+  gone = taken_out(id);
+  if (gone != nullptr) forgotten_.push_back(id);
+}
+
+std::uint64_t AnswerBlocks::bytes() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  return bytes_ - lent_;
 }
 
 namespace {
@@ -87,18 +105,32 @@ WorkerProcess::~WorkerProcess() {
   if (pid_descriptor_ >= 0) ::close(pid_descriptor_);
 }
 
+void WorkerProcess::drop_request() noexcept {
+  request_.reset();
+  request_bytes_ = 0;
+}
+
 void WorkerProcess::shut_down() noexcept { ::shutdown(socket_, SHUT_RDWR); }
 
 std::size_t WorkerProcess::finished_calls() const noexcept {
   if (request_ == nullptr) return 0;
-  return std::atomic_ref(*reinterpret_cast<std::uint32_t*>(request_->bytes().data())).load(std::memory_order_acquire);
+  return progress_of(request_->bytes()).finished.load(std::memory_order_acquire);
+}
+
+std::optional<std::size_t> WorkerProcess::sample_at_hand() const noexcept {
+  if (request_ == nullptr) return std::nullopt;
+  const std::uint32_t part = progress_of(request_->bytes()).part.load(std::memory_order_acquire);
+  return part == 0 ? std::nullopt : std::optional<std::size_t>(part - 1);
 }
 
 std::optional<Answer> WorkerProcess::exchange(MessageKind kind, const MessageWriter& message,
                                               const std::atomic<bool>& closed) {
   const std::size_t bytes = message.bytes();
   const bool is_new = request_ == nullptr || request_->bytes().size() < bytes;
-  if (is_new) request_ = SharedBlock::create(++blocks_, bytes);
+  if (is_new) {
+    request_ = SharedBlock::create(++blocks_, bytes);
+    request_bytes_ = request_->bytes().size();
+  }
   message.put(request_->bytes());
   MessageHead head{.kind = kind, .sequence = ++sequence_, .block = request_->id(), .extent = message.extent()};
   if (is_new) head.capacity = request_->bytes().size();
@@ -113,7 +145,7 @@ std::optional<Answer> WorkerProcess::exchange(MessageKind kind, const MessageWri
     try {
       received = wait(closed);
     } catch (...) {
-      request_.reset();  // the worker still reads it
+      drop_request();  // the worker still reads it
       throw;
     }
     if (!received) return std::nullopt;
@@ -139,12 +171,17 @@ std::optional<Answer> WorkerProcess::taken(const Received& received) {
     answers_->add(SharedBlock::received(head.block, received.descriptor, static_cast<std::size_t>(head.capacity)));
   }
   if (head.granted != 0 && head.granted != head.block) answers_->drop(head.granted);
-  std::shared_ptr<SharedBlock> block = answers_->find(head.block);
-  if (block == nullptr) throw Error(ErrorCode::kCorrupt, "a worker process answers in memory that nobody knows");
-  std::shared_ptr<const void> owner = answers_->lend(block);
+  const bool is_own = head.block != 0;
+  std::shared_ptr<SharedBlock> block = is_own ? answers_->find(head.block) : request_;
+  if (is_own && block == nullptr) {
+    throw Error(ErrorCode::kCorrupt, "a worker process answers in memory that nobody knows");
+  }
+  std::shared_ptr<const void> owner = is_own ? answers_->lend(block) : block;
   if (head.sequence != sequence_) return std::nullopt;
-  if (head.keeps != 0) request_.reset();
-  return Answer{std::move(block), head.extent, std::move(owner)};
+  if (head.keeps != 0 || !is_own) drop_request();
+  using Time = std::chrono::steady_clock::time_point;
+  return Answer{std::move(block), head.extent, std::move(owner), Time(Time::duration(head.begin)),
+                Time(Time::duration(head.end))};
 }
 
 }  // namespace penstock::python

@@ -56,6 +56,19 @@ void keep_freed_memory() {
 #endif
 }
 
+/// That of the call which this thread makes, or null.
+thread_local CallProgress* current_progress = nullptr;
+
+class ProgressScope {
+ public:
+  explicit ProgressScope(CallProgress& progress) { current_progress = &progress; }
+  ~ProgressScope() { current_progress = nullptr; }
+  ProgressScope(const ProgressScope&) = delete;
+  ProgressScope& operator=(const ProgressScope&) = delete;
+};
+
+std::int64_t now() noexcept { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
 class Worker {
  public:
   explicit Worker(int socket) : socket_(socket) {}
@@ -110,12 +123,24 @@ bool Worker::serve(const Received& received) {
   std::shared_ptr<SharedBlock> block;
   {
     MessageReader reader(request->bytes(), head.extent, request);
+    to.begin = now();
     const MessageWriter answer = answer_to(head.kind, reader);
-    block = placed(answer, head.granted);
-    to.extent = answer.extent();
+    to.end = now();
+    try {
+      block = placed(answer, head.granted);
+      to.extent = answer.extent();
+    } catch (const Error& error) {  // no memory or descriptor for a block: the call's own holds a text
+      MessageWriter refusal;
+      refusal.number(1);
+      refusal.error(error, {});
+      refusal.put(request->bytes());
+      to.extent = refusal.extent();
+    }
   }
-  to.block = block->id();
-  if (block->descriptor() >= 0) to.capacity = block->bytes().size();
+  if (block != nullptr) {
+    to.block = block->id();
+    if (block->descriptor() >= 0) to.capacity = block->bytes().size();
+  }
   if (head.granted != 0 && head.granted != to.block) answers_.erase(head.granted);
   // Results may have lain in the memory of the call. They are copied, so what has it now is the program.
   constexpr long kOurs = 2;  // `request` and `request_`
@@ -123,8 +148,8 @@ bool Worker::serve(const Received& received) {
     to.keeps = 1;
     request_.reset();
   }
-  const bool is_sent = send_head(socket_, to, block->descriptor());
-  block->close_descriptor();
+  const bool is_sent = send_head(socket_, to, block == nullptr ? -1 : block->descriptor());
+  if (block != nullptr) block->close_descriptor();
   return is_sent;
 }
 
@@ -190,6 +215,7 @@ void Worker::call(MessageReader& reader, MessageWriter& answer) {
 template <class Call>
 void Worker::add(MessageWriter& answer, Call call) {
   const MessageWriter::Mark before = answer.mark();
+  const ProgressScope scope(progress_of(request_->bytes()));
   try {
     answer.number(0);
     answer.value(call());
@@ -198,8 +224,9 @@ void Worker::add(MessageWriter& answer, Call call) {
     answer.number(1);
     answer.error(error, pickled_cause(error));
   }
-  std::atomic_ref finished(*reinterpret_cast<std::uint32_t*>(request_->bytes().data()));
-  finished.fetch_add(1, std::memory_order_release);
+  CallProgress& progress = progress_of(request_->bytes());
+  progress.part.store(0, std::memory_order_relaxed);
+  progress.finished.fetch_add(1, std::memory_order_release);
 }
 
 void Worker::call_run(MessageReader& reader, MessageWriter& answer) {
@@ -254,16 +281,19 @@ void Worker::call_list(MessageReader& reader, MessageWriter& answer) {
 
 }  // namespace
 
+void note_part(std::uint32_t part) noexcept {
+  if (current_progress != nullptr) current_progress->part.store(part, std::memory_order_release);
+}
+
 void serve_calls(int socket) {
   const ReleasedGil released;
   keep_freed_memory();
   end_with_parent(socket);
-  Worker worker(socket);
-  while (const std::optional<Received> received = receive_head(socket, true)) {
-    if (!worker.serve(*received)) break;
-  }
   // What Python the worker's functions hold goes with the process.
-  static_cast<void>(new Worker(std::move(worker)));
+  auto* const worker = new Worker(socket);
+  while (const std::optional<Received> received = receive_head(socket, true)) {
+    if (!worker->serve(*received)) break;
+  }
 }
 
 }  // namespace penstock::python

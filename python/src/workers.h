@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "functions.h"
 #include "worker_host.h"
@@ -15,7 +17,8 @@ namespace penstock::python {
 /// A WorkerHost as Python has it. Members need the GIL.
 class PyWorkers {
  public:
-  PyWorkers(nb::object launcher, std::size_t most);
+  /// `trial`: "batches" or "callers" (HostTrial::Clock) where it is to be found out whether they are worth it.
+  PyWorkers(nb::object launcher, std::size_t most, const std::optional<std::string>& trial);
   ~PyWorkers();
   PyWorkers(const PyWorkers&) = delete;
   PyWorkers& operator=(const PyWorkers&) = delete;
@@ -28,6 +31,7 @@ class PyWorkers {
   nb::object launcher_;
   HeldFunction start_;
   HeldFunction reap_;
+  HeldFunction is_ready_;
   std::shared_ptr<WorkerHost> host_;
 };
 
@@ -41,6 +45,8 @@ class PyHeldFunction {
   HeldFunction function_;
 };
 
+/// What stats() says of worker processes.
+nb::dict figures_of(const WorkerHost& host);
 /// That of a _Workers; null of None.
 std::shared_ptr<WorkerHost> host_from(nb::handle workers);
 

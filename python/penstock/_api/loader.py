@@ -95,7 +95,10 @@ class DataLoader(_core.DataLoader):
         "processes", of which there are up to `num_workers` ("auto": one for each processor). Threads
         read as ever, and samples and results go there and back in shared memory. Batches are the same.
         Functions are sent by pickle, or by cloudpickle where that is installed. Without workers, and in
-        interpreters without a lock, functions are called in threads. No stream takes processes.
+        interpreters without a lock, functions are called in threads. "auto" makes a few batches in each
+        way and goes on in the one that took less time; `explain()` says which, and why. Functions that
+        cannot be sent are called in threads then. Of a stream, processes call what `map` does; its
+        source and `filter` are called by the thread that reads.
     """
 
     __slots__ = ()
@@ -181,6 +184,13 @@ class DataLoader(_core.DataLoader):
             It prints as a few lines for people.
         """
         return super().stats()
+
+    def explain(self) -> str:
+        """Who reads the samples, who calls Python's functions, and why: a sentence for people.
+
+        With `workers="auto"` it has what was measured.
+        """
+        return super().explain()
 
     def write_trace(self) -> None:
         """Writes the trace so far to the file that `trace` named.

@@ -32,6 +32,9 @@ _COUNTERS = {
     "worker_capacity": "Seconds that the workers had",
     "process_seconds": "Processor seconds of the process meanwhile",
     "buffers_allocated": "Buffers of host memory that were allocated",
+    "worker_processes_started": "Worker processes that were started",
+    "worker_calls": "Calls that worker processes made",
+    "worker_function_seconds": "Seconds of worker processes in these calls",
     "remote_requests": "Requests by URL, each try counted",
     "remote_retries": "Requests that were tried again",
     "remote_hedges": "Second requests for bytes whose first request was answered late",
@@ -45,6 +48,8 @@ _COUNTERS = {
 _GAUGES = {
     "first_batch_seconds": "Seconds from the start of the iteration to its first batch",
     "workers": "Threads that prepare batches",
+    "worker_processes": "Worker processes",
+    "worker_bytes": "Bytes of shared memory for calls and answers, without answers in use",
     "processors": "Processors that the process may use",
 }
 _TEXTS = {

@@ -7,29 +7,54 @@ what a process does first; `_functions` and `_errors` are how functions get ther
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
+from penstock._processes import _worker
+from penstock._text import plural
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["processes_for", "threads_share_a_lock", "workers_argument", "workers_for"]
+__all__ = ["explained", "processes_for", "threads_share_a_lock", "why_threads", "workers_argument", "workers_for"]
 
 
-def workers_for(workers: Any, num_workers: Any, method: str = "forkserver", init: Any = None) -> Any:
-    """The processes of a loader with these arguments; None where its functions are called in threads.
+def workers_for(workers: Any, num_workers: Any) -> Any:
+    """The processes of a loader with these arguments; None where its functions are called in threads (`why_threads`).
 
-    That is so, too, without workers, where the caller's thread calls them, and in an interpreter without a lock, whose
-    threads share none.
+    For "auto" a trial says whether they are asked at all (`src/data/sample/host_trial.h`).
     """
-    if workers_argument(workers) == "threads" or num_workers == 0 or not threads_share_a_lock():
+    if why_threads(workers, num_workers):
         return None
-    return processes_for(_count(num_workers), method, init)
+    return processes_for(_count(num_workers), trial="batches" if workers == "auto" else None)
+
+
+def why_threads(workers: Any, num_workers: Any) -> str:
+    """Why functions are called in threads, whatever they are; empty where processes may call them."""
+    if workers_argument(workers) == "threads":
+        return "workers='threads'"
+    if num_workers == 0:
+        return "there are no workers, so that the caller's thread does everything"
+    if not threads_share_a_lock():
+        return "threads of this interpreter share no lock"
+    if workers == "auto" and _worker.here.number is not None:
+        return "this is a worker process itself"
+    return ""
+
+
+def explained(workers: Any, processes: Any, threads: int) -> str:
+    """A sentence for people about who calls the functions of a loader that has so many threads."""
+    reads = f"{plural(threads, 'thread')} read{'s' if threads == 1 else ''} the samples"
+    if processes is None:
+        calls = "these threads call" if threads else "the caller's thread calls"
+        reads = reads if threads else "the caller's thread reads the samples"
+        return f"{reads}; {calls} the functions: {why_threads(workers, threads)}"
+    return f"{reads}; {processes.because or f'worker processes call the functions: workers={workers!r}'}"
 
 
 def workers_argument(given: Any) -> str:
     """InvalidArgumentError where it names no kind of workers."""
-    if given not in ("threads", "processes"):
-        message = f"found workers={given!r}, expected 'threads' or 'processes'"
+    if given not in ("threads", "processes", "auto"):
+        message = f"found workers={given!r}, expected 'threads', 'processes' or 'auto'"
         raise InvalidArgumentError(message, message)
     return str(given)
 
@@ -39,14 +64,20 @@ def threads_share_a_lock() -> bool:
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
-def processes_for(count: int, method: str = "forkserver", init: Any = None) -> Any:
-    """Up to `count` processes, which are started when something is to be called."""
+def processes_for(count: int, method: str = "forkserver", trial: str | None = None) -> Any:
+    """Up to `count` processes, which are started when something is to be called.
+
+    `trial`: "batches" or "callers", where it is to be found out whether they are worth it; who knows how long a batch
+    took.
+    """
     from penstock._core import _Workers
     from penstock._processes._launcher import Launcher
 
-    launcher = Launcher(count, method, init)
-    launcher.prepare()
-    return _Workers(launcher, count)
+    launcher = Launcher(count, method)
+    # A trial asks again, and is told then why nothing starts.
+    with contextlib.suppress(*([OSError] if trial else [])):
+        launcher.prepare()
+    return _Workers(launcher, count, trial)
 
 
 def _count(num_workers: Any) -> int:

@@ -21,10 +21,11 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def pickled(function: Any) -> bytes:
+def pickled(function: Any, runs_main: bool = True) -> bytes:
     """The function for `_worker.unpickled`.
 
-    TypeError says what does not pickle, and the way out.
+    TypeError says what does not pickle, and the way out; unless `runs_main` also of what a worker would have to run the
+    program's main module for.
     """
     why: Exception | None = None
     content, is_of_main = b"", False
@@ -45,6 +46,9 @@ def pickled(function: Any) -> bytes:
             raise _refused(function, error, "") from error
     if why is not None:
         raise _refused(function, why, ", or install cloudpickle") from why
+    if not runs_main:
+        why_not = "it is of the program's main module, which each worker would have to run"
+        raise _refused(function, why_not, ", install cloudpickle, or ask for workers='processes'")
     return pickle.dumps((_main(function), content))
 
 

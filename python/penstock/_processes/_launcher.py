@@ -18,9 +18,9 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any
 
 from penstock._processes import _worker
+from penstock._processes._server import GREETING
 from penstock.errors import CancelledError
 
 __all__ = ["Launcher"]
@@ -33,13 +33,12 @@ _PRELOADED = ("numpy", "torch", "penstock.torch.loader._processes")
 class Launcher:
     """Starts the workers of one loader, and ends them.
 
-    `method` is "forkserver" or "spawn"; `init` is called with the worker's number in each of them.
+    `method` is "forkserver" or "spawn".
     """
 
-    def __init__(self, count: int, method: str, init: Any = None) -> None:
+    def __init__(self, count: int, method: str) -> None:
         self._count = count
         self._method = method
-        self._init = init
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._numbers: set[int] = set()
@@ -51,6 +50,12 @@ class Launcher:
         """Begins what takes long, and does not wait for it."""
         if self._method == "forkserver" and not _worker.here.is_preparing:
             _server()
+
+    def is_ready(self, _: None = None) -> bool:
+        """Whether `start` would not wait for imports."""
+        if _worker.here.is_preparing:
+            return False
+        return self._method == "spawn" or _server().is_ready()
 
     def start(self, _: None = None) -> list[int]:
         """[socket, pid] of a new worker."""
@@ -98,10 +103,7 @@ class Launcher:
             "path": list(sys.path),
             "argv": list(sys.argv),
         }
-        from penstock._processes._functions import pickled
-
-        init = None if self._init is None else pickled(self._init)
-        return pickle.dumps((setup, init))
+        return pickle.dumps(setup)
 
     def _ended(self, pid: int, deadline: float) -> int | None:
         """The status that a worker ended with; None where nobody knows any more."""
@@ -162,6 +164,7 @@ class _Server:
 
     def __init__(self, preloaded: tuple[str, ...]) -> None:
         self._lock = threading.Lock()
+        self._is_greeted = False
         self.process = os.getpid()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
@@ -208,6 +211,27 @@ class _Server:
             self._popen.kill()
             self._popen.wait()
 
+    def is_ready(self) -> bool:
+        """Whether it has imported everything, or can tell by now that it will not."""
+        if not self._is_greeted and self._lock.acquire(blocking=False):
+            try:
+                self._greet(socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            finally:
+                self._lock.release()
+        return self._is_greeted
+
+    def _greet(self, flags: int = 0) -> None:
+        """Takes its first word; OSError where it has none. Under the lock."""
+        if self._is_greeted:
+            return
+        if self._control.recv(len(GREETING), flags) != GREETING:
+            raise OSError
+        self._is_greeted = True
+
     def is_alive(self) -> bool:
         return self.process == os.getpid() and self._popen.poll() is None
 
@@ -215,6 +239,7 @@ class _Server:
         with self._lock:
             head = command + struct.pack("<q", len(content))
             try:
+                self._greet()
                 if link is None:
                     self._control.sendall(head)
                 else:

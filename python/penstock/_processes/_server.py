@@ -13,7 +13,9 @@ import sys
 
 from penstock._processes import _worker
 
-__all__ = ["main"]
+__all__ = ["GREETING", "main"]
+
+GREETING = b"R"  # it has imported everything, and forks at once
 
 
 def main(descriptor: int, preloaded: tuple[str, ...]) -> None:
@@ -26,6 +28,7 @@ def main(descriptor: int, preloaded: tuple[str, ...]) -> None:
             importlib.import_module(name)
     gc.freeze()  # so that a collection in a worker does not write to pages that all of them share
     children: set[int] = set()
+    control.sendall(GREETING)
     while len(head := _received(control, 9)) == 9:
         (size,) = struct.unpack("<q", head[1:])
         command = head[:1]

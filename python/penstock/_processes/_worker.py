@@ -35,11 +35,9 @@ def run(link: int, content: bytes) -> NoReturn:
     status = 1
     try:
         from penstock._core import _serve_calls
+        from penstock._processes import _errors  # noqa: F401 - a function may leave no descriptor to read it with
 
-        setup, init = pickle.loads(content)
-        _prepare(setup)
-        if init is not None:
-            unpickled(init)(here.number)
+        _prepare(pickle.loads(content))
         _serve_calls(link)
         status = 0
     except BaseException:

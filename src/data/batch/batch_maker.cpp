@@ -21,7 +21,9 @@
 #include "data/batch/mover.h"
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
+#include "data/dataset/hosted.h"
 #include "data/sample/blame.h"
+#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/stream_items.h"
 #include "data/sample/user_call.h"
@@ -143,6 +145,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   if (!feed) return make_of(indices, number, call, own, grant);
   // After a stop, the feed may already be that of the next run.
   call.check_cancelled();
+  const HostScope scope(host_of(dataset_));  // of functions that stand before a filter
   const std::shared_ptr<const StreamBatch> given = feed->batch(number, own.work());
   if (given->error) throw *given->error;
   if (given->items.empty()) return {};

@@ -45,6 +45,8 @@ class Hosted final : public data::Forwarding {
     return below().value(index, work);
   }
 
+  data::Host* host() const noexcept { return host_.get(); }
+
  private:
   std::shared_ptr<data::Host> host_;
   std::vector<data::UserFunction> functions_;
@@ -54,6 +56,11 @@ class Hosted final : public data::Forwarding {
 
 Dataset data::hosted(const Dataset& dataset, std::shared_ptr<Host> host) {
   return Dataset(std::make_shared<Hosted>(dataset, std::move(host)));
+}
+
+data::Host* data::host_of(const Dataset& dataset) noexcept {
+  const auto* const found = dynamic_cast<const Hosted*>(&dataset.impl());
+  return found == nullptr ? nullptr : found->host();
 }
 
 }  // namespace penstock

@@ -19,7 +19,7 @@ std::span<const std::int64_t> BatchQueue::indices(std::int64_t batch) {
   return out;
 }
 
-bool BatchQueue::may_allocate(std::int64_t batch, std::uint64_t bytes) const noexcept {
+bool BatchQueue::may_allocate(std::int64_t batch, std::uint64_t bytes, std::uint64_t elsewhere) const noexcept {
   if (batch == next_take_) return true;
   // Batches before this one are taken first. Those that have not asked for memory yet must find some, so it is kept
   // free.
@@ -27,8 +27,11 @@ bool BatchQueue::may_allocate(std::int64_t batch, std::uint64_t bytes) const noe
   for (std::int64_t b = next_take_; b < batch; ++b) {
     if (slot(b).state == Slot::State::kStarted) ++waiting;
   }
-  if (bytes_ > budget_ || bytes > budget_ - bytes_) return false;
-  const std::uint64_t free = budget_ - bytes_ - bytes;
+  std::uint64_t free = budget_;
+  for (const std::uint64_t part : {bytes_, elsewhere, bytes}) {
+    if (part > free) return false;
+    free -= part;
+  }
   return waiting == 0 || free / waiting >= std::max(bytes, largest_);
 }
 
@@ -40,9 +43,13 @@ void BatchQueue::grant(std::int64_t batch, std::uint64_t bytes) noexcept {
   largest_ = std::max(largest_, bytes);
 }
 
-void BatchQueue::finish(std::int64_t batch, Outcome outcome) noexcept {
-  slot(batch).outcome = std::move(outcome);
-  slot(batch).state = Slot::State::kReady;
+void BatchQueue::finish(std::int64_t batch, Outcome outcome, std::uint64_t bytes) noexcept {
+  Slot& finished = slot(batch);
+  finished.outcome = std::move(outcome);
+  finished.state = Slot::State::kReady;
+  if (bytes <= finished.bytes) return;
+  bytes_ += bytes - finished.bytes;
+  finished.bytes = bytes;
 }
 
 BatchQueue::Outcome BatchQueue::take() noexcept {

@@ -52,10 +52,12 @@ class BatchQueue {
   std::int64_t start_next() noexcept;
   /// Only for a started batch, and only for the thread that started it.
   std::span<const std::int64_t> indices(std::int64_t batch);
-  /// Whether the budget has room for so many bytes of a started batch; `grant` gives them to it.
-  bool may_allocate(std::int64_t batch, std::uint64_t bytes) const noexcept;
+  /// Whether the budget has room for so many bytes of a started batch, beside `elsewhere` of none; `grant` gives them
+  /// to it.
+  bool may_allocate(std::int64_t batch, std::uint64_t bytes, std::uint64_t elsewhere = 0) const noexcept;
   void grant(std::int64_t batch, std::uint64_t bytes) noexcept;
-  void finish(std::int64_t batch, Outcome outcome) noexcept;
+  /// `bytes`: what the batch turned out to have, where that may be more than it was granted.
+  void finish(std::int64_t batch, Outcome outcome, std::uint64_t bytes = 0) noexcept;
   /// Whether the next batch is ready; `take` takes it.
   bool is_ready() const noexcept { return slot(next_take_).state == Slot::State::kReady; }
   Outcome take() noexcept;

@@ -11,6 +11,8 @@
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "core/thread_time.h"
+#include "data/dataset/hosted.h"
+#include "data/sample/value_samples.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -26,6 +28,17 @@ std::size_t whole_file_bytes(std::uint64_t memory_budget, std::size_t workers) {
 
 double seconds_since(Prefetcher::Clock::time_point start) {
   return std::chrono::duration<double>(Prefetcher::Clock::now() - start).count();
+}
+
+/// What a batch holds, when functions have made it.
+std::uint64_t bytes_of(const Prefetcher::Outcome& outcome) {
+  const Batch* const batch = std::get_if<Batch>(&outcome);
+  if (batch == nullptr) return 0;
+  std::vector<Tensor> tensors;
+  collect_tensors(batch->value, tensors);
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
 }
 
 constexpr std::size_t kMostPrefetch = 1 << 20;
@@ -62,10 +75,12 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) 
 Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
     : maker_(maker),
       options_(options),
+      host_(host_of(maker.dataset())),
       figures_(lane("caller")),
       tuner_(options.workers, std::max(options.workers, options.most_workers), core::usable_cpus()) {
   set_up(caller_.call);
   caller_.figures.clock.trace_to(figures_.lane());
+  if (host_ != nullptr) host_->trace_to(options_.trace);
 }
 
 /// For each batch anew, because the tuner may have changed how many workers share the budget.
@@ -75,6 +90,7 @@ void Prefetcher::set_up(CallContext& call) const {
 }
 
 Prefetcher::~Prefetcher() {
+  if (host_ != nullptr) host_->trace_to(nullptr);
   cancel();
   {
     const std::scoped_lock lock(mutex_);
@@ -188,11 +204,12 @@ void Prefetcher::work(std::size_t number) {
     lock.unlock();
     Effort effort;
     Outcome outcome = prepare(*queue, batch, own, effort);
+    const std::uint64_t bytes = host_ == nullptr ? 0 : bytes_of(outcome);
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
     figures_.add(own.figures.stats, effort);
     const bool is_wanted = !queue->cancelled;
-    if (is_wanted) queue->finish(batch, std::move(outcome));
+    if (is_wanted) queue->finish(batch, std::move(outcome), bytes);
     if (is_wanted && batch != queue->next()) continue;
     // The thread that wakes needs the lock at once. What was made for a queue that is cancelled, and the queue if this
     // is its last owner, are destroyed without it: that may free much memory, and wait for the interpreter's lock.
@@ -228,10 +245,14 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
     if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
     effort.waited += waited;
   };
+  HostTurn turn(host_);
+  std::size_t samples = 0;
   // Errors travel as outcomes, so that they are thrown where the batch is taken, behind those before it.
   Outcome out = Nothing::kCancelled;
   try {
-    out = maker_.make(queue.indices(batch), batch, own, ask);
+    Batch made = maker_.make(queue.indices(batch), batch, own, ask);
+    samples = made.indices.size();
+    out = std::move(made);
   } catch (const Error& error) {
     out = error;
   } catch (...) {
@@ -241,6 +262,7 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
   if (lane != nullptr) lane->add(Trace::What::kBatch, begin, end, batch);
   effort.worked = std::chrono::duration<double>(end - begin).count() - effort.waited;
   effort.computed = core::thread_seconds() - computed;
+  turn.end(effort.worked, samples);
   return out;
 }
 
@@ -249,8 +271,9 @@ double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t by
   if (options_.workers == 0) return 0;
   double waited = 0;
   {
+    const auto elsewhere = [&] { return host_ == nullptr ? 0 : host_->bytes(); };
     std::unique_lock lock(mutex_);
-    const auto may_go_on = [&] { return queue.cancelled || queue.may_allocate(batch, bytes); };
+    const auto may_go_on = [&] { return queue.cancelled || queue.may_allocate(batch, bytes, elsewhere()); };
     if (!may_go_on()) {
       const auto begin = Clock::now();
       work_.wait(lock, may_go_on);

@@ -20,6 +20,7 @@
 #include "data/loader/worker_crew.h"
 #include "data/loader/worker_threads.h"
 #include "data/loader/worker_tuner.h"
+#include "data/sample/host.h"
 #include "data/sample/work.h"
 #include "data/trace/trace.h"
 #include "io/remote/traffic.h"
@@ -104,6 +105,7 @@ class Prefetcher {
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
+  Host* const host_;  ///< of the dataset; null: this process calls its functions
   Workspace caller_;  ///< makes batches where there are no workers
   io::remote::TrafficMeter traffic_;
   mutable std::mutex mutex_;       ///< guards what follows

@@ -11,8 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "data/sample/host_trial.h"
 #include "data/sample/user_call.h"
 #include "data/sample/work.h"
+#include "data/trace/trace.h"
 #include "penstock/error.h"
 #include "penstock/value.h"
 
@@ -25,6 +27,8 @@ using IndexFunction = std::function<Value(std::int64_t)>;
 struct Called {
   Value value = {};
   std::optional<Error> error = {};
+  /// Of a call that ended its process while it was at one of several samples: its position.
+  std::optional<std::size_t> ended_at = {};
 };
 
 /// Makes calls elsewhere. Any number of threads may use it at once. What it gives for a call is what the function would
@@ -50,9 +54,41 @@ class Host {
   virtual std::vector<Called> call(std::span<const Step> run, std::span<const Value> samples,
                                    std::span<const std::int64_t> indices, const EpochSeed& seed) = 0;
   virtual std::vector<Called> call(const IndexFunction& get, std::span<const std::int64_t> indices) = 0;
+
+  /// Who decides whether it is asked at all, or null: it is.
+  virtual HostTrial* trial() noexcept { return nullptr; }
+  /// Its workers are not needed any more; it may be asked again all the same.
+  virtual void let_go() noexcept {}
+  /// Bytes of memory that calls and answers lie in, without the answers that somebody has.
+  virtual std::uint64_t bytes() const noexcept { return 0; }
+  /// Each of its workers gets a lane there; null: none. The trace lives until it is told of another.
+  virtual void trace_to(Trace*) noexcept {}
 };
 
-/// While it lives, the calling thread has the program's functions called by `host`. Scopes nest.
+/// A batch that the calling thread makes: until this goes, HostScopes follow what the host's trial says at its
+/// beginning.
+class HostTurn {
+ public:
+  /// Null: there is no host.
+  explicit HostTurn(Host* host);
+  ~HostTurn();
+  HostTurn(const HostTurn&) = delete;
+  HostTurn& operator=(const HostTurn&) = delete;
+
+  /// The batch is made; 0 samples where it was left out.
+  void end(double seconds, std::size_t samples);
+
+ private:
+  friend class HostScope;
+
+  Host* host_;
+  HostTurn* before_;
+  CallWay way_ = CallWay::kHost;
+  bool asked_ = false;  ///< whether anybody looked for the host
+};
+
+/// While it lives, the calling thread has the program's functions called by `host`, unless its turn says otherwise.
+/// Scopes nest.
 class HostScope {
  public:
   explicit HostScope(Host* host) noexcept;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/rethrow.h"
+#include "data/sample/sample.h"
 #include "penstock/value.h"
 
 namespace penstock::data {
@@ -35,6 +36,8 @@ Value call_user(std::string_view who, Call&& call) {
   Value out;
   try {
     out = std::forward<Call>(call)();
+  } catch (const SampleError&) {
+    throw;  // of whoever called for it, and knows which sample it is
   } catch (...) {
     rethrow_as_error(who);
   }

@@ -2,47 +2,25 @@
 what was wrong, and leaves nothing behind."""
 
 import gc
+import json
 import os
 import pathlib
 import pickle
-import random
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 
-import numpy as np
 import pytest
 import worker_functions as functions
+from worker_pairs import COUNT, MAPS, PROCESSES, batches, rows
+from worker_programs import PROGRAM, WITHOUT_CLOUDPICKLE, run_program
 
 import penstock
-
-COUNT = 11
-PROCESSES = {"num_workers": 2, "workers": "processes"}
 
 pytestmark = pytest.mark.skipif(
     not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
 )
-
-
-def rows(count=COUNT):
-    return penstock.rows(np.arange(count * 3, dtype="float32").reshape(count, 3) // 3)
-
-
-def listed(value):
-    """Content that == compares, with the types of arrays."""
-    if isinstance(value, penstock.Tensor):
-        return str(value.dtype), value.tolist()
-    if isinstance(value, dict):
-        return {key: listed(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value), [listed(item) for item in value]
-    return value
-
-
-def batches(loader):
-    return [listed(batch) for batch in loader]
 
 
 def stat_of(pid):
@@ -108,25 +86,6 @@ def _target(descriptor):
         return ""
 
 
-MAPS = {
-    "map": lambda data: data.map(functions.twice),
-    "identity": lambda data: data.map(functions.same_memory),
-    "dict": lambda data: data.map(functions.as_dict),
-    "chain": lambda data: data.map(functions.in_place).map(functions.twice),
-    "seeded": lambda data: data.map(functions.noisy, seeded=True),
-    "seeded chain": lambda data: data.map(functions.noisy, seeded=True).map(functions.noisy, seeded=True),
-    "batched": lambda data: data.map(functions.twice, batched=True),
-    "batched seeded": lambda data: data.map(functions.noisy, seeded=True).map(
-        functions.batch_noisy, batched=True, seeded=True
-    ),
-    "own": lambda data: penstock.dataset(COUNT, functions.number),
-    "own mapped": lambda data: penstock.dataset(COUNT, functions.number).map(functions.twice),
-    "zip": lambda data: penstock.zip(data, data.map(functions.twice)),
-    "subset": lambda data: penstock.subset(data.map(functions.twice), [3, 1, 4, 1, 5]),
-    "native behind": lambda data: data.map(functions.twice).scale(3.0),
-}
-
-
 @pytest.mark.parametrize("name", MAPS)
 def test_batches_are_those_of_threads(name):
     data = MAPS[name](rows())
@@ -143,56 +102,6 @@ def test_collation_and_shapes_of_any_kind():
     assert batches(penstock.DataLoader(data, 4, collate=penstock.pad(), **PROCESSES)) == expected
     expected = batches(penstock.DataLoader(rows(), 4, num_workers=0, collate_fn=functions.stacked))
     assert batches(penstock.DataLoader(rows(), 4, collate_fn=functions.stacked, **PROCESSES)) == expected
-
-
-def random_pipeline(draw):
-    data = rows(draw.randint(1, 12))
-    batched = False
-    for _ in range(draw.randint(1, 4)):
-        kinds = ["twice", "noisy", "subset", "scale", "zip"]
-        kind = draw.choice(["batched"] if batched else [*kinds, "batched"])
-        if kind == "twice":
-            data = data.map(functions.in_place)
-        elif kind == "noisy":
-            data = data.map(functions.noisy, seeded=True)
-        elif kind == "subset":
-            data = penstock.subset(data, [draw.randrange(len(data)) for _ in range(draw.randint(1, 12))])
-        elif kind == "scale":
-            data = data.scale(0.5)
-        elif kind == "zip":
-            return penstock.zip(data, data.map(functions.same_memory)), draw.random() < 0.5
-        else:
-            batched = True
-            data = data.map(functions.batch_noisy, batched=True, seeded=True)
-    return data, draw.random() < 0.5
-
-
-def compare_random_pipelines(count, seed):
-    draw = random.Random(seed)
-    for _ in range(count):
-        data, shuffle = random_pipeline(draw)
-        options = {"batch_size": draw.randint(1, 5), "shuffle": shuffle, "seed": draw.randrange(100)}
-        expected = batches(penstock.DataLoader(data, num_workers=0, **options))
-        assert batches(penstock.DataLoader(data, num_workers=2, **options)) == expected
-        with penstock.DataLoader(data, num_workers=draw.randint(1, 3), workers="processes", **options) as loader:
-            stop = draw.randint(0, len(expected))
-            iterator = iter(loader)
-            taken = [listed(next(iterator)) for _ in range(stop)]
-            state = loader.state_dict()
-        assert taken == expected[:stop]
-        if stop < len(expected):
-            with penstock.DataLoader(data, num_workers=1, workers="processes", **options) as again:
-                again.load_state_dict(state)
-                assert batches(again) == expected[stop:]
-
-
-def test_random_pipelines_are_the_same_in_threads_and_processes():
-    compare_random_pipelines(25, 7)
-
-
-@pytest.mark.nightly
-def test_many_random_pipelines():
-    compare_random_pipelines(2000, 8)
 
 
 def test_they_run_in_as_many_processes():
@@ -295,8 +204,9 @@ def test_what_does_not_pickle_is_named(monkeypatch):
         list(penstock.DataLoader(rows().map(lambda sample: sample), 3, **PROCESSES))
 
 
-def test_a_function_that_hangs_is_waited_for_as_long_as_timeout_says():
-    loader = penstock.DataLoader(rows().map(functions.hangs), 3, timeout=0.5, **PROCESSES)
+@pytest.mark.parametrize("function", [functions.hangs, functions.deadlocks])
+def test_a_function_that_hangs_is_waited_for_as_long_as_timeout_says(function):
+    loader = penstock.DataLoader(rows().map(function), 3, timeout=0.5, **PROCESSES)
     iterator = iter(loader)
     next(iterator)
     with pytest.raises(TimeoutError):
@@ -340,27 +250,62 @@ def test_workers_have_the_environment_and_few_descriptors(monkeypatch):
 
 
 def test_wrong_arguments_are_refused_at_once():
-    with pytest.raises(ValueError, match="expected 'threads' or 'processes'"):
+    with pytest.raises(ValueError, match="expected 'threads', 'processes' or 'auto'"):
         penstock.DataLoader(rows(), workers="process")
-    with pytest.raises(ValueError, match="stream"):
-        penstock.DataLoader(penstock.stream([np.zeros(1)]), workers="processes")
+
+
+def test_stats_say_what_they_do():
+    with penstock.DataLoader(rows(40).map(functions.slow), 4, **PROCESSES) as loader:
+        list(loader)
+        stats = loader.stats()
+    assert stats["worker_calls"] == 40
+    assert 1 <= stats["worker_processes"] == stats["worker_processes_started"] <= 2
+    assert 40 * 0.05 <= stats["worker_function_seconds"] <= stats["function_seconds"]
+    assert stats["worker_bytes"] > 0
+    assert "penstock_loader_worker_calls_total 40" in stats.prometheus()
+    assert "worker_calls" not in penstock.DataLoader(rows()).stats()
+
+
+def test_a_trace_has_a_lane_for_each(tmp_path):
+    path = tmp_path / "trace.json"
+    with penstock.DataLoader(rows(40).map(functions.slow), 4, trace=path, **PROCESSES) as loader:
+        list(loader)
+        seconds = loader.stats()["worker_function_seconds"]
+        count = loader.stats()["worker_processes"]
+    events = json.loads(path.read_text())["traceEvents"]
+    lanes = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M" and "tid" in event}
+    own = [event for event in events if event["ph"] == "X" and lanes[event["tid"]].startswith("process ")]
+    assert len({event["tid"] for event in own}) == count
+    assert {event["name"] for event in own} == {"function"}
+    assert sum(event["dur"] for event in own) / 1e6 == pytest.approx(seconds, rel=0.01)
+    assert all(0 <= event["args"]["sample"] < 40 for event in own)
+    calling = [event for event in events if event["ph"] == "X" and lanes[event["tid"]].startswith("worker ")]
+    called = {event["args"]["sample"] for event in calling if event["name"] == "function"}
+    assert called  # the threads' own lanes show that they wait for it
+
+
+def test_the_memory_of_calls_and_answers_counts_for_memory_budget():
+    def most(budget):
+        data = rows(24).map(functions.megabyte)
+        with penstock.DataLoader(data, 1, prefetch_factor=8, memory_budget=budget, **PROCESSES) as loader:
+            iterator = iter(loader)
+            next(iterator)
+            settled = None
+            while settled != (settled := loader.stats()["batches"]):
+                time.sleep(0.3)  # until nothing more is prepared
+            rest = sum(1 for _ in iterator)
+            assert rest == 23
+            return settled, loader.stats()["worker_bytes"]
+
+    prepared, shared = most(8_200_000)
+    assert 2 << 20 <= shared <= 4 << 20
+    assert prepared <= 7  # 9 if the shared memory did not count
+    assert most(64 << 20)[0] == 17
 
 
 def test_a_loader_pickles_with_them():
     loader = pickle.loads(pickle.dumps(penstock.DataLoader(rows().map(functions.process), 3, **PROCESSES)))
     assert os.getpid() not in {pid for batch in loader for pid in batch.tolist()}
-
-
-def run_program(tmp_path, text, *, environment=None, **kwargs):
-    path = tmp_path / "program.py"
-    path.write_text(textwrap.dedent(text))
-    folder = str(pathlib.Path(__file__).parent)
-    # Without cloudpickle, as most installations are.
-    env = {**os.environ, "PYTHONPATH": folder, **(environment or {})}
-    return subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120, env=env, **kwargs)
-
-
-WITHOUT_CLOUDPICKLE = "import sys; sys.modules['cloudpickle'] = None\n"
 
 
 def test_functions_of_the_main_module(tmp_path):
@@ -396,6 +341,32 @@ if __name__ == "__main__":
     assert "of main (at sample 2" in done.stdout
 
 
+def test_a_main_module_is_not_run_again_to_measure(tmp_path):
+    done = run_program(
+        tmp_path,
+        WITHOUT_CLOUDPICKLE
+        + """
+import time
+import numpy as np, penstock
+
+def function(sample):
+    return sample.numpy() + 1
+
+print("main")
+data = penstock.rows(np.zeros((3, 1))).map(function)
+loader = penstock.DataLoader(data, 2, num_workers=1, workers="auto")
+end = time.monotonic() + 100
+while "each worker would have to run" not in loader.explain() and time.monotonic() < end:
+    assert [batch.tolist() for batch in loader] == [[[1.0], [1.0]], [[1.0]]]
+print(loader.explain())
+""",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "main"
+    assert len(done.stdout.splitlines()) == 2
+    assert "threads call the functions: " in done.stdout
+
+
 def test_a_main_module_without_a_guard_gets_an_error_that_says_so(tmp_path):
     done = run_program(
         tmp_path,
@@ -412,17 +383,6 @@ print(len(list(penstock.DataLoader(data, 2, num_workers=1, workers="processes"))
     )
     assert done.returncode != 0
     assert "__name__" in done.stderr.splitlines()[-1] or "__name__" in done.stderr
-
-
-PROGRAM = """
-import sys, numpy as np, penstock, worker_functions as functions
-
-if __name__ == "__main__":
-    data = penstock.rows(np.arange(100.0).reshape(100, 1)).map(getattr(functions, sys.argv[1]))
-    loader = penstock.DataLoader(data, 2, num_workers=2, workers="processes")
-    for number, batch in enumerate(loader):
-        print(number, flush=True)
-"""
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):

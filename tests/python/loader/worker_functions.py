@@ -45,6 +45,18 @@ def stacked(samples):
     return {"x": np.stack([np.asarray(sample) for sample in samples]), "count": len(samples)}
 
 
+def summed(pair):
+    return np.asarray(pair[0]) + np.asarray(pair[1])[:1]
+
+
+def is_small(sample):
+    return bool(np.asarray(sample).flat[0] < 8)
+
+
+def counted(samples):
+    return {"count": len(samples), "last": samples[-1]}
+
+
 def process(sample):
     return np.int64(os.getpid())
 
@@ -184,6 +196,39 @@ def hangs(sample):
     if np.asarray(sample).flat[0] == 4:
         time.sleep(1000)
     return sample
+
+
+def slow_here(sample):
+    """Takes its time in the program's own process alone."""
+    if os.environ["PENSTOCK_TEST_PROCESS"] == str(os.getpid()):
+        time.sleep(0.02)
+    return sample
+
+
+def slow_there(sample):
+    if os.environ["PENSTOCK_TEST_PROCESS"] != str(os.getpid()):
+        time.sleep(0.02)
+    return sample
+
+
+def deadlocks(sample):
+    if np.asarray(sample).flat[0] == 4:
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire()
+    return sample
+
+
+leaked = []
+
+
+def leaks_descriptors(sample):
+    while True:
+        leaked.append(os.dup(0))
+
+
+def megabyte(sample):
+    return np.ones(1_000_000, dtype="uint8")
 
 
 def slow(sample):

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.utils.data as torch_data
 import torch_worker_functions as functions
+from torch_worker_pairs import DATASETS, PROCESSES, WITHOUT_TORCHS_OWN, rows, same
 
 import penstock
 import penstock.torch as pt
@@ -17,48 +18,6 @@ import penstock.torch as pt
 pytestmark = pytest.mark.skipif(
     not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
 )
-
-PROCESSES = {"num_workers": 2, "workers": "processes"}
-
-
-def rows(count=16):
-    return pt.Rows(np.arange(count * 2, dtype="float32").reshape(count, 2))
-
-
-def same(a, b):
-    if isinstance(a, torch.Tensor):
-        if type(a) is not type(b) or a.dtype != b.dtype or a.layout != b.layout or a.requires_grad != b.requires_grad:
-            return False
-        return torch.equal(a.to_dense(), b.to_dense())
-    if isinstance(a, np.ndarray):
-        return a.dtype == b.dtype and np.array_equal(a, b)
-    if isinstance(a, dict):
-        return type(a) is type(b) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
-    return type(a) is type(b) and a == b
-
-
-DATASETS = {
-    "map": (lambda: rows().map(functions.twice), {}),
-    "dict": (lambda: rows().map(functions.as_dict), {}),
-    "seeded": (lambda: rows().map(functions.noisy, seeded=True), {}),
-    "seeded twice": (lambda: rows().map(functions.noisy, seeded=True).map(functions.noisy, seeded=True), {}),
-    "batched": (lambda: rows().map(functions.twice).map(functions.twice, batched=True), {}),
-    "batched seeded": (lambda: rows().map(functions.batch_noisy, batched=True, seeded=True), {}),
-    "collate_fn": (rows, {"collate_fn": functions.collated}),
-    "shared": (rows, {"collate_fn": functions.shared}),
-    "pad": (lambda: rows().map(functions.twice), {"collate_fn": pt.pad()}),
-    "own": (functions.Own, {}),
-    "list": (lambda: [(1, "a"), (2, "b"), (3, "c"), (4, "d")], {}),
-    "subset": (lambda: torch_data.Subset(rows().map(functions.twice), [3, 1, 2, 9]), {}),
-    "concat": (lambda: torch_data.ConcatDataset([rows().map(functions.twice), rows()]), {}),
-    "stack": (lambda: torch_data.StackDataset(a=rows(10).map(functions.twice), b=functions.Own()), {}),
-    "native": (rows, {}),
-    "no batches": (lambda: rows().map(functions.twice), {"batch_size": None}),
-    "drop_last": (lambda: rows().map(functions.twice), {"drop_last": True}),
-}
-WITHOUT_TORCHS_OWN = {"seeded", "seeded twice", "batched seeded", "batched", "shared"}
 
 
 @pytest.mark.filterwarnings("ignore::penstock.torch.datasets._taken_apart.NotNativeWarning")
@@ -103,7 +62,7 @@ def test_the_program_asks_for_a_way_to_start():
         assert same(list(pt.DataLoader(data, 3, multiprocessing_context=context, **PROCESSES)), expected)
     with pytest.raises(ValueError, match="expected 'forkserver' or 'spawn'"):
         pt.DataLoader(data, 3, multiprocessing_context="fork", **PROCESSES)
-    with pytest.raises(ValueError, match="expected 'threads' or 'processes'"):
+    with pytest.raises(ValueError, match="expected 'threads', 'processes' or 'auto'"):
         pt.DataLoader(data, 3, workers="fibres")
 
 
@@ -189,8 +148,27 @@ def test_errors_name_the_sample():
     assert next(iterator).shape == (2, 2)
 
 
-def test_a_worker_that_ends_is_an_error_of_its_batch():
-    iterator = iter(pt.DataLoader(rows().map(functions.ends_at_six), 2, **PROCESSES))
+@pytest.mark.parametrize(
+    ("function", "text"), [(functions.ends_at_six, "exit code 4"), (functions.is_killed_at_six, "SIGKILL")]
+)
+def test_a_worker_that_ends_is_an_error_of_its_sample(tmp_path, function, text):
+    for index in range(8):
+        np.save(tmp_path / f"{index}.npy", np.full(2, 2 * index, dtype="float32"))
+    data = pt.Files(str(tmp_path / "*.npy")).map(function)
+    iterator = iter(pt.DataLoader(data, 2, **PROCESSES))
+    next(iterator)
+    with pytest.raises(penstock.UserCodeError, match=rf"sample 3.*3\.npy.*{text}"):
+        next(iterator)
+    assert next(iterator).shape == (2, 2)
+    loader = pt.DataLoader(data, 2, on_error="skip", **PROCESSES)
+    assert torch.cat(list(loader))[:, 0].tolist() == [0.0, 2.0, 4.0, 8.0, 10.0, 12.0, 14.0]
+    assert [(index, text in why) for index, _, why in loader.set_aside] == [(3, True)]
+    valid = torch.cat([valid for _, valid in pt.DataLoader(data, 2, on_error="mask", **PROCESSES)])
+    assert valid.tolist() == [True, True, True, False, True, True, True, True]
+
+
+def test_a_worker_that_ends_in_its_collation_is_an_error_of_its_batch():
+    iterator = iter(pt.DataLoader(rows(), 2, collate_fn=functions.ends_at_batch, **PROCESSES))
     next(iterator)
     with pytest.raises(penstock.UserCodeError, match=r"batch 1 \(samples 2, 3\).*exit code 4"):
         next(iterator)

@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+import time
 
 import numpy as np
 import torch
@@ -50,6 +52,40 @@ def ends_at_six(sample):
     if sample[0] == 6:
         os._exit(4)
     return sample
+
+
+def is_killed_at_six(sample):
+    if sample[0] == 6:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return sample
+
+
+def ends_at_batch(samples):
+    return torch.stack([ends_at_six(sample) for sample in samples])
+
+
+def slow_here(sample):
+    """Takes its time in the program's own process alone."""
+    if os.environ["PENSTOCK_TEST_PROCESS"] == str(os.getpid()):
+        time.sleep(0.02)
+    return sample
+
+
+def slow_there(sample):
+    if os.environ["PENSTOCK_TEST_PROCESS"] != str(os.getpid()):
+        time.sleep(0.02)
+    return sample
+
+
+def nested(sample):
+    import penstock.torch as pt
+
+    loader = pt.DataLoader(pt.Rows(sample[None]).map(twice), 1, num_workers=1, workers="processes")
+    return torch.cat(list(loader))[0]
+
+
+def on_meta(samples):
+    return torch.stack(samples).to("meta")
 
 
 def draws(sample):

@@ -18,6 +18,7 @@ import torch.utils.data as torch_data
 from penstock.torch._convert import batch_to_torch, in_rows, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
+from penstock.torch.datasets._making import Make
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
@@ -79,10 +80,13 @@ class Finish:
             return batch if self._rule is None else self._rule.of_native(batch)
         samples = sample_to_torch(read.value)
         if self._make is not None:
-            pairs = zip(read.indices, samples, strict=True)
-            samples = [self._call(partial(self._make, index), [index], sample) for index, sample in pairs]
+            samples = self._made(self._make, read.indices, samples)
         batch = self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
         return in_rows(batch) if self._in_rows else batch
+
+    def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
+        pairs = zip(indices, samples, strict=True)
+        return [self._call(partial(make, index), [index], sample) for index, sample in pairs]
 
     def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""
@@ -117,11 +121,13 @@ class Timed:
     """A Finish that knows whether its calls are so brief that handing them to a thread takes longer.
 
     A function that changes settings of its thread and leaves them so stays in the threads, where each call begins with
-    the settings of the thread that iterates. Any number of threads may use it.
+    the settings of the thread that iterates. Any number of threads may use it. `note`: told the seconds and samples of
+    each call, and whether the thread that takes the batch made it.
     """
 
-    def __init__(self, finish: Finish) -> None:
+    def __init__(self, finish: Finish, note: Callable[[float, int, bool], None] | None = None) -> None:
         self._finish = finish
+        self._note = note
         self._brief = 0  # calls in succession; what threads count at the same time may be lost
         self._changes_settings = False
 
@@ -131,13 +137,18 @@ class Timed:
 
     def here(self, read: Read, alone: bool) -> Any:
         """The call in the thread that takes the batch."""
-        return copy_context().run(self, read, alone)
+        return copy_context().run(self, read, alone, True)
 
-    def __call__(self, read: Read, alone: bool) -> Any:
+    def __call__(self, read: Read, alone: bool, is_here: bool = False) -> Any:
+        if read.finished:  # which calls nothing
+            return self._finish(read, alone)
         before = settings_now() if _ENOUGH // 2 <= self._brief < _ENOUGH else None
         begin = perf_counter()
         try:
-            return self._finish(read, alone)
+            batch = self._finish(read, alone)
+            if self._note is not None:
+                self._note(perf_counter() - begin, len(read.indices), is_here)
+            return batch
         finally:
             most = _LONG if self.is_brief else _BRIEF
             self._brief = self._brief + 1 if perf_counter() - begin < most else 0

@@ -14,6 +14,7 @@ import warnings
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._finish import Finish, Timed
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
-from penstock.torch.loader._reads import Reads
+from penstock.torch.loader._reads import Read, Reads
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._threads import Threads, are_done
 from penstock.torch.loader._timeout import timed_out
@@ -95,7 +96,8 @@ class Iteration(BaseDataLoaderIter):
                 masks=masks,
                 dealing=dealing,
                 in_rows=self._num_workers > 0,
-            )
+            ),
+            partial(_note_here, settings.processes.workers, self._num_workers) if self._tries() else None,
         )
         sums = Drawn.of(settings)
         if resume is None:
@@ -170,9 +172,13 @@ class Iteration(BaseDataLoaderIter):
         # Unpinned, the mask would have the copy wait for all that the device has to do.
         return (batch, self._placed(pin_memory(valid))) if there else (self._placed(batch), self._placed(valid))
 
+    def _tries(self) -> bool:
+        """Whether it is to be found out who makes batches sooner, threads or processes."""
+        return self._settings.processes is not None and self._settings.processes.trial
+
     def _uses_threads(self) -> bool:
         """Whether the next batch comes from threads that call the functions."""
-        if self._reads.in_processes or not self._settings.functions or self._num_workers == 0:
+        if (self._reads.in_processes and not self._tries()) or not self._settings.functions or self._num_workers == 0:
             return False
         return bool(self._working) or not self._calls_here()
 
@@ -248,7 +254,17 @@ class Iteration(BaseDataLoaderIter):
         else:
             if "random" not in self._settings.warned:
                 self._states = random_states()
-            self._working.append(threads.submit(self._finish, read, self._reads.alone))
+            self._working.append(self._started(threads, read))
+
+    def _started(self, threads: Threads, read: Read) -> Future[Any]:
+        if not read.finished:
+            return threads.submit(self._finish, read, self._reads.alone)
+        future: Future[Any] = Future()
+        try:
+            future.set_result(self._finish(read, self._reads.alone))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
     def __del__(self) -> None:
         if not hasattr(self, "progress") or sys.is_finalizing():  # when much of Python is gone
@@ -257,6 +273,12 @@ class Iteration(BaseDataLoaderIter):
             self.progress.keep_stats()
         finally:
             self._stop()
+
+
+def _note_here(workers: Any, count: int, seconds: float, samples: int, is_here: bool) -> None:
+    """How long a batch took that no process made. As many processes as `count` work at a time; the thread that takes
+    batches works alone."""
+    workers.note_here(seconds * (count if is_here else 1), samples)
 
 
 def _warn_of_pinning(settings: Settings) -> None:

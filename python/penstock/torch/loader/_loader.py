@@ -7,7 +7,6 @@ one goes on from.
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
@@ -19,20 +18,28 @@ from typing_extensions import TypeVar
 import penstock
 from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
-from penstock._core import _HeldFunction, _require_loader_options, _typed
-from penstock._processes import threads_share_a_lock, workers_argument
+from penstock._core import _require_loader_options, _typed
+from penstock._processes import workers_argument
 from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._road import Road, asks_for_processes, promise, road_of
+from penstock.torch.datasets._road import Road, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._dealing import Dealing, Order, deal, seed_of
 from penstock.torch.loader._iteration import Iteration
 from penstock.torch.loader._position import Position, order_of
-from penstock.torch.loader._processes import Finisher, Finishing, left_behind, method_of, started_for
+from penstock.torch.loader._processes import (
+    Chosen,
+    Finisher,
+    Started,
+    chosen,
+    left_behind,
+    method_of,
+    why_it_stays,
+)
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import explained
 from penstock.torch.loader._settings import settings_of
@@ -154,7 +161,11 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         seeded functions are those of threads. Functions are sent by pickle, or by cloudpickle where
         that is installed, and run with one thread of torch, and with the default dtype, autocast of
         the CPU and gradient mode that the iteration began with. Any dataset with a length is taken.
-        Without workers, and in interpreters without a lock, functions are called in threads.
+        Without workers, and in interpreters without a lock, functions are called in threads. "auto"
+        makes a few batches in each way and goes on in the one that took less time; `explain()` says
+        which, and why. Functions that cannot be sent are called in threads then, and what threads
+        cannot do (a dataset class of the program's own, `worker_init_fn`) is done by processes. So
+        functions must not depend on who calls them: let them draw by `seeded=True`.
     """
 
     @names_arguments
@@ -187,7 +198,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         gather: Callable[[str], list[str]] | bool | None = None,
         dtype: torch.dtype | str | None = None,
         strict: bool = False,
-        workers: Literal["threads", "processes"] = "threads",
+        workers: Literal["threads", "processes", "auto"] = "threads",
     ) -> None:
         if isinstance(num_workers, str):
             raise TypeError(
@@ -204,12 +215,12 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.memory_budget = _require_loader_options(self.ranks, remainder, on_error, bool(drop_last), memory_budget)
         self._warned: set[str] = set()
         self.workers = workers_argument(workers)
-        self._processes: Any = None
-        self._finisher: Any = None
-        in_processes = self._in_processes(dataset, num_workers)
-        if in_processes:
+        self._processes = Started()
+        self._why_stays: str | None = None
+        choice = self._chosen(dataset, num_workers, worker_init_fn, collate_fn)
+        if choice.road.processes:
             _require_processes(multiprocessing_context)
-        self._take(road_of(dataset, worker_init_fn, in_processes), collate_fn, on_error)
+        self._take(choice, collate_fn, on_error)
         self.on_error = on_error
         self._dealing: Dealing | None = None
         order = Order(batch_size, shuffle, sampler, batch_sampler)
@@ -272,7 +283,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def __getstate__(self) -> dict[str, Any]:
         # A copy is of the loader, not of an iteration of it with its workers.
-        return {**vars(self), "_latest": None, "_iterator": None, "_processes": None, "_finisher": None}
+        return {**vars(self), "_latest": None, "_iterator": None, "_processes": Started()}
 
     def _apart(self) -> DataLoader[_Sample]:
         """A copy of the loader as it is now, which an iteration may change and keep."""
@@ -289,8 +300,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self.device = None if self.device is None else torch.device(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
-            in_processes = self._in_processes(self.dataset, self.num_workers)
-            self._take(road_of(self.dataset, self.worker_init_fn, in_processes), self.collate_fn, self.on_error)
+            choice = self._chosen(self.dataset, self.num_workers, self.worker_init_fn, self.collate_fn)
+            self._take(choice, self.collate_fn, self.on_error)
             if self.native is None:
                 self._say_what_is_lost()
         if self.native is None:
@@ -303,35 +314,23 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         resume, self._resume = self._resume, None
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and isinstance(self._iterator, Iteration):
-            self._iterator.restart(settings_of(self, self._finishing()), resume)
+            self._iterator.restart(settings_of(self, self._processes.finishing(self, self._choice)), resume)
             self._latest = self._iterator.progress
             return self._iterator
         # Threads may iterate at the same time: each gets the one that it asked for.
-        iteration = Iteration(settings_of(self, self._finishing()), resume)
+        iteration = Iteration(settings_of(self, self._processes.finishing(self, self._choice)), resume)
         self._latest = iteration.progress
         if persistent:
             self._iterator = iteration
         return iteration
 
-    def _in_processes(self, dataset: Any, num_workers: int) -> bool:
-        is_asked = self.workers == "processes" or asks_for_processes(dataset)
-        return is_asked and num_workers > 0 and threads_share_a_lock()
+    def _chosen(self, dataset: Any, num_workers: int, init: Any, collate_fn: Any) -> Chosen:
+        def why_not_there(road: Road) -> str:
+            if self._why_stays is None:  # asked once, because it pickles the dataset
+                self._why_stays = why_it_stays(Finisher(dataset, collate_fn, road.functions, False, init))
+            return self._why_stays
 
-    def _finishing(self) -> Finishing | None:
-        """Who calls Python's functions in processes. These stay from one iteration to the next; the dataset's copies in
-        them are new ones, unless workers are persistent."""
-        if not self._road.processes:
-            return None
-        count = operator.index(self.num_workers)
-        if self._processes is None or self._processes[0] != count:
-            self._processes = count, started_for(count, self._context)
-            self._finisher = None
-        if self._finisher is None or not self.persistent_workers:
-            finisher = Finisher(
-                self.dataset, self.collate_fn, self._functions, not self._auto_collation, self.worker_init_fn
-            )
-            self._finisher = finisher, _HeldFunction(finisher)
-        return Finishing(self._processes[1], *self._finisher)
+        return chosen(dataset, self.workers, num_workers, init, why_not_there)
 
     def _torchs_iterator(self) -> Any:
         """The iterator of torch's own loader, which calls functions of batches behind the collation."""
@@ -376,15 +375,16 @@ class DataLoader(torch_data.DataLoader[_Sample]):
 
     def explain(self) -> str:
         """Who reads the dataset's samples, who makes batches of them, and why: a sentence for people."""
-        return (
-            f"torch's own loader: {self._road.reason}"
-            if self.native is None
-            else explained(settings_of(self, self._road.processes or None))
-        )
+        why = f"; workers='auto': {self._processes.because(self._choice)}" if self.workers == "auto" else ""
+        if self.native is None:
+            return f"torch's own loader: {self._road.reason}{why}"
+        in_processes = self._road.processes and not self._processes.calls_here(self._choice)
+        return f"{explained(settings_of(self), in_processes)}{why}"
 
-    def _take(self, road: Road, collate_fn: Any, on_error: str) -> None:
+    def _take(self, choice: Chosen, collate_fn: Any, on_error: str) -> None:
+        road = choice.road
         _require_native(road, collate_fn, on_error)
-        self._road, self.native, self._functions = road, road.native, road.functions
+        self._choice, self._road, self.native, self._functions = choice, road, road.native, road.functions
 
     def _say_what_is_lost(self) -> None:
         """Warns, once in a loader's life, of what a Penstock dataset or an argument of Penstock's cannot do on its

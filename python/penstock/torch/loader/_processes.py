@@ -7,24 +7,28 @@ functions of batches (`Finisher`). It is the code that threads run (`_finish.py`
 from __future__ import annotations
 
 import hashlib
+import operator
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
-from penstock._processes import processes_for
+from penstock._core import _HeldFunction, _note_part
+from penstock._processes import processes_for, why_threads
+from penstock._processes._functions import pickled
 from penstock._processes._worker import here
 from penstock.torch import _private
-from penstock.torch.datasets._making import looks_up
-from penstock.torch.datasets._road import Functions
+from penstock.torch.datasets._making import Make, looks_up
+from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._located import noted
 from penstock.torch.loader._packing import packed
 from penstock.torch.loader._reads import Read
 
-__all__ = ["Finisher", "Finishing", "State", "method_of", "started_for"]
+__all__ = ["Chosen", "Finisher", "Finishing", "Started", "State", "chosen", "left_behind", "method_of", "why_it_stays"]
 
 
 class Finishing(NamedTuple):
@@ -33,6 +37,32 @@ class Finishing(NamedTuple):
     workers: Any
     finish: Finisher
     held: Any  # the same for C++; workers keep their copies while it lives
+    trial: bool  # some batches come unfinished, because it is to be found out who makes them sooner
+
+
+class Chosen(NamedTuple):
+    """The road of a dataset by `workers`, and why it is that one. `trial`: both ways are tried as batches are made."""
+
+    road: Road
+    why: str
+    trial: bool = False
+
+
+def chosen(dataset: Any, workers: str, num_workers: int, init: Any, why_not_there: Callable[[Road], str]) -> Chosen:
+    """`why_not_there`: why Python's part of a road in processes cannot get there, if it cannot."""
+    asked = "processes" if asks_for_processes(dataset) else workers
+    why = why_threads(asked, num_workers)
+    if why:
+        return Chosen(road_of(dataset, init), why)
+    there = road_of(dataset, init, True)
+    if asked == "processes" or there.native is None:
+        return Chosen(there, f"workers={asked!r}")
+    here = road_of(dataset, init)
+    if here.native is not None:
+        return Chosen(there, "both ways are measured as batches are made", True)
+    # What threads cannot do is done by processes, ours or torch's.
+    why = why_not_there(there)
+    return Chosen(here, why) if why else Chosen(there, f"threads cannot, because {here.reason}")
 
 
 class State(NamedTuple):
@@ -96,6 +126,10 @@ class Finisher:
         self.apart = True
         self._is_ready = False
 
+    def __repr__(self) -> str:
+        """As an error names what cannot be sent."""
+        return "what the dataset, its functions or collate_fn do"
+
     def __call__(self, given: Any) -> Any:
         return self._state.call(self._made, *given)
 
@@ -154,6 +188,16 @@ class _Noting(Finish):
     def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int) -> None:
         super().__init__(collate_fn, functions, str, seed=seed)
 
+    def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
+        """Tells the parent at which sample it is, which that blames where the process ends."""
+
+        out = []
+        for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
+            _note_part(part)
+            out.append(self._call(partial(make, index), [index], sample))
+        _note_part(0)
+        return out
+
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
         return error
@@ -172,5 +216,48 @@ def method_of(context: Any) -> str:
     )
 
 
-def started_for(count: int, context: Any) -> Any:
-    return processes_for(count, method_of(context))
+class Started:
+    """The processes of a loader, which stay from one iteration to the next."""
+
+    def __init__(self) -> None:
+        self._asked: Any = None
+        self._workers: Any = None
+        self._finisher: Any = None
+
+    def finishing(self, loader: Any, choice: Chosen) -> Finishing | None:
+        """Who calls Python's functions in processes. The dataset's copies in them are new ones, unless workers are
+        persistent."""
+        if not choice.road.processes:
+            return None
+        asked = operator.index(loader.num_workers), choice.trial
+        if self._asked != asked:
+            trial = "callers" if choice.trial else None
+            self._workers = processes_for(asked[0], method_of(loader._context), trial)
+            self._asked, self._finisher = asked, None
+        if self._finisher is None or not loader.persistent_workers:
+            finisher = Finisher(
+                loader.dataset,
+                loader.collate_fn,
+                loader._functions,
+                not loader._auto_collation,
+                loader.worker_init_fn,
+            )
+            self._finisher = finisher, _HeldFunction(finisher)
+        finisher, held = self._finisher
+        return Finishing(self._workers, finisher, held, choice.trial)
+
+    def calls_here(self, choice: Chosen) -> bool:
+        """Whether a trial has functions called in threads now."""
+        return choice.trial and (self._workers is None or bool(self._workers.calls_here))
+
+    def because(self, choice: Chosen) -> str:
+        return str(self._workers.because) if choice.trial and self._workers is not None else choice.why
+
+
+def why_it_stays(finisher: Finisher) -> str:
+    """Why it cannot be sent to a process that would not run the program's main module; empty where it can."""
+    try:
+        pickled(finisher, runs_main=False)
+    except Exception as error:
+        return str(error)
+    return ""

@@ -205,11 +205,12 @@ class Reads:
             return SampleFeed(self._samples, workers, factor, float(self._timeout))
         # C++ leaves out a batch of which nothing can be read; what that is with masks is decided here.
         on_error = "replace" if settings.on_error == "mask" else settings.on_error
-        device = _full_name(settings.device) if self.on_device and collate is None else "cpu"
+        is_special = collate is not None  # whoever asks for it wants what was read
+        device = _full_name(settings.device) if self.on_device and not is_special else "cpu"
         budget = settings.memory_budget
         collate, timeout = collate or self._collate, float(self._timeout)
         there: tuple[Any, ...] = ()
-        if self.in_processes:
+        if self.in_processes and not is_special:
             settings.processes.finish.apart = not self._native
             there = settings.processes.workers, settings.processes.held
         feed = _Feed(self._dataset, collate, workers, factor, budget, timeout, device, self._seed, on_error, *there)
@@ -328,7 +329,13 @@ class Reads:
     def _given(self, feed: _Feed | SampleFeed, asked: list[int], value: Any) -> Read | None:
         """What a feed gave for the indices that were asked for; None where it left the batch out."""
         indices = self._read_of(feed, asked)
-        return Read(indices, value, not self._native, finished=self.in_processes) if indices else None
+        if not indices:
+            return None
+        # In a trial, some batches come as they were read.
+        finished = self.in_processes and value[0] is not None
+        return Read(
+            indices, value if finished or not self.in_processes else value[1], not self._native, finished=finished
+        )
 
     def _read_of(self, feed: _Feed | SampleFeed, asked: list[int]) -> list[int]:
         """The indices that a feed read for those that were asked for."""
@@ -450,7 +457,7 @@ def _users(error: penstock.Error, refusal: type[Exception] | None) -> BaseExcept
     return twin
 
 
-def explained(settings: Settings) -> str:
+def explained(settings: Settings, in_processes: bool) -> str:
     """A sentence for people about who reads and who collates a dataset that is read natively."""
     functions, collate = settings.functions, settings.collate_fn
     workers = "the caller's thread reads"
@@ -459,7 +466,7 @@ def explained(settings: Settings) -> str:
     in_threads = settings.num_workers and functions is not None
     calls, s = (
         ("worker processes call", "")
-        if settings.processes
+        if in_processes
         else ("these threads call", "")
         if in_threads
         else ("the caller's thread calls", "s")
