@@ -205,6 +205,8 @@ class _Server:
         if self.process != os.getpid():
             return
         self._control.close()
+        if not self._is_greeted:  # it has no workers yet, and need not import what nobody uses
+            self._popen.kill()
         try:
             self._popen.wait(_PATIENCE)
         except subprocess.TimeoutExpired:

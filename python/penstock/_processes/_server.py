@@ -28,7 +28,10 @@ def main(descriptor: int, preloaded: tuple[str, ...]) -> None:
             importlib.import_module(name)
     gc.freeze()  # so that a collection in a worker does not write to pages that all of them share
     children: set[int] = set()
-    control.sendall(GREETING)
+    try:
+        control.sendall(GREETING)
+    except OSError:  # the program has ended meanwhile
+        sys.exit(0)
     while len(head := _received(control, 9)) == 9:
         (size,) = struct.unpack("<q", head[1:])
         command = head[:1]

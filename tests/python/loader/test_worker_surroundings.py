@@ -55,6 +55,12 @@ def test_shared_memory_of_64_kb_is_enough(tmp_path):
     assert done.stdout.splitlines() == ["0", "1", "2", "3", "4"]
 
 
+def test_a_program_that_ends_before_processes_are_ready_says_nothing(tmp_path):
+    program = PROGRAM.replace("sys.argv[1]", "'twice'").replace("processes", "auto")
+    done = run_program(tmp_path, program.replace("arange(100.0).reshape(100, 1)", "zeros((2, 1))"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
 @pytest.mark.nightly
 def test_four_ranks_on_one_machine(tmp_path):
     program = PROGRAM.replace("num_workers=2", "num_workers=2, ranks=(int(sys.argv[2]), 4), gather=False")
