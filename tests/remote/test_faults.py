@@ -74,6 +74,9 @@ def test_what_passes_is_not_noticed(url, proxy, fault):
         assert np.array_equal(np.asarray(penstock.load(url)), ARRAY)
 
 
+# A server that compresses what a range asks for, and says so.
+CODED = {"headers": {"content-encoding": "gzip", "content-length": "1000"}, "cut": 1000}
+
 LASTING = {
     "401": (Fault(status=401), penstock.PermissionDeniedError, ["401"]),
     "403": (
@@ -100,6 +103,8 @@ LASTING = {
         [],
     ),
     "416 inside the size": (Fault(status=416, after=1), penstock.ChangedError, ["size"]),
+    "coded": (Fault(**CODED), penstock.UnsupportedError, ["gzip", "Content-Encoding"]),
+    "coded later": (Fault(**CODED, after=1), penstock.UnsupportedError, ["gzip", "Content-Encoding"]),
     "429": (Fault(status=429), penstock.InputOutputError, ["429"]),
     "503": (Fault(status=503), penstock.InputOutputError, ["503", "SlowDown"]),
     "500": (Fault(status=500), penstock.InputOutputError, ["500"]),

@@ -22,6 +22,24 @@ namespace penstock::format {
 
 namespace {
 
+/// As zip's specification (APPNOTE 4.4.5) numbers them.
+std::string method_name(std::uint16_t method) {
+  switch (method) {
+    case 9:
+      return "deflate64";
+    case 12:
+      return "bzip2";
+    case 14:
+      return "lzma";
+    case 93:
+      return "zstd";
+    case 95:
+      return "xz";
+    default:
+      return core::format("method {}", method);
+  }
+}
+
 using namespace zip;  // NOLINT(google-build-using-namespace): the records' own names, in this file alone
 using core::range_fits;
 
@@ -158,9 +176,12 @@ void Parser::check_features(const ZipEntry& entry, std::uint64_t offset) const {
          offset, entry.name);
   }
   if (entry.method != kZipDeflate) {
-    fail(ErrorCode::kUnsupported,
-         core::format("the member is compressed by method {}; 'stored' and 'deflate' are read", entry.method), offset,
-         entry.name);
+    fail(
+        ErrorCode::kUnsupported,
+        core::format("the member is compressed by {}; 'stored' and 'deflate' are read: write the archive anew with one "
+                     "of these",
+                     method_name(entry.method)),
+        offset, entry.name);
   }
   if (entry.size / kDeflateRatio > entry.compressed_size) {
     fail(ErrorCode::kCorrupt,

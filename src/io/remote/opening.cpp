@@ -133,7 +133,7 @@ class Opening {
     if (range->first != 0 || range->last + 1 != wanted || answer.too_long) {
       return again("the server answered another range than the one asked for");
     }
-    return answer.received == wanted ? Verdict{} : short_body(answer.received, wanted);
+    return answer.received == wanted ? Verdict{} : short_body(answer, wanted);
   }
 
   /// A server that knows no ranges. Objects that fit are here now; others are read whole when more of them is wanted.
@@ -152,7 +152,7 @@ class Opening {
                   "download the file, or ask another server");
     }
     if (answer.code != curl::kOk || (length && *length != answer.received)) {
-      return short_body(answer.received, length.value_or(answer.received));
+      return short_body(answer, length.value_or(answer.received));
     }
     source_->size_ = answer.received;
     return {};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 
 namespace penstock::io::remote {
 
@@ -42,8 +43,15 @@ Verdict no_ranges() {
               "ask another server");
 }
 
-Verdict short_body(std::uint64_t received, std::uint64_t wanted) {
-  return again(core::format("the server sent {} of {} bytes", received, wanted));
+Verdict short_body(const Answer& answer, std::uint64_t wanted) {
+  const std::string coding = answer.header("content-encoding");
+  if (coding.empty() || coding == "identity") {
+    return again(core::format("the server sent {} of {} bytes", answer.received, wanted));
+  }
+  return fail(ErrorCode::kUnsupported,
+              core::format("the server sends the object coded ({}, which Content-Encoding says), so that the bytes are "
+                           "not the object's; have it send the object as it is, or download it first",
+                           core::quoted(coding)));
 }
 
 }  // namespace penstock::io::remote

@@ -28,6 +28,7 @@ std::string range_header(std::uint64_t offset, std::uint64_t bytes);
 
 /// The server sent all of an object in place of a range.
 Verdict no_ranges();
-Verdict short_body(std::uint64_t received, std::uint64_t wanted);
+/// It sent less than was wanted, because the answer was cut, or because it sends something else than the bytes.
+Verdict short_body(const Answer& answer, std::uint64_t wanted);
 
 }  // namespace penstock::io::remote

@@ -62,7 +62,7 @@ Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::ui
       range->last + 1 != offset + bytes || answer.too_long) {
     return again("the server answered another range than the one asked for");
   }
-  return answer.received == bytes ? Verdict{} : short_body(answer.received, bytes);
+  return answer.received == bytes ? Verdict{} : short_body(answer, bytes);
 }
 
 Exchange RemoteSource::exchange(const Range& range) const {
@@ -192,7 +192,7 @@ Buffer RemoteSource::whole() const {
   one.accept = [this](const Answer& answer) {
     if (const std::optional<Verdict> other = other_version(answer)) return *other;
     if (answer.status != 200 || answer.too_long) return changed("size", std::to_string(size_), "another");
-    return answer.received == size_ ? Verdict{} : short_body(answer.received, size_);
+    return answer.received == size_ ? Verdict{} : short_body(answer, size_);
   };
   run({&one, 1});
   return whole_ = std::move(all);
