@@ -104,7 +104,7 @@ void check_taken(const Archive& archive, const std::stop_token& stop) {
   Report unused;
   for (std::size_t i = 0; i < archive.storages().size(); ++i) {
     const StorageEntry& storage = archive.storages()[i];
-    if (storage.crc32 && storage.lies_in_file()) state.verify(i, {.stop = stop}, unused);
+    if (storage.crc32 && storage.lies_in_file()) state.verify({&i, 1}, {.stop = stop}, unused);
     progress.at(done += storage.nbytes);
   }
 }

@@ -152,7 +152,7 @@ PyLazyTensor restore_entry(nb::handle path, nb::handle entry_name, const nb::tup
   return entry;
 }
 
-bool waits_for_server(const Source& source) { return io::reader_for(*source).waits_for_network; }
+bool waits_for_server(const Source& source) { return io::costs_of(*source).waits(); }
 
 /// A path that another process can open too. Of bytes in memory, and of others' file systems, the name is only a name:
 /// it would lead to another file, which who gave the bytes has chosen.

@@ -17,10 +17,12 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/progress.h"
+#include "core/stop_scope.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "core/view.h"
 #include "io/move/work_queue.h"
+#include "io/read/read_for_crc.h"
 #include "io/read/reader.h"
 #include "io/remote/traffic.h"
 #include "io/source/composed_source.h"
@@ -36,10 +38,6 @@ std::uint64_t TensorEntry::nbytes() const {
 }
 
 namespace detail {
-namespace {
-// Small enough to be in the second-level cache still when its checksum is computed.
-constexpr std::uint64_t kVerifiedAtOnce = 256 * 1024;
-}  // namespace
 
 ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
   std::call_once(names_once_, [this] {
@@ -66,29 +64,31 @@ ArchiveState::Found ArchiveState::find(std::string_view name) const {
                                 : find_exactly(std::string(name) + std::string(suffix));
 }
 
-void ArchiveState::verify(std::size_t storage, const LoadOptions& options, Report& report) const {
+void ArchiveState::verify(std::span<const std::size_t> storages, const LoadOptions& options, Report& report) const {
+  std::vector<std::size_t> unknown(storages.begin(), storages.end());
   {
     const std::lock_guard lock(verified_mutex_);
-    if (!verified_.empty() && verified_[storage]) return;
+    verified_.resize(index.storages.size());
+    std::erase_if(unknown, [this](std::size_t storage) { return verified_[storage]; });
   }
-  const StorageEntry& entry = index.storages[storage];
-  const ByteSource& source = *index.sources[entry.source];
-  core::Stopwatch watch;
-  std::vector<std::byte> chunk(static_cast<std::size_t>(std::min(entry.nbytes, kVerifiedAtOnce)));
-  io::RecordCheck check = check_of(entry, options);
-  for (std::uint64_t at = 0; at < entry.nbytes;) {
-    io::require_going_on(options.stop);
-    const auto part = std::span(chunk).first(static_cast<std::size_t>(std::min(entry.nbytes - at, kVerifiedAtOnce)));
-    source.read(entry.offset + at, part);
-    check.add(part);
-    at += part.size();
+  if (unknown.empty()) return;
+  const core::Stopwatch watch;
+  const core::StopScope scope(options.stop);
+  std::vector<io::CrcRun> runs;
+  for (const std::size_t storage : unknown) {
+    const StorageEntry& entry = index.storages[storage];
+    runs.push_back({index.sources[entry.source], entry.offset, entry.nbytes});
+    report.read_bytes += entry.nbytes;
   }
-  check.finish();
-  report.read_bytes += entry.nbytes;
-  report.read_seconds += watch.lap();
+  const std::vector<std::uint32_t> crcs = io::read_for_crc(runs);
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    io::RecordCheck check = check_of(index.storages[unknown[i]], options);
+    check.add_known(crcs[i], runs[i].bytes);
+    check.finish();
+  }
+  report.read_seconds += watch.total();
   const std::lock_guard lock(verified_mutex_);
-  verified_.resize(index.storages.size());
-  verified_[storage] = true;
+  for (const std::size_t storage : unknown) verified_[storage] = true;
 }
 
 Buffer ArchiveState::mapping(std::uint32_t source) const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,9 +58,9 @@ struct ArchiveState {
   io::RecordCheck check_of(const StorageEntry& storage, const LoadOptions& options) const noexcept {
     return format::check_of(storage, index.sources[storage.source].name(), options.verify && verify_checksums);
   }
-  /// Reads a storage only to check its CRC, which must be recorded. The first call reads, later ones do nothing. The
-  /// storage must not be deflated. kChecksum.
-  void verify(std::size_t storage, const LoadOptions& options, Report& report) const;
+  /// Reads storages only to check their CRCs, which must be recorded: many at once where they lie on a server. The
+  /// first call reads, later ones do nothing. The storages must not be deflated. kChecksum.
+  void verify(std::span<const std::size_t> storages, const LoadOptions& options, Report& report) const;
 
   /// How many entries are called `name`, and the first of them.
   struct Found {

@@ -24,18 +24,16 @@ namespace {
 
 Buffer map_view(const detail::ArchiveState& state, const TensorEntry& view) {
   const StorageEntry& storage = state.storage_of(view);
-  if (view.encoding.deflated) refuse(state, view, "it is stored compressed");
-  if (view.encoding.swapped) refuse(state, view, "it is stored in the other byte order");
-  if (view.encoding.has_math_bits()) refuse(state, view, "it is stored as the conjugate or negative of its values");
+  const Source& from = state.index.sources[storage.source];
+  if (const std::string_view why = why_unmappable(view, storage, from); !why.empty()) refuse(state, view, why);
   Buffer memory;
   if (const Buffer& there = storage.resident) {
     memory = Buffer::wrap(there.data(), there.size(), there.owner(), true);
   } else {
-    if (io::as_composed(state.index.sources[storage.source]) != nullptr) return {};  // in several places
-    const ByteSource& source = *state.index.sources[storage.source];
+    if (io::as_composed(from) != nullptr) return {};
     const Buffer file = state.mapping(storage.source);
-    if (!file && source.size() != 0) refuse(state, view, "what it lies in is not a file that can be mapped");
-    io::require_uncut(source);
+    if (!file && from.size() != 0) refuse(state, view, "what it lies in is not a file that can be mapped");
+    io::require_uncut(*from);
     memory = file.part(static_cast<std::size_t>(storage.offset), static_cast<std::size_t>(storage.nbytes));
   }
   const std::uint64_t span = *core::view_span(view.shape, view.strides, view.dtype.itemsize());

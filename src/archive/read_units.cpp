@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@
 #include "archive/materialise.h"
 #include "archive/ring_decode.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "device/backend.h"
 #include "format/zip/inflate.h"
 #include "io/move/device_writes.h"
@@ -41,6 +43,24 @@ bool is_aligned(const Buffer& bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % kStorageAlignment == 0;
 }
 
+/// Where the CRC of a record is computed.
+enum class CrcWay : std::uint8_t {
+  kNone,
+  kOnTheWay,  ///< while its bytes come; a header in front of them is read apart
+  kApart,     ///< the record is read for it
+};
+
+CrcWay crc_way(const detail::ArchiveState& state, const TensorEntry& view, const Stretch& wanted, bool as_stored,
+               Extent extent, const LoadOptions& options) {
+  const StorageEntry& storage = state.storage_of(view);
+  if (!state.check_of(storage, options).wanted()) return CrcWay::kNone;
+  const bool is_all = wanted.begin == 0 && wanted.span == storage.nbytes;
+  if (as_stored && (is_all || brings_record(storage, wanted, io::costs_of(*state.source_of(view))))) {
+    return CrcWay::kOnTheWay;
+  }
+  return extent == Extent::kWhole ? CrcWay::kApart : CrcWay::kNone;
+}
+
 class UnitReads {
  public:
   UnitReads(const detail::ArchiveState& state, std::span<ReadUnit> units, const LoadOptions& options, Report& report,
@@ -52,6 +72,7 @@ class UnitReads {
     map_views();
     allocate();
     copy_memory();
+    read_for_crcs();
     if (!runs_.empty() || !inflated_.empty()) move();
     decode_on_the_way();
     for (ReadUnit* const unit : parts_) read_parts(*unit);
@@ -172,6 +193,35 @@ class UnitReads {
     }
   }
 
+  /// Of all units that lie on servers, whose answers take long: what is read for their CRCs alone, at once.
+  void read_for_crcs() {
+    std::vector<std::size_t> apart;
+    std::vector<io::SourceRuns> headers;
+    const Source* last = nullptr;
+    bool waits = false;
+    const auto add = [&](const ReadUnit& unit, bool as_stored) {
+      const Source& source = state_.source_of(*unit.entry);
+      if (&source != last) waits = io::costs_of(*source).waits();
+      last = &source;
+      if (!waits) return;
+      const CrcWay way = crc_way(state_, *unit.entry, unit.wanted, as_stored, unit.extent, options_);
+      if (way == CrcWay::kApart) apart.push_back(unit.entry->storage);
+      if (way != CrcWay::kOnTheWay || unit.wanted.begin == 0) return;
+      std::vector<std::byte>& header = headers_[&unit];
+      header.resize(static_cast<std::size_t>(unit.wanted.begin));
+      if (headers.empty() || headers.back().source != source) headers.push_back({source});
+      headers.back().runs.push_back({storage_of(unit).offset, header});
+    };
+    for (const ReadUnit* const unit : runs_) add(*unit, true);
+    for (const ReadUnit* const unit : parts_) add(*unit, false);
+    std::sort(apart.begin(), apart.end());
+    apart.erase(std::unique(apart.begin(), apart.end()), apart.end());
+    if (!apart.empty()) state_.verify(apart, options_, report_);
+    if (headers.empty()) return;
+    const core::StopScope scope(options_.stop);
+    io::read_at_once(headers);
+  }
+
   /// Runs the engine. The first move reads all runs. Each brings as many compressed records as may be in memory.
   void move() {
     std::size_t next = 0;
@@ -196,8 +246,8 @@ class UnitReads {
       compressed += bytes;
       add_inflated(*inflated_[next], pieces, move);
     }
-    move.plan = io::make_plan(pieces);
     move.sources = state_.index.sources;
+    move.plan = io::make_plan(pieces, move.sources);
     move.buffers = buffers_;
     try {
       io::execute(move, engine_options(), report_);
@@ -231,7 +281,13 @@ class UnitReads {
 
   void add_run(const ReadUnit& unit, std::vector<io::Piece>& pieces, io::Move& move) {
     pieces.push_back({storage_of(unit).source, unit.buffer, offset_of(unit), unit.wanted.span, unit.offset});
-    io::RecordCheck check = check_of_run(state_, *unit.entry, unit.wanted, true, unit.extent, options_, report_);
+    io::RecordCheck check;
+    if (const auto header = headers_.find(&unit); header != headers_.end()) {
+      check = check_of(unit);
+      check.add(header->second);
+    } else {
+      check = check_of_run(state_, *unit.entry, unit.wanted, true, unit.extent, options_, report_);
+    }
     if (check.wanted()) move.checksums.push_back({unit.buffer, unit.offset, unit.wanted.span, std::move(check)});
     if (unit.order.swap) move.steps.push_back({{unit.buffer}, [&unit] { unit.order.apply(unit.bytes); }});
   }
@@ -289,6 +345,7 @@ class UnitReads {
   std::vector<ReadUnit*> inflated_;
   std::vector<ReadUnit*> decoded_;
   std::vector<ReadUnit*> parts_;
+  std::unordered_map<const ReadUnit*, std::vector<std::byte>> headers_;  ///< in front of runs, read for their CRCs
   std::size_t mapped_ = 0;
   std::size_t unmapped_ = 0;
   std::uint64_t payload_ = 0;
@@ -335,13 +392,11 @@ ReadUnit ReadUnit::of_view(const detail::ArchiveState& state, const TensorEntry&
 
 io::RecordCheck check_of_run(const detail::ArchiveState& state, const TensorEntry& view, const Stretch& wanted,
                              bool as_stored, Extent extent, const LoadOptions& options, Report& report) {
+  const CrcWay way = crc_way(state, view, wanted, as_stored, extent, options);
+  if (way == CrcWay::kApart) state.verify({&view.storage, 1}, options, report);
+  if (way != CrcWay::kOnTheWay) return {};
   const StorageEntry& storage = state.storage_of(view);
   io::RecordCheck check = state.check_of(storage, options);
-  if (!check.wanted()) return {};
-  if (!as_stored || !brings_record(storage, wanted)) {
-    if (extent == Extent::kWhole) state.verify(view.storage, options, report);
-    return {};
-  }
   if (wanted.begin > 0) {
     std::vector<std::byte> header(static_cast<std::size_t>(wanted.begin));
     state.source_of(view).read(storage.offset, header);

@@ -1,7 +1,7 @@
 #include "archive/read_way.h"
 
 #include "core/view.h"
-#include "io/move/strided_plan.h"
+#include "io/source/composed_source.h"
 
 namespace penstock::archive {
 
@@ -36,12 +36,21 @@ ReadWay way_of(const StorageEntry& storage, const Stretch& wanted, const Aim& ai
   return is_all ? ReadWay{Way::kRing, aim.device} : ReadWay{Way::kRun};
 }
 
+std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source) noexcept {
+  if (view.encoding.deflated) return "it is stored compressed";
+  if (view.encoding.swapped) return "it is stored in the other byte order";
+  if (view.encoding.has_math_bits()) return "it is stored as the conjugate or negative of its values";
+  if (storage.resident || source.size() == 0 || source.descriptor() >= 0 || source.memory()) return {};
+  if (io::as_composed(source) != nullptr) return {};
+  return "what it lies in is not a file that can be mapped";
+}
+
 bool lies_as_values(const TensorEntry& view) noexcept {
   return view.encoding.is_plain() && core::is_c_order(view.shape, view.strides);
 }
 
-bool brings_record(const StorageEntry& storage, const Stretch& wanted) noexcept {
-  return wanted.begin <= io::StridedPlan::kMaxGap && wanted.begin + wanted.span == storage.nbytes;
+bool brings_record(const StorageEntry& storage, const Stretch& wanted, const io::ReadCosts& costs) noexcept {
+  return wanted.begin <= costs.gap_behind(wanted.span) && wanted.begin + wanted.span == storage.nbytes;
 }
 
 }  // namespace penstock::archive

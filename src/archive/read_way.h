@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "io/read/read_costs.h"
 #include "penstock/device.h"
 #include "penstock/load.h"
 
@@ -59,11 +60,15 @@ ReadWay way_of(const StorageEntry& storage, const Stretch& wanted, const Aim& ai
 /// Whether the whole storage is brought by that way, however little of it is wanted.
 constexpr bool brings_all(Way way) noexcept { return way == Way::kInflate || way == Way::kRing; }
 
+/// Why the bytes of a view in `source`, which its storage lies in, can be no part of the mapped file, as part of a
+/// sentence; empty where they can, if they are aligned there and lie in one place (io/source/composed_source.h).
+std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source) noexcept;
+
 /// Whether the bytes in the file are the values, one behind the other in C order: they can be read to their place.
 bool lies_as_values(const TensorEntry& view) noexcept;
 
 /// Whether a read of the run `wanted` brings the record of the storage, but for a header that is short enough to be
-/// read for its CRC.
-bool brings_record(const StorageEntry& storage, const Stretch& wanted) noexcept;
+/// read for its CRC where reads cost so much.
+bool brings_record(const StorageEntry& storage, const Stretch& wanted, const io::ReadCosts& costs) noexcept;
 
 }  // namespace penstock::archive

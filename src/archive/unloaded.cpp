@@ -12,7 +12,9 @@
 #include "archive/archive_state.h"
 #include "archive/inspect/elements.h"
 #include "archive/materialise.h"
+#include "archive/read_way.h"
 #include "core/view.h"
+#include "io/source/composed_source.h"
 
 namespace penstock::archive {
 namespace {
@@ -157,14 +159,13 @@ class Plan {
 
 bool can_be_mapped(const Archive& archive) {
   if (detail::ArchiveState::of(archive).format->is_folder) return false;
-  const auto is_there = [](const Source& source) { return source.descriptor() >= 0 || source.memory(); };
-  if (!std::ranges::all_of(archive.sources(), is_there)) return false;
   const auto storages = archive.storages();
-  const auto entries = archive.entries();
-  return std::all_of(entries.begin(), entries.end(), [&](const TensorEntry& entry) {
+  const auto sources = archive.sources();
+  return std::ranges::all_of(archive.entries(), [&](const TensorEntry& entry) {
     const StorageEntry& storage = storages[entry.storage];
+    const Source& source = sources[storage.source];
     const bool aligned = (storage.offset + entry.byte_offset) % natural_alignment(entry.dtype) == 0;
-    return entry.encoding.is_plain() && aligned;
+    return aligned && io::as_composed(source) == nullptr && why_unmappable(entry, storage, source).empty();
   });
 }
 

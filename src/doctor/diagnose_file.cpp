@@ -79,7 +79,7 @@ void drop_from_cache(const std::string& path, std::size_t bytes) {
 double read_speed(const Source& source, const Buffer& into, Report& report, const io::EngineOptions& options = {}) {
   const io::Piece piece{.length = into.size()};
   io::Move move;
-  move.plan = io::make_plan({&piece, 1});
+  move.plan = io::make_plan({&piece, 1}, {&source, 1});
   move.sources = {&source, 1};
   move.buffers = {&into, 1};
   report = {};

@@ -4,12 +4,15 @@
 // works for every source.
 
 #include <array>
+#include <utility>
 
 #include "io/gds/gds_reader.h"
 #include "io/read/device_reader.h"
 #include "io/read/reader.h"
 #include "io/read/reader_rows.h"
 #include "io/remote/remote.h"
+#include "io/source/source.h"
+#include "io/source/window_source.h"
 
 namespace penstock::io {
 
@@ -19,8 +22,8 @@ std::span<const Reader> readers() noexcept {
       {"pread", file_usable, pread_read},
       {"direct", file_usable, direct_read},
       {"mmap", file_usable, mmap_read},
-      {"remote", remote::url_usable, remote::url_read, true, remote::url_read_runs},
-      {"source", any_usable, source_read},
+      {"remote", remote::url_usable, remote::url_read, remote::url_costs, remote::url_read_runs},
+      {"source", any_usable, source_read, costs_within},
   }};
   return kReaders;
 }
@@ -30,6 +33,34 @@ const Reader& reader_for(const ByteSource& source) noexcept {
     if (reader.usable(source)) return reader;
   }
   return readers().back();
+}
+
+ReadCosts costs_of(const ByteSource& source) noexcept {
+  const Reader& reader = reader_for(source);
+  return reader.costs == nullptr ? ReadCosts{} : reader.costs(source);
+}
+
+void read_at_once(std::span<const SourceRuns> reads) {
+  std::vector<SourceRuns> far;
+  for (SourceRuns one : reads) {
+    for (WindowPlace window = window_place(*one.source); window.of != nullptr; window = window_place(*one.source)) {
+      for (Run& run : one.runs) {
+        require_inside(*one.source, run.offset, run.into.size());
+        run.offset += window.offset;
+      }
+      one.source = Source(*window.of);
+    }
+    if (remote::url_usable(*one.source)) {
+      far.push_back(std::move(one));
+      continue;
+    }
+    const Reader& reader = reader_for(*one.source);
+    for (const Run& run : one.runs) {
+      const Scatter part{run.into.data(), run.into.size()};
+      reader.read(*one.source, run.offset, {&part, 1});
+    }
+  }
+  if (!far.empty()) remote::read_runs(far);
 }
 
 std::span<const DeviceReader> device_readers() noexcept {

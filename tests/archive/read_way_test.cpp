@@ -153,10 +153,10 @@ TEST(ReadWay, ARunBringsTheRecordButForAShortHeader) {
     out.nbytes = 100'000;
     return out;
   }();
-  EXPECT_TRUE(brings_record(storage, {.begin = 0, .span = 100'000}));
-  EXPECT_TRUE(brings_record(storage, {.begin = 128, .span = 100'000 - 128}));
-  EXPECT_FALSE(brings_record(storage, {.begin = 0, .span = 99'999})) << "the end is left out";
-  EXPECT_FALSE(brings_record(storage, {.begin = 20'000, .span = 80'000})) << "too much is left out in front";
+  EXPECT_TRUE(brings_record(storage, {.begin = 0, .span = 100'000}, {}));
+  EXPECT_TRUE(brings_record(storage, {.begin = 128, .span = 100'000 - 128}, {}));
+  EXPECT_FALSE(brings_record(storage, {.begin = 0, .span = 99'999}, {})) << "the end is left out";
+  EXPECT_FALSE(brings_record(storage, {.begin = 20'000, .span = 80'000}, {})) << "too much is left out in front";
 }
 
 }  // namespace

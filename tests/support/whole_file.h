@@ -27,12 +27,12 @@ inline std::span<const std::byte> view(const Buffer& buffer) { return {buffer.da
 /// A file of some megabytes that is read into one buffer.
 class WholeFile {
  public:
-  explicit WholeFile(std::size_t size, const io::PlanOptions& options = {.max_range = 300'000})
+  explicit WholeFile(std::size_t size, const io::ReadCosts& costs = {.piece = 300'000})
       : bytes(numbered_bytes(size)), buffers{zeroed(size)} {
     write_file(path(), bytes);
     sources = {open_source(path())};
     const io::Piece piece = {.length = size};
-    move.plan = io::make_plan({&piece, 1}, options);
+    move.plan = io::make_plan({&piece, 1}, costs);
     move.sources = sources;
     move.buffers = buffers;
   }

@@ -17,6 +17,7 @@
 #include "core/view.h"
 #include "format/zip/inflate.h"
 #include "io/copy/crc32.h"
+#include "io/read/read_costs.h"
 #include "io/read/residency.h"
 #include "io/source/composed_source.h"
 #include "ops/kernels.h"
@@ -105,6 +106,7 @@ Elements::Elements(const ElementFiles& files, TensorEntry entry, ElementOrder or
   const bool is_ordered = core::is_c_order(view_.shape, view_.strides) && !view_.encoding.has_math_bits();
   is_scattered_ = way_ != Way::kNothing && !(is_ordered && (way_ == Way::kInflate || !view_.encoding.swapped));
   direct_ = files.direct(storage.source);
+  costs_ = io::costs_of(*state.source_of(view_));
 }
 
 void Elements::prepare() const {

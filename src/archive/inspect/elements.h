@@ -61,6 +61,8 @@ class Elements {
   /// Whether a piece costs much besides its bytes, so that pieces should be large.
   bool is_scattered() const noexcept { return is_scattered_; }
   bool is_direct() const noexcept { return !is_scattered_ && way_ == Way::kRun && direct_ != nullptr; }
+  /// What reads of its source cost.
+  const io::ReadCosts& costs() const noexcept { return costs_; }
 
   /// Call before the first piece; verifies what pieces cannot. kChecksum, kIo, kTruncated.
   void prepare() const;
@@ -108,6 +110,7 @@ class Elements {
   TensorEntry view_;
   std::int64_t count_ = 0;
   Way way_ = Way::kNothing;
+  io::ReadCosts costs_;
   bool is_scattered_ = false;  ///< elements are changed or lie in another order: pieces are loaded as slices are
   io::DirectFile* direct_ = nullptr;
   mutable std::mutex mutex_;

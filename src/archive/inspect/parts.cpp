@@ -20,6 +20,9 @@ constexpr std::size_t kThreadsOfDisk = 8;
 
 bool is_stream(const Job& job) { return job.a->is_stream() || (job.b != nullptr && job.b->is_stream()); }
 bool is_scattered(const Job& job) { return job.a->is_scattered() || (job.b != nullptr && job.b->is_scattered()); }
+std::size_t at_once(const Job& job) {
+  return std::max(job.a->costs().at_once, job.b == nullptr ? 0 : job.b->costs().at_once);
+}
 bool is_direct(const Job& job) { return job.a->is_direct() || (job.b != nullptr && job.b->is_direct()); }
 
 }  // namespace
@@ -28,15 +31,15 @@ bool is_direct(const Job& job) { return job.a->is_direct() || (job.b != nullptr 
 class PartWalk {
  public:
   explicit PartWalk(std::span<const Job> jobs) : jobs_(jobs) {
-    bool direct = false;
+    std::size_t awaited = 1;
     for (const Job& job : jobs) {
       const std::int64_t count = job.a->count();
       const std::int64_t in_part = kPiecesInPart * job.piece();
       const std::int64_t parts = count == 0 ? 0 : is_stream(job) ? 1 : (count - 1) / in_part + 1;
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + static_cast<std::size_t>(parts));
-      direct = direct || is_direct(job);
+      awaited = std::max({awaited, is_direct(job) ? kThreadsOfDisk : 1, at_once(job)});
     }
-    threads_ = std::max(core::usable_cpus(), direct ? kThreadsOfDisk : 1);
+    threads_ = std::max(core::usable_cpus(), awaited);
   }
 
   std::size_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
@@ -74,7 +77,8 @@ class PartWalk {
   std::int64_t read_pieces(const Job& job) const {
     const std::size_t inputs = job.b == nullptr ? 1 : 2;
     const auto room = static_cast<std::int64_t>(kMostMemory / (threads_ * inputs * kPieceBytes));
-    const std::int64_t wanted = is_scattered(job) ? kPiecesInPart : is_direct(job) ? kColdPieces : 1;
+    const bool is_long = is_scattered(job) || at_once(job) > 0;
+    const std::int64_t wanted = is_long ? kPiecesInPart : is_direct(job) ? kColdPieces : 1;
     return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(room, 1));
   }
 

@@ -11,9 +11,6 @@ namespace penstock::data {
 
 namespace {
 
-/// Bytes read at once. They are few, so that a stop of the loader is answered soon.
-constexpr std::uint64_t kReadAtOnce = std::uint64_t{1} << 20;
-
 /// Bytes that several runs have, read once and copied to each of them.
 struct Shared {
   std::vector<RunReader::SlotRead> runs = {};
@@ -41,10 +38,14 @@ std::vector<Shared> by_bytes(std::vector<RunReader::SlotRead> runs) {
 
 void RunReader::add(const InFile& from, std::byte* to, std::uint64_t bytes, std::size_t position) {
   if (bytes == 0) return;
+  if (from.file != last_) {
+    last_ = from.file;
+    most_ = from.file->costs().piece;
+  }
   if (!runs_.empty()) {
     SlotRead& last = runs_.back();
     const bool goes_on = last.from.file == from.file && last.from.offset + last.bytes == from.offset &&
-                         last.to + last.bytes == to && last.bytes + bytes <= kReadAtOnce;
+                         last.to + last.bytes == to && last.bytes + bytes <= most_;
     if (goes_on) {
       last.bytes += bytes;
       return;

@@ -34,7 +34,7 @@ SampleArray sample_array(const LazyTensor& lazy, Access access, const std::share
     return sample_array(lazy.load(), lazy.source().name());
   }
   SampleArray out = placed(lazy, file);
-  const bool is_read = access == Access::kRead || io::reader_for(*lazy.source()).waits_for_network;
+  const bool is_read = access == Access::kRead || io::costs_of(*lazy.source()).waits();
   if (is_read && has_whole_rows(lazy)) return out;
   const Buffer mapping = io::map_source(*lazy.source());
   if (!mapping) return sample_array(lazy.load(), lazy.source().name());

@@ -16,12 +16,15 @@
 #include <string>
 #include <utility>
 
+#include "archive/read_way.h"
 #include "archive/unchanged.h"
+#include "core/stop_scope.h"
 #include "data/files/record_pieces.h"
 #include "data/files/sparse_image.h"
 #include "data/sample/runs.h"
 #include "io/copy/crc32.h"
 #include "io/move/plan.h"
+#include "io/read/read_for_crc.h"
 #include "io/read/reader.h"
 #include "penstock/error.h"
 
@@ -29,9 +32,6 @@ namespace penstock::data {
 
 namespace {
 
-/// The most bytes of one read. A stop of the loader is answered between two reads, but each of them costs a call, so
-/// they are longer than those of a load.
-constexpr std::uint64_t kLargeReadBytes = std::uint64_t{32} << 20;
 /// Payload with a CRC is read in pieces of this size, so that a piece is still in the processor's cache when its CRC is
 /// computed. Less than two pieces are read at once, because then the second call would cost more than it gains.
 constexpr std::uint64_t kCheckedAtOnce = std::uint64_t{1} << 20;
@@ -53,6 +53,7 @@ class LargeRead {
         opened_(file.sources_.size()) {}
 
   void run() {
+    const core::StopScope scope(work_.call.cancelled);  // in the thread of a worker that helps, too
     try {
       if (!file_.known_.is_assumed) {
         read_each();
@@ -75,6 +76,12 @@ class LargeRead {
   const TensorEntry& entry_of(const WantedTensor& wanted) const { return layout_.entries[wanted.entry]; }
   const StorageEntry& storage_of(const WantedTensor& wanted) const {
     return layout_.storages[entry_of(wanted).storage];
+  }
+  /// How the bytes of the tensor would get to memory; kParts also where they are to be changed or put in order.
+  archive::Way way_of(const WantedTensor& wanted) const {
+    const TensorEntry& entry = entry_of(wanted);
+    const archive::Way way = archive::way_of(storage_of(wanted), archive::stretch_of(entry), {}).way;
+    return way == archive::Way::kRun && !archive::lies_as_values(entry) ? archive::Way::kParts : way;
   }
   std::optional<std::uint32_t> crc_of(std::size_t storage) const { return layout_.location(storage, locations_).crc32; }
   Runs runs_of(const WantedTensor& wanted) const {
@@ -113,29 +120,45 @@ class LargeRead {
   }
 
   /// Reads pieces into buffers: buffer 0 is the image, buffer n is wanted_[first + n - 1].
-  void read(const ByteSource& source, std::span<const io::Piece> pieces, std::size_t first) {
+  void read(const penstock::Source& source, std::span<const io::Piece> pieces, std::size_t first) {
     std::uint64_t bytes = 0;
     bool checked = false;
     for (const io::Piece& piece : pieces) {
       bytes += piece.length;
       checked = checked || (piece.buffer != kImage && is_checked(wanted_[first + piece.buffer - 1]));
     }
-    const bool in_pieces = checked && bytes >= 2 * kCheckedAtOnce;
-    const io::Plan plan = io::make_plan(pieces, {.max_range = in_pieces ? kCheckedAtOnce : kLargeReadBytes});
-    const io::Reader& reader = io::reader_for(source);
+    io::ReadCosts costs = io::costs_of(*source);
+    if (costs.waits()) return read_awaited(source, pieces, first);
+    if (checked && bytes >= 2 * kCheckedAtOnce) costs.piece = std::min(costs.piece, kCheckedAtOnce);
+    const io::Plan plan = io::make_plan(pieces, costs);
+    const io::Reader& reader = io::reader_for(*source);
     std::vector<io::Scatter> parts;
     for (const io::Range& range : plan.ranges) {
       work_.call.check_cancelled();
       const auto targets = std::span(plan.targets).subspan(range.first_target, range.target_count);
       parts.clear();
       for (const io::Target& target : targets) parts.push_back({place_of(target, first), target.length});
-      reader.read(source, range.offset, parts);
+      reader.read(*source, range.offset, parts);
       work_.figures.clock.lap(Stage::kRead);
       if (!checked) continue;
       for (const io::Target& target : targets) note_arrival(target, first);
       work_.figures.clock.lap(Stage::kDecode);
     }
     work_.figures.stats.read_bytes += plan.read_bytes;
+  }
+
+  /// The same of a server, which is asked for all of it at once.
+  void read_awaited(const penstock::Source& source, std::span<const io::Piece> pieces, std::size_t first) {
+    std::vector<io::SourceRuns> reads = {{source}};
+    for (const io::Piece& piece : pieces) {
+      std::byte* const to = place_of({piece.buffer, piece.buffer_offset, piece.length}, first);
+      reads.front().runs.push_back({piece.offset, {to, static_cast<std::size_t>(piece.length)}});
+      work_.figures.stats.read_bytes += piece.length;
+    }
+    io::read_at_once(reads);
+    work_.figures.clock.lap(Stage::kRead);
+    for (const io::Piece& piece : pieces) note_arrival({piece.buffer, piece.buffer_offset, piece.length}, first);
+    work_.figures.clock.lap(Stage::kDecode);
   }
 
   std::byte* place_of(const io::Target& target, std::size_t first) const {
@@ -156,7 +179,7 @@ class LargeRead {
   bool read_with_frame() {
     image_ = SparseImage::of(work_.scratch).prepare(layout_.image_bytes(), layout_.frame);
     if (image_ == nullptr) return false;
-    const ByteSource& source = *source_of(0);
+    const penstock::Source source = source_of(0);
     std::vector<io::Piece> pieces;
     for (const FileRange& range : layout_.frame) {
       pieces.push_back(
@@ -166,7 +189,7 @@ class LargeRead {
     read(source, pieces, 0);
     const std::span<const std::byte> image(image_, static_cast<std::size_t>(layout_.image_bytes()));
     if (!layout_.matches(image, source.name(), file_.verify_, locations_)) {
-      archive::require_unchanged(source);
+      archive::require_unchanged(*source);
       return false;
     }
     if (!file_.is_confirmed_.exchange(true)) work_.guesses.confirm();
@@ -177,17 +200,16 @@ class LargeRead {
     std::optional<Archive> archive;
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const WantedTensor& wanted = wanted_[i];
-      const TensorEntry& entry = entry_of(wanted);
-      const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
-      if (layout.nbytes == 0) continue;
-      if (!entry.encoding.is_plain() || !layout.contiguous) {
+      const archive::Way way = way_of(wanted);
+      if (way == archive::Way::kNothing) continue;
+      if (way != archive::Way::kRun) {
         if (!archive) archive = open(source_of(0), {.verify = file_.verify_});
         read_decoded(*archive, wanted);
         continue;
       }
       std::vector<io::Piece> pieces;
       add_pieces(wanted, 1, pieces);
-      read(*source_of(storage_of(wanted).source), pieces, i);
+      read(source_of(storage_of(wanted).source), pieces, i);
     }
   }
 
@@ -232,8 +254,7 @@ class LargeRead {
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
       const WantedTensor& wanted = wanted_[i];
       const TensorEntry& entry = entry_of(wanted);
-      const TensorLayout layout(entry.dtype, entry.shape, entry.strides);
-      if (!crc_of(entry.storage) || !entry.encoding.is_plain() || !layout.contiguous || layout.nbytes == 0) continue;
+      if (!crc_of(entry.storage) || way_of(wanted) != archive::Way::kRun) continue;
       if (is_record(wanted)) {
         check_record(i);
         checked.push_back(entry.storage);
@@ -279,16 +300,15 @@ class LargeRead {
   void check_pieces(std::size_t number, RecordPieces& pieces) {
     const StorageEntry& storage = layout_.storages[number];
     add_frame(storage, pieces);
-    std::vector<std::byte> unwanted;
-    const auto read = [&](std::uint64_t begin, std::uint64_t end) {
+    const penstock::Source& source = source_of(storage.source);
+    const auto crc_of = [&](std::uint64_t begin, std::uint64_t end) {
       work_.call.check_cancelled();
-      unwanted.resize(static_cast<std::size_t>(end - begin));
-      source_of(storage.source).read(storage.offset + begin, unwanted);
-      work_.figures.stats.read_bytes += unwanted.size();
-      return std::span<const std::byte>(unwanted);
+      const io::CrcRun run{source, storage.offset + begin, end - begin};
+      work_.figures.stats.read_bytes += run.bytes;
+      return io::read_for_crc({&run, 1}).front();
     };
     io::RecordCheck check = check_of(number);
-    if (pieces.feed(check, read)) check.finish([&] { return name_of(number); });
+    if (pieces.feed(check, io::costs_of(*source), crc_of)) check.finish([&] { return name_of(number); });
   }
 
   /// Adds the bytes of a record that lie in the image, such as the header of an array in an `.npz`.

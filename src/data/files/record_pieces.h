@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "io/copy/record_check.h"
+#include "io/read/read_costs.h"
 
 namespace penstock::data {
-
-// To verify a slice of a tensor, at most this many bytes beyond it are read. If it takes more, it is not verified.
-inline constexpr std::uint64_t kMostUnwanted = 16 * 1024;
-// Bytes that only the checksum needs are read in pieces of this size.
-inline constexpr std::uint64_t kUnwantedAtOnce = 256 * 1024;
 
 /// The pieces of a record that are in memory already: tensors that were read, and headers of the file.
 class RecordPieces {
@@ -33,22 +29,21 @@ class RecordPieces {
   /// A whole tensor of the record was read, so the record is verified however many bytes that takes.
   void require() { required_ = true; }
 
-  /// Gives all bytes of the record to its check; `read(begin, end)` reads those that are not in memory. Gives none and
-  /// returns false if only slices were read and more than kMostUnwanted bytes are missing.
-  template <class Read>
-  bool feed(io::RecordCheck& check, const Read& read) {
+  /// Gives all bytes of the record to its check; `crc_of(begin, end)` reads those that are not in memory for their
+  /// CRC. Gives none and returns false if only slices were read and more bytes are missing than a gap that is read over
+  /// may have.
+  template <class CrcOf>
+  bool feed(io::RecordCheck& check, const io::ReadCosts& costs, const CrcOf& crc_of) {
     const std::uint64_t bytes = check.record().bytes;
     pieces_.push_back({bytes, bytes, nullptr, {}});
     std::sort(pieces_.begin(), pieces_.end(),
               [](const RecordPiece& a, const RecordPiece& b) { return a.begin < b.begin; });
-    if (!required_ && unwanted() > kMostUnwanted) return false;
+    const std::uint64_t missing = unwanted();
+    if (!required_ && missing > costs.gap_behind(bytes - missing)) return false;
     std::uint64_t at = 0;
     for (const RecordPiece& piece : pieces_) {
-      while (piece.begin > at) {
-        const std::uint64_t end = std::min(piece.begin, at + kUnwantedAtOnce);
-        check.add(read(at, end));
-        at = end;
-      }
+      if (piece.begin > at) check.add_known(crc_of(at, piece.begin), piece.begin - at);
+      at = std::max(at, piece.begin);
       if (piece.end <= at) continue;
       if (piece.crc && piece.begin == at) {
         check.add_known(*piece.crc, piece.end - piece.begin);

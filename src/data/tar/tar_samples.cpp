@@ -32,10 +32,6 @@ using data::Work;
 
 /// Samples up to this size are read whole, and members with tensors up to it are taken apart in memory.
 constexpr std::uint64_t kSmallLocal = std::uint64_t{256} << 10;
-/// The same behind a URL, where a second request takes longer than this many bytes.
-constexpr std::uint64_t kSmallRemote = std::uint64_t{8} << 20;
-/// Bytes that one call reads at most.
-constexpr std::uint64_t kRun = std::uint64_t{1} << 20;
 
 /// One sample of a batch.
 struct ShardRead {
@@ -100,7 +96,8 @@ class TarSamples final : public detail::DatasetImpl {
     const bool reads_whole = fields_.keys.empty() || !share.is_small;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       samples[i] = wanted(indices[i]);
-      const std::uint64_t small = samples[i].is_at_once() ? kSmallRemote : kSmallLocal;
+      // Behind a URL a second request takes longer than all bytes of one.
+      const std::uint64_t small = samples[i].is_at_once() ? samples[i].shard->file->costs().piece : kSmallLocal;
       const bool is_cheap = samples[i].is_at_once() || reads_whole;
       samples[i].is_whole =
           is_cheap && samples[i].size() <= small && work.scratch.arena.used() < work.call.whole_file_bytes;
@@ -147,7 +144,7 @@ class TarSamples final : public detail::DatasetImpl {
   /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself
   /// below, which tells whose fault it is.
   static void read_remote(std::span<ShardRead> samples, const Work& work) {
-    std::vector<io::remote::SourceRuns> reads;
+    std::vector<io::SourceRuns> reads;
     for (ShardRead& sample : samples) {
       if (!sample.is_whole || !sample.is_at_once()) continue;
       const penstock::Source source = sample.shard->file->source();
@@ -157,7 +154,7 @@ class TarSamples final : public detail::DatasetImpl {
     }
     if (reads.empty()) return;
     try {
-      io::remote::read_runs(reads);
+      io::read_at_once(reads);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kCancelled) throw;
       for (ShardRead& sample : samples) sample.is_whole = sample.is_whole && !sample.is_at_once();
@@ -172,11 +169,12 @@ class TarSamples final : public detail::DatasetImpl {
   static std::size_t run_at(std::span<const ShardRead> samples, std::size_t first) {
     std::size_t count = 1;
     std::uint64_t bytes = samples[first].size();
+    const std::uint64_t most = samples[first].shard->file->costs().piece;
     while (first + count < samples.size()) {
       const ShardRead& last = samples[first + count - 1];
       const ShardRead& next = samples[first + count];
       const bool goes_on = next.is_whole && next.shard == last.shard && next.begin == last.end &&
-                           next.bytes.data() == last.bytes.data() + last.bytes.size() && bytes + next.size() <= kRun;
+                           next.bytes.data() == last.bytes.data() + last.bytes.size() && bytes + next.size() <= most;
       if (!goes_on) break;
       bytes += next.size();
       ++count;

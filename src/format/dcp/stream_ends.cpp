@@ -39,7 +39,7 @@ io::OpenedFile::Ends StreamEnds::take(const Place& place) {
 }
 
 void StreamEnds::read_ahead() {
-  std::vector<io::remote::SourceRuns> reads;
+  std::vector<io::SourceRuns> reads;
   std::unordered_map<const ByteSource*, std::size_t> numbers;
   for (const std::size_t last = std::min(streams_.size(), next_ + kStreamsAtOnce); next_ < last; ++next_) {
     const Stream& stream = streams_[next_];
@@ -59,7 +59,7 @@ void StreamEnds::read_ahead() {
     }
     read_.emplace(stream.place, std::move(ends));
   }
-  io::remote::read_runs(reads);
+  io::read_at_once(reads);
 }
 
 }  // namespace penstock::format::dcp

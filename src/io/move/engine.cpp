@@ -38,7 +38,7 @@ class Execution {
                             .bytes = move_.plan.read_bytes,
                             .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
                             .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk(),
-                            .waits_for_network = reader_.waits_for_network()},
+                            .at_once = reader_.at_once()},
                            options_.threads);
     const WorkOptions work{
         .threads = threads_, .stop = options_.stop, .arrivals = arrivals_.get(), .writes = &reader_.writes()};

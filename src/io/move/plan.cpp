@@ -45,17 +45,38 @@ std::vector<Piece> ordered(std::span<const Piece> pieces) {
   return out;
 }
 
+/// The costs of sources, each of which is asked once where its pieces come together.
+class CostsOf {
+ public:
+  explicit CostsOf(const ReadCosts& of_all) : costs_(of_all) {}
+  explicit CostsOf(std::span<const Source> sources) : sources_(sources) {}
+
+  const ReadCosts& operator()(std::uint32_t source) {
+    if (!sources_.empty() && source != last_) {
+      costs_ = costs_of(*sources_[source]);
+      last_ = source;
+    }
+    return costs_;
+  }
+
+ private:
+  std::span<const Source> sources_;
+  std::uint32_t last_ = UINT32_MAX;
+  ReadCosts costs_;
+};
+
 /// Orders pieces so that each follows one it can be read together with, where there is one: pieces that overlap in the
 /// file cannot share a contiguous read, so they go to different chains.
 class Chains {
  public:
-  explicit Chains(std::uint64_t max_gap) : max_gap_(max_gap) {}
+  explicit Chains(CostsOf& costs) : costs_(costs) {}
 
   /// The chain that `piece`, next in file order, belongs to.
   std::uint32_t place(const Piece& piece) {
     if (piece.source != source_) open_.clear();
     source_ = piece.source;
-    while (!open_.empty() && piece.offset - std::min(open_.begin()->first, piece.offset) > max_gap_) {
+    const std::uint64_t most = costs_(source_).most_gap;
+    while (!open_.empty() && piece.offset - std::min(open_.begin()->first, piece.offset) > most) {
       open_.erase(open_.begin());
     }
     // The nearest end at or before the piece makes the smallest gap.
@@ -74,15 +95,15 @@ class Chains {
   std::uint32_t count() const noexcept { return count_; }
 
  private:
-  std::uint64_t max_gap_;
+  CostsOf& costs_;
   std::uint32_t source_ = 0;
   std::uint32_t count_ = 0;
   std::multimap<std::uint64_t, std::uint32_t> open_;  // end of the last piece -> chain
 };
 
 /// Groups the pieces by chain, file order kept within each. Returns the chain of each.
-std::vector<std::uint32_t> group_by_chain(std::vector<Piece>& pieces, std::uint64_t max_gap) {
-  Chains chains(max_gap);
+std::vector<std::uint32_t> group_by_chain(std::vector<Piece>& pieces, CostsOf& costs) {
+  Chains chains(costs);
   std::vector<std::uint32_t> chain(pieces.size());
   for (std::size_t i = 0; i < pieces.size(); ++i) chain[i] = chains.place(pieces[i]);
   if (std::is_sorted(chain.begin(), chain.end())) return chain;
@@ -97,14 +118,16 @@ std::vector<std::uint32_t> group_by_chain(std::vector<Piece>& pieces, std::uint6
   return chain;
 }
 
-/// Appends ranges and targets to a plan within the limits of the options.
+/// Appends ranges and targets to a plan within the limits of the costs.
 class Builder {
  public:
-  Builder(Plan& plan, const PlanOptions& options) : plan_(plan), options_(options) {}
+  Builder(Plan& plan, CostsOf& costs, std::size_t max_targets)
+      : plan_(plan), costs_of_(costs), max_targets_(max_targets) {}
 
   void start_chain(const Piece& first) {
     finish_range();
     range_.source = first.source;
+    costs_ = costs_of_(first.source);
     position_ = first.offset;
   }
 
@@ -113,8 +136,8 @@ class Builder {
     if (const std::uint64_t gap = piece.offset - position_; gap > 0) skip(gap);
     for (std::uint64_t done = 0; done < piece.length;) {
       const Target target{piece.buffer, piece.buffer_offset + done, 0};
-      if (range_.length == options_.max_range || !has_room(target)) finish_range();
-      const std::uint64_t length = std::min(piece.length - done, options_.max_range - range_.length);
+      if (range_.length == costs_.piece || !has_room(target)) finish_range();
+      const std::uint64_t length = std::min(piece.length - done, costs_.piece - range_.length);
       append({target.buffer, target.buffer_offset, length});
       done += length;
     }
@@ -133,8 +156,8 @@ class Builder {
  private:
   /// A gap is read only inside a range: at either end of one it would be read for nothing.
   void skip(std::uint64_t gap) {
-    const bool fits = range_.length > 0 && gap < options_.max_range - range_.length &&
-                      range_.target_count + 2 <= options_.max_targets;
+    const bool fits = range_.length > 0 && gap <= costs_.gap_behind(range_.length) &&
+                      gap < costs_.piece - range_.length && range_.target_count + 2 <= max_targets_;
     if (fits) {
       append({kDiscard, 0, gap});
     } else {
@@ -148,7 +171,7 @@ class Builder {
     const Target& last = plan_.targets.back();
     return last.buffer == target.buffer && last.buffer_offset + last.length == target.buffer_offset;
   }
-  bool has_room(const Target& target) const { return range_.target_count < options_.max_targets || continues(target); }
+  bool has_room(const Target& target) const { return range_.target_count < max_targets_ || continues(target); }
 
   void append(const Target& target) {
     if (range_.length == 0) {
@@ -166,24 +189,21 @@ class Builder {
   }
 
   Plan& plan_;
-  const PlanOptions& options_;
+  CostsOf& costs_of_;
+  const std::size_t max_targets_;
+  ReadCosts costs_;  ///< of the chain's source
   Range range_;
   std::uint64_t position_ = 0;
 };
 
-}  // namespace
-
-Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options) {
-  if (options.max_range == 0 || options.max_targets == 0) {
-    throw Error(ErrorCode::kInvalidArgument, "max_range and max_targets of a plan must be at least 1");
-  }
+Plan planned(std::span<const Piece> pieces, CostsOf& costs, std::size_t max_targets) {
   std::vector<Piece> sorted = ordered(pieces);
-  const std::vector<std::uint32_t> chain = group_by_chain(sorted, options.max_gap);
+  const std::vector<std::uint32_t> chain = group_by_chain(sorted, costs);
 
   Plan plan;
   plan.ranges.reserve(sorted.size());
   plan.targets.reserve(sorted.size());
-  Builder builder(plan, options);
+  Builder builder(plan, costs, max_targets);
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (i == 0 || chain[i] != chain[i - 1]) builder.start_chain(sorted[i]);
     builder.add(sorted[i]);
@@ -197,6 +217,21 @@ Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options) {
     std::stable_sort(plan.ranges.begin(), plan.ranges.end(), before);
   }
   return plan;
+}
+
+}  // namespace
+
+Plan make_plan(std::span<const Piece> pieces, std::span<const Source> sources) {
+  CostsOf costs(sources);
+  return planned(pieces, costs, kMostTargets);
+}
+
+Plan make_plan(std::span<const Piece> pieces, const ReadCosts& costs, std::size_t max_targets) {
+  if (costs.piece == 0 || max_targets == 0) {
+    throw Error(ErrorCode::kInvalidArgument, "the pieces and max_targets of a plan must be at least 1");
+  }
+  CostsOf of_all(costs);
+  return planned(pieces, of_all, max_targets);
 }
 
 }  // namespace penstock::io

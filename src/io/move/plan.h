@@ -8,6 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "io/read/read_costs.h"
+#include "penstock/source.h"
+
 namespace penstock::io {
 
 /// Asks for `length` bytes of a source from `offset`, to be placed at `buffer_offset` of a buffer.
@@ -52,18 +55,15 @@ struct Plan {
   std::uint64_t read_bytes = 0;
 };
 
-struct PlanOptions {
-  /// Pieces closer than this in the file are read together.
-  std::uint64_t max_gap = 16 * 1024;
-  /// Longer ranges are split, at multiples of this from the range's start, so that several threads share them.
-  std::uint64_t max_range = 8 * 1024 * 1024;
-  /// No range scatters over more targets (IOV_MAX).
-  std::size_t max_targets = 1024;
-};
+/// No range scatters over more targets (IOV_MAX).
+inline constexpr std::size_t kMostTargets = 1024;
 
-/// Orders pieces, joins neighbours and splits long ones. Pure. Every byte of every piece is read once for each piece
-/// that has it. Pieces may overlap in the file, but not in a buffer. Empty pieces are left out. kLimit when a length or
-/// offset does not fit.
-Plan make_plan(std::span<const Piece> pieces, const PlanOptions& options = {});
+/// Orders pieces, joins neighbours and splits long ones, as reads of each source cost: pieces with a gap that is read
+/// over are one range, and ranges are split at multiples of `piece` from their start, so that several threads share
+/// them. Every byte of every piece is read once for each piece that has it. Pieces may overlap in the file, but not in
+/// a buffer. Empty pieces are left out. kLimit when a length or offset does not fit.
+Plan make_plan(std::span<const Piece> pieces, std::span<const Source> sources);
+/// The same where reads of all sources cost `costs`. Pure.
+Plan make_plan(std::span<const Piece> pieces, const ReadCosts& costs = {}, std::size_t max_targets = kMostTargets);
 
 }  // namespace penstock::io

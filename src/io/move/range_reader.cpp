@@ -30,9 +30,9 @@ constexpr std::uint64_t kUncheckedChunkBytes = 8 * 1024 * 1024;
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
 // What is copied out of a mapping is checksummed on the way; each copy costs a guard.
 constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
-// What a server is asked for at once when it goes to a device: half a slot of the ring. To the host a range is one
-// request.
-constexpr std::uint64_t kRemoteDeviceChunkBytes = 2 * 1024 * 1024;
+// What is waited for comes to the host by one read for each range (ReadCosts::piece), and to a device by halves of a
+// slot of the ring.
+constexpr std::uint64_t kAwaitedDeviceChunkBytes = device::PinnedRing::kSlotBytes / 2;
 // Between two requests to a device that reads by itself the load can be cancelled.
 constexpr std::uint64_t kDeviceChunkBytes = 16 * 1024 * 1024;
 
@@ -79,6 +79,10 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
   }
   for (const Source& source : move.sources) {
     readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
+    const Reader& reader = *readers_.back();
+    const ReadCosts costs = reader.costs == nullptr ? ReadCosts{} : reader.costs(*source);
+    waits_.push_back(costs.waits());
+    at_once_ = std::max(at_once_, costs.at_once);
   }
 }
 
@@ -86,16 +90,13 @@ bool RangeReader::reads_in_one_call(std::size_t range) const {
   return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
 }
 
-bool RangeReader::waits_for_network(std::size_t range) const noexcept {
-  return readers_[move_.plan.ranges[range].source]->waits_for_network;
-}
+bool RangeReader::waits(std::size_t range) const noexcept { return waits_[move_.plan.ranges[range].source]; }
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {
   if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
-  if (device_.empty() && waits_for_network(range)) return std::numeric_limits<std::uint64_t>::max();
-  if (waits_for_network(range)) return kRemoteDeviceChunkBytes;
+  if (waits(range)) return device_.empty() ? std::numeric_limits<std::uint64_t>::max() : kAwaitedDeviceChunkBytes;
   if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr))
     return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
   const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
@@ -210,7 +211,7 @@ std::byte* RangeReader::place(const Target& target, Staging& staging) const {
 /// For a chunk that begins at `offset`.
 void RangeReader::make_room(Reading& reading, std::uint64_t offset) const {
   try {
-    const std::uint64_t chunk = waits_for_network(reading.range) ? kRemoteDeviceChunkBytes : kChunkBytes;
+    const std::uint64_t chunk = waits(reading.range) ? kAwaitedDeviceChunkBytes : kChunkBytes;
     reading.staging.make_room(static_cast<std::size_t>(chunk));
   } catch (const Error& error) {
     throw within(error, reading, reading.staged_from);

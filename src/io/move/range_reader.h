@@ -57,9 +57,8 @@ class RangeReader {
   /// Null when all goes to host memory.
   const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
-  bool waits_for_network() const noexcept {
-    return std::any_of(readers_.begin(), readers_.end(), [](const Reader* own) { return own->waits_for_network; });
-  }
+  /// Reads that are waited for at once, where there are any such sources.
+  std::size_t at_once() const noexcept { return at_once_; }
 
  private:
   /// A range that a thread reads.
@@ -85,7 +84,7 @@ class RangeReader {
   std::uint64_t copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target, std::byte* to);
   Stores stores(const Range& range, std::span<const Target> targets) const;
   bool reads_in_one_call(std::size_t range) const;
-  bool waits_for_network(std::size_t range) const noexcept;
+  bool waits(std::size_t range) const noexcept;
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
   void make_room(Reading& reading, std::uint64_t offset) const;
@@ -96,6 +95,8 @@ class RangeReader {
   Checksums checksums_;
   DeviceWrites device_;
   std::vector<const Reader*> readers_;  ///< of each source
+  std::vector<bool> waits_;             ///< of each source, whether its reads only wait
+  std::size_t at_once_ = 0;
   std::optional<Routes> routes_;
   std::optional<DeviceRoutes> device_routes_;
   CachedCopies copies_;

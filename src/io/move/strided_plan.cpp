@@ -25,21 +25,21 @@ std::vector<std::size_t> by_stride(const StridedView& view) {
 
 }  // namespace
 
-StridedPlan::StridedPlan(StridedView view) : view_(std::move(view)) {
-  cut();
+StridedPlan::StridedPlan(StridedView view, const ReadCosts& costs) : view_(std::move(view)) {
+  cut(costs);
   for (const Cut& c : cuts_) count_ *= c.parts;
   Shape whole = view_.shape;
   for (const Cut& c : cuts_) whole[c.dim] = c.width;
   read_bytes_ = count_ * *core::view_span(whole, view_.strides, view_.itemsize);
 }
 
-void StridedPlan::cut() {
+void StridedPlan::cut(const ReadCosts& costs) {
   std::uint64_t extent = view_.itemsize;
   bool skipping = false;
   for (const std::size_t dim : by_stride(view_)) {
     const auto size = static_cast<std::uint64_t>(view_.shape[dim]);
     const std::uint64_t step = static_cast<std::uint64_t>(view_.strides[dim]) * view_.itemsize;
-    skipping = skipping || step - std::min(step, extent) > kMaxGap;
+    skipping = skipping || step - std::min(step, extent) > costs.gap_behind(extent);
     if (!skipping && extent + (size - 1) * step <= kScratchBytes) {
       extent += (size - 1) * step;
       continue;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "io/read/read_costs.h"
 #include "penstock/shape.h"
 
 namespace penstock::io {
@@ -23,13 +24,11 @@ struct StridedView {
 /// stored for each part, of which there may be as many as there are elements.
 class StridedPlan {
  public:
-  /// Gaps of more bytes than this are skipped, shorter ones read.
-  static constexpr std::uint64_t kMaxGap = 16 * 1024;
   /// Bytes of scratch: a part that needs more is one element or one contiguous run.
   static constexpr std::uint64_t kScratchBytes = std::uint64_t{1} << 20;
 
   /// `view` has elements, all within 63 bits.
-  explicit StridedPlan(StridedView view);
+  StridedPlan(StridedView view, const ReadCosts& costs);
 
   /// A box of the view: `shape` elements from `first` (an index in each dimension).
   struct Part {
@@ -50,7 +49,7 @@ class StridedPlan {
     std::uint64_t parts;
   };
 
-  void cut();
+  void cut(const ReadCosts& costs);
 
   StridedView view_;
   std::vector<Cut> cuts_;  ///< widest stride first

@@ -21,8 +21,9 @@ namespace {
 
 class StridedReader {
  public:
-  StridedReader(const ByteSource& source, const StridedView& view, const Tensor& to, CopyElements copy)
-      : plan(view), source_(source), reader_(reader_for(source)), view_(view), to_(to), copy_(copy) {}
+  StridedReader(const ByteSource& source, const StridedView& view, const ReadCosts& costs, const Tensor& to,
+                CopyElements copy)
+      : plan(view, costs), source_(source), reader_(reader_for(source)), view_(view), to_(to), copy_(copy) {}
 
   /// What one thread does.
   void work(Worker& worker) const {
@@ -79,12 +80,10 @@ class StridedReader {
 
 void read_strided(const ByteSource& source, const StridedView& view, const Tensor& to, CopyElements copy,
                   const StridedReadOptions& options, Report& report) {
-  const StridedReader reader(source, view, to, copy);
+  const ReadCosts costs = costs_of(source);
+  const StridedReader reader(source, view, costs, to, copy);
   const std::uint64_t parts = reader.plan.size();
-  const Effort effort{.parts = parts,
-                      .bytes = reader.plan.read_bytes(),
-                      .calls = parts,
-                      .waits_for_network = reader_for(source).waits_for_network};
+  const Effort effort{.parts = parts, .bytes = reader.plan.read_bytes(), .calls = parts, .at_once = costs.at_once};
   const WorkOptions work{.threads = threads_for(effort, options.threads), .stop = options.stop};
   work_through(parts, work, [&](Worker& worker) { reader.work(worker); }).add_to(report);
 }

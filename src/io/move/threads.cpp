@@ -15,9 +15,6 @@ namespace {
 constexpr std::size_t kMaxThreads = 16;
 // For bytes that come from the disk, however many processors there are.
 constexpr std::size_t kColdThreads = 8;
-// For bytes that come from a server: each thread has one request on its way, and a store gives each connection a part
-// of what it gives all.
-constexpr std::size_t kRemoteThreads = 32;
 // Calls of a few bytes each that are worth a thread.
 constexpr std::uint64_t kCallsPerThread = 256;
 
@@ -27,7 +24,7 @@ std::size_t threads_for(const Effort& effort, std::size_t asked) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::size_t>::max();
   const auto parts = static_cast<std::size_t>(std::min(effort.parts, kMost));
   if (asked != 0) return std::min(asked, parts);
-  if (effort.waits_for_network) return std::min(kRemoteThreads, parts);
+  if (effort.at_once != 0) return std::min(effort.at_once, parts);
   if (effort.waits_for_disk) return std::min(kColdThreads, parts);
   const std::uint64_t worthwhile = std::max(effort.bytes / effort.bytes_per_thread, effort.calls / kCallsPerThread);
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>({worthwhile, parts, kMaxThreads}));

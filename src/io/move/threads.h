@@ -17,9 +17,9 @@ struct Effort {
   std::uint64_t parts = 0;  ///< more threads than parts would have nothing to do
   std::uint64_t bytes = 0;
   std::uint64_t bytes_per_thread = kReadBytes;
-  std::uint64_t calls = 0;         ///< to the system, where there may be many with few bytes each
-  bool waits_for_disk = false;     ///< threads mostly wait, and a disk is at its best with several requests
-  bool waits_for_network = false;  ///< threads only wait, each for one request
+  std::uint64_t calls = 0;      ///< to the system, where there may be many with few bytes each
+  bool waits_for_disk = false;  ///< threads mostly wait, and a disk is at its best with several requests
+  std::size_t at_once = 0;      ///< threads only wait, each for one read: so many (ReadCosts)
 };
 
 /// How many threads to start. `asked`: what the user wants; 0 lets this function choose.

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "io/copy/guarded.h"
+#include "io/read/read_costs.h"
 #include "penstock/buffer.h"
 #include "penstock/source.h"
 
@@ -27,9 +29,8 @@ struct Reader {
   bool (*usable)(const ByteSource& source) noexcept;
   /// Fills all parts from one contiguous run at `offset`. kTruncated, kIo.
   void (*read)(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
-  /// Whether each call waits for an answer over a network: then the engine asks by more threads than there are
-  /// processors, for all of a range at once (to a device: for half a slot of the ring).
-  bool waits_for_network = false;
+  /// What its reads of the source cost; null: as those of a file.
+  ReadCosts (*costs)(const ByteSource& source) noexcept = nullptr;
   /// Reads several runs at once, in any order; null: one after the other is as good.
   void (*read_runs)(const ByteSource& source, std::span<const Run> runs) = nullptr;
 };
@@ -37,6 +38,15 @@ struct Reader {
 /// The table, best first. The last one works for every source.
 std::span<const Reader> readers() noexcept;
 const Reader& reader_for(const ByteSource& source) noexcept;
+
+/// Reads of one source.
+struct SourceRuns {
+  Source source;
+  std::vector<Run> runs = {};
+};
+/// Reads of several sources: those of servers all at once (behind a cache one source after the other), all others one
+/// after the other. kTruncated, kIo, and what servers answer.
+void read_at_once(std::span<const SourceRuns> reads);
 
 /// The whole of a source as read-only memory: the source's own memory if it has some, else a mapping of its file. An
 /// empty buffer when neither is possible.

@@ -25,6 +25,8 @@ void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const S
 void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
 bool any_usable(const ByteSource& source) noexcept;
+/// Those of the files that a composed source, a window or an OpenedFile lies in; of any other source, those of a file.
+ReadCosts costs_within(const ByteSource& source) noexcept;
 /// ByteSource::read for each part.
 void source_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 

@@ -16,6 +16,7 @@
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/remote/cache/block_file.h"
 #include "io/remote/range_answer.h"
 #include "io/remote/store.h"
 #include "io/source/source.h"
@@ -29,15 +30,19 @@ Verdict changed(std::string_view what, std::string_view before, std::string_view
                                                 what, core::escaped(before), core::escaped(now)));
 }
 
-/// How long a gap is read over rather than asked around, behind so many bytes of the same request: a request costs some
-/// hundred bytes and a round trip, and nobody is to pay for many more bytes than were asked for.
-std::uint64_t worthwhile_gap(std::uint64_t before) {
-  constexpr std::uint64_t kAlways = std::uint64_t{4} << 10;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 20;
-  return std::min(kMost, std::max(kAlways, before / 8));
-}
+/// Nobody is to pay for many more bytes than were asked for.
+constexpr ReadCosts kRequestCosts{.least_gap = std::uint64_t{4} << 10,
+                                  .most_gap = std::uint64_t{1} << 20,
+                                  .piece = std::uint64_t{8} << 20,
+                                  .at_once = 32};
 
 }  // namespace
+
+ReadCosts RemoteSource::costs() const noexcept {
+  ReadCosts out = kRequestCosts;
+  if (cached_) out.least_gap = out.most_gap = block_file::kPiece;
+  return out;
+}
 
 /// Where the answer is of another version than the first one was.
 std::optional<Verdict> RemoteSource::other_version(const Answer& answer) const {
@@ -109,6 +114,7 @@ std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
   std::vector<Run> sorted(runs.begin(), runs.end());
   const auto before = [](const Run& a, const Run& b) { return a.offset < b.offset; };
   std::stable_sort(sorted.begin(), sorted.end(), before);
+  const ReadCosts costs = this->costs();
   std::vector<Range> ranges;
   std::vector<Scatter> parts;
   std::uint64_t begin = 0;
@@ -118,9 +124,7 @@ std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
   };
   for (const Run& run : sorted) {
     require_inside(*this, run.offset, run.into.size());
-    // Behind a cache a gap costs more than it saves: whole blocks are fetched anyway.
-    const std::uint64_t most = cached_ ? 0 : worthwhile_gap(end - begin);
-    const bool joins = !parts.empty() && run.offset >= end && run.offset - end <= most;
+    const bool joins = !parts.empty() && run.offset >= end && run.offset - end <= costs.gap_behind(end - begin);
     if (!joins) {
       ask();
       begin = end = run.offset;
@@ -138,6 +142,7 @@ void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> par
   std::uint64_t bytes = 0;
   for (const Scatter& part : parts) bytes = core::checked_add<std::uint64_t>(bytes, part.bytes, "a scattered read");
   require_inside(*this, offset, bytes);
+  const std::uint64_t piece = costs().piece;
   std::vector<Scatter> into;
   std::uint64_t begin = offset;
   std::uint64_t length = 0;
@@ -156,11 +161,11 @@ void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> par
       step(kept);
     }
     while (part.bytes > 0) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(part.bytes, kPart - length));
+      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(part.bytes, piece - length));
       into.push_back({part.to, some});
       length += some;
       step(some);
-      if (length == kPart) ask();
+      if (length == piece) ask();
     }
   }
   ask();

@@ -29,13 +29,14 @@ class RemoteSource final : public ByteSource {
  public:
   /// What the first request of an object asks for.
   static constexpr std::uint64_t kHead = std::uint64_t{64} << 10;
-  /// Longer reads are cut into requests of this.
-  static constexpr std::uint64_t kPart = std::uint64_t{8} << 20;
 
   const std::string& name() const noexcept override { return location_.shown; }
   std::uint64_t size() const noexcept override { return size_; }
   Buffer memory() const override { return size_ <= head_.size() ? head_ : Buffer(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
+  /// What requests cost: some hundred bytes, and a round trip each. Behind a cache, which reads and hashes so much at
+  /// once, a longer gap costs more than it saves.
+  ReadCosts costs() const noexcept;
   /// Options of its location.
   const ValuesPtr& values() const noexcept { return location_.values; }
   /// What opening it took.

@@ -10,6 +10,8 @@ namespace penstock::io::remote {
 
 bool url_usable(const ByteSource& source) noexcept { return dynamic_cast<const RemoteSource*>(&source) != nullptr; }
 
+ReadCosts url_costs(const ByteSource& source) noexcept { return dynamic_cast<const RemoteSource&>(source).costs(); }
+
 SameOptions::SameOptions(const ByteSource& source) noexcept
     : scope_([&] {
         const auto* const remote = dynamic_cast<const RemoteSource*>(&source);

@@ -25,6 +25,7 @@ class WindowSource final : public ByteSource {
     const Buffer all = of_.memory();
     return all ? all.part(static_cast<std::size_t>(offset_), static_cast<std::size_t>(length_)) : Buffer();
   }
+  WindowPlace place() const noexcept { return {&of_, offset_}; }
 
  private:
   Source of_;
@@ -36,6 +37,11 @@ class WindowSource final : public ByteSource {
 
 Source window_of(Source of, std::uint64_t offset, std::uint64_t length) {
   return std::make_shared<WindowSource>(std::move(of), offset, length);
+}
+
+WindowPlace window_place(const ByteSource& source) noexcept {
+  const auto* const window = dynamic_cast<const WindowSource*>(&source);
+  return window == nullptr ? WindowPlace{} : window->place();
 }
 
 }  // namespace penstock::io

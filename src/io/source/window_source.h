@@ -11,4 +11,11 @@ namespace penstock::io {
 /// shorter.
 Source window_of(Source of, std::uint64_t offset, std::uint64_t length);
 
+/// Where the bytes of a window lie.
+struct WindowPlace {
+  const Source* of = nullptr;  ///< null: the source is no window
+  std::uint64_t offset = 0;
+};
+WindowPlace window_place(const ByteSource& source) noexcept;
+
 }  // namespace penstock::io

@@ -128,9 +128,9 @@ TEST(Engine, MatchesNaiveCopiesForAnyPlan) {
         checksums.push_back({piece.buffer, piece.buffer_offset, piece.length, {record, true}});
       }
     }
-    const PlanOptions options = {
-        .max_gap = random() % 5000, .max_range = 500 + random() % 70'000, .max_targets = 3 + random() % 50};
-    const Move move = {make_plan(pieces, options), sources, buffers, checksums, {}};
+    const std::uint64_t gap = random() % 5000;
+    const ReadCosts costs = {.least_gap = gap, .most_gap = gap, .piece = 500 + random() % 70'000};
+    const Move move = {make_plan(pieces, costs, 3 + random() % 50), sources, buffers, checksums, {}};
     Report report;
     const std::optional<bool> mapped = random() % 2 == 0 ? std::optional(true) : std::nullopt;
     execute(move, {.threads = 1 + random() % 4, .mapped = mapped}, report);
@@ -155,7 +155,7 @@ TEST(Engine, StepsSeeTheirBuffersFull) {
     };
     std::atomic<int> ran{0};
     std::atomic<int> wrong{0};
-    Move move{make_plan(pieces, {.max_range = 7777}), sources, buffers, {}, {}};
+    Move move{make_plan(pieces, {.piece = 7777}), sources, buffers, {}, {}};
     for (std::uint32_t b = 0; b < kBuffers; ++b) {
       const std::uint32_t other = (b * 7 + 3) % std::uint32_t{kBuffers};
       move.steps.push_back({{b, other, b}, [&, b, other] {
@@ -223,7 +223,7 @@ TEST(Engine, IsCancelledBeforeItBegins) {
 
 TEST(Engine, IsCancelledInTheMiddle) {
   for (const std::size_t threads : {1, 3}) {
-    WholeFile whole(8'000'000, {.max_range = 6'000'000});
+    WholeFile whole(8'000'000, {.piece = 6'000'000});
     std::stop_source stop;
     std::atomic<int> reads{0};
     whole.sources = {std::make_shared<HookedSource>(whole.bytes, [&](std::uint64_t) {
@@ -248,7 +248,7 @@ TEST(Engine, RangesAreReadAtTheSameTime) {
     both.notify_all();
     both.wait(lock, [&] { return waiting >= 2; });
   };
-  WholeFile whole(2000, {.max_range = 1000});
+  WholeFile whole(2000, {.piece = 1000});
   whole.sources = {std::make_shared<HookedSource>(whole.bytes, meet)};
   whole.move.sources = whole.sources;
   Report report;

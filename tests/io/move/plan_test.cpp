@@ -41,11 +41,21 @@ TEST(Plan, NeighboursInFileAndBufferAreOneTarget) {
 
 TEST(Plan, ReadsAGapUpToTheLimitAndSkipsALargerOne) {
   const std::vector<Piece> pieces = {{0, 0, 0, 10, 0}, {0, 1, 15, 10, 0}, {0, 2, 31, 10, 0}};
-  const Plan plan = make_plan(pieces, {.max_gap = 5});
+  const Plan plan = make_plan(pieces, {.least_gap = 5, .most_gap = 5});
   EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 0, 25, 0, 3}, Range{0, 31, 10, 3, 1}));
   EXPECT_THAT(plan.targets, ElementsAre(Target{0, 0, 10}, Target{kDiscard, 0, 5}, Target{1, 0, 10}, Target{2, 0, 10}));
   EXPECT_EQ(plan.payload_bytes, 30U);
   EXPECT_EQ(plan.read_bytes, 35U);
+}
+
+TEST(Plan, ReadsALongerGapBehindMoreBytes) {
+  const ReadCosts costs{.least_gap = 5, .most_gap = 50};
+  EXPECT_EQ(costs.gap_behind(0), 5U);
+  EXPECT_EQ(costs.gap_behind(320), 40U);
+  EXPECT_EQ(costs.gap_behind(kHuge), 50U);
+  const std::vector<Piece> pieces = {{0, 0, 0, 320, 0}, {0, 1, 360, 10, 0}, {0, 2, 500, 10, 0}, {0, 3, 516, 10, 0}};
+  EXPECT_THAT(make_plan(pieces, costs).ranges,
+              ElementsAre(Range{0, 0, 370, 0, 3}, Range{0, 500, 10, 3, 1}, Range{0, 516, 10, 4, 1}));
 }
 
 TEST(Plan, OrdersBySourceAndOffset) {
@@ -61,14 +71,14 @@ TEST(Plan, NeverJoinsSources) {
 
 TEST(Plan, SplitsLongRangesAtMultiplesFromTheirStart) {
   const std::vector<Piece> pieces = {{0, 0, 7, 25, 0}};
-  const Plan plan = make_plan(pieces, {.max_range = 10});
+  const Plan plan = make_plan(pieces, {.piece = 10});
   EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 7, 10, 0, 1}, Range{0, 17, 10, 1, 1}, Range{0, 27, 5, 2, 1}));
   EXPECT_THAT(plan.targets, ElementsAre(Target{0, 0, 10}, Target{0, 10, 10}, Target{0, 20, 5}));
 }
 
 TEST(Plan, DoesNotReadAGapAtTheEndOfARange) {
   const std::vector<Piece> pieces = {{0, 0, 0, 8, 0}, {0, 1, 10, 8, 0}};
-  const Plan plan = make_plan(pieces, {.max_gap = 4, .max_range = 10});
+  const Plan plan = make_plan(pieces, {.least_gap = 4, .most_gap = 4, .piece = 10});
   EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 0, 8, 0, 1}, Range{0, 10, 8, 1, 1}));
   EXPECT_EQ(plan.read_bytes, 16U);
 }
@@ -95,13 +105,13 @@ TEST(Plan, RefusesWhatDoesNotFitIn64Bits) {
   EXPECT_EQ(limit({.offset = 1, .length = kHuge}), ErrorCode::kLimit);
   EXPECT_EQ(limit({.length = 2, .buffer_offset = kHuge - 1}), ErrorCode::kLimit);
   const std::vector<Piece> sum = {{0, 0, 0, kHuge, 0}, {0, 1, 0, kHuge, 0}};
-  EXPECT_EQ(code_of([&] { make_plan(sum, {.max_range = kHuge}); }), ErrorCode::kLimit);
+  EXPECT_EQ(code_of([&] { make_plan(sum, {.piece = kHuge}); }), ErrorCode::kLimit);
 }
 
 TEST(Plan, RefusesImpossibleOptionsAndNoBuffer) {
   const Piece piece = {.length = 1};
-  EXPECT_EQ(code_of([&] { make_plan({&piece, 1}, {.max_range = 0}); }), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(code_of([&] { make_plan({&piece, 1}, {.max_targets = 0}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { make_plan({&piece, 1}, {.piece = 0}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { make_plan({&piece, 1}, {}, 0); }), ErrorCode::kInvalidArgument);
   const Piece nowhere = {.buffer = kDiscard, .length = 1};
   EXPECT_EQ(code_of([&] { make_plan({&nowhere, 1}); }), ErrorCode::kInvalidArgument);
 }
@@ -131,15 +141,15 @@ Naive wanted(const std::vector<Piece>& pieces) {
 }
 
 /// What the plan delivers, checking the rules of a plan on the way.
-Naive delivered(const Plan& plan, const PlanOptions& options) {
+Naive delivered(const Plan& plan, const ReadCosts& costs, std::size_t max_targets) {
   Naive out;
   std::uint64_t read = 0;
   std::uint64_t payload = 0;
   std::vector<bool> used(plan.targets.size(), false);
   for (const Range& range : plan.ranges) {
     EXPECT_GT(range.length, 0U);
-    EXPECT_LE(range.length, options.max_range);
-    EXPECT_LE(range.target_count, options.max_targets);
+    EXPECT_LE(range.length, costs.piece);
+    EXPECT_LE(range.target_count, max_targets);
     std::uint64_t offset = range.offset;
     for (std::size_t t = range.first_target; t < range.first_target + range.target_count; ++t) {
       const Target& target = plan.targets.at(t);
@@ -147,7 +157,7 @@ Naive delivered(const Plan& plan, const PlanOptions& options) {
       used[t] = true;
       EXPECT_GT(target.length, 0U);
       if (target.buffer == kDiscard) {
-        EXPECT_LE(target.length, options.max_gap);
+        EXPECT_LE(target.length, costs.gap_behind(offset - range.offset));
         EXPECT_NE(t, range.first_target);
         EXPECT_NE(t, range.first_target + range.target_count - 1);
       } else {
@@ -190,10 +200,11 @@ TEST(Plan, DeliversExactlyWhatIsWantedForAnyPieces) {
   for (int round = 0; round < 1500; ++round) {
     SCOPED_TRACE(round);
     const std::vector<Piece> pieces = random_pieces(random);
-    const PlanOptions options = {
-        .max_gap = random() % 20, .max_range = 1 + random() % 100, .max_targets = 1 + random() % 6};
-    const Plan plan = make_plan(pieces, options);
-    ASSERT_TRUE(delivered(plan, options) == wanted(pieces));
+    const std::uint64_t gap = random() % 20;
+    const ReadCosts costs = {.least_gap = gap, .most_gap = gap + random() % 20, .piece = 1 + random() % 100};
+    const std::size_t max_targets = 1 + random() % 6;
+    const Plan plan = make_plan(pieces, costs, max_targets);
+    ASSERT_TRUE(delivered(plan, costs, max_targets) == wanted(pieces));
     if (testing::Test::HasFailure()) return;
   }
 }
@@ -202,9 +213,9 @@ TEST(Plan, DoesNotDependOnTheOrderOfPieces) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     std::vector<Piece> pieces = random_pieces(random);
-    const Plan plan = make_plan(pieces, {.max_gap = 8});
+    const Plan plan = make_plan(pieces, {.least_gap = 8, .most_gap = 8});
     std::shuffle(pieces.begin(), pieces.end(), random);
-    const Plan again = make_plan(pieces, {.max_gap = 8});
+    const Plan again = make_plan(pieces, {.least_gap = 8, .most_gap = 8});
     ASSERT_EQ(plan.ranges, again.ranges);
     ASSERT_EQ(plan.targets, again.targets);
   }

@@ -51,7 +51,7 @@ TEST(StridedPlan, PartsCoverEachElementOnceAndNoMoreThanTheyMay) {
   for (int round = 0; round < 200; ++round) {
     const Geometry g = random_geometry(random, 12);
     const std::size_t itemsize = round % 4 == 0 ? 50'000 : 4;  // gaps above and below the bound
-    const StridedPlan plan({1000, g.shape, g.strides, itemsize});
+    const StridedPlan plan({1000, g.shape, g.strides, itemsize}, {});
     std::vector<std::uint64_t> seen;
     std::uint64_t read = 0;
     for (std::uint64_t i = 0; i < plan.size(); ++i) {
@@ -76,21 +76,21 @@ TEST(StridedPlan, PartsCoverEachElementOnceAndNoMoreThanTheyMay) {
 
 TEST(StridedPlan, LongGapsAreSkippedAndShortOnesRead) {
   // 1,000 rows of a megabyte: 100 bytes of each.
-  const StridedPlan far({0, {1000, 100}, {1 << 20, 1}, 1});
+  const StridedPlan far({0, {1000, 100}, {1 << 20, 1}, 1}, {});
   EXPECT_EQ(far.size(), 1000U);
   EXPECT_EQ(far.read_bytes(), 100'000U);
   // Rows of 200 bytes: half of each.
-  const StridedPlan near({0, {1000, 100}, {200, 1}, 1});
+  const StridedPlan near({0, {1000, 100}, {200, 1}, 1}, {});
   EXPECT_EQ(near.size(), 1U);
   EXPECT_EQ(near.read_bytes(), 199'900U);
   // A gap inside of the parts that a narrower dimension would make.
-  const StridedPlan inner({0, {10, 4}, {100'000, 30'000}, 1});
+  const StridedPlan inner({0, {10, 4}, {100'000, 30'000}, 1}, {});
   EXPECT_EQ(inner.size(), 40U);
   EXPECT_EQ(inner.read_bytes(), 40U);
 }
 
 TEST(StridedPlan, NeedsNoMemoryForItsParts) {
-  const StridedPlan plan({0, {1'000'000'000, 1'000}, {1'000'000, 1}, 1});
+  const StridedPlan plan({0, {1'000'000'000, 1'000}, {1'000'000, 1}, 1}, {});
   EXPECT_EQ(plan.size(), 1'000'000'000U);
   EXPECT_EQ(plan.part(999'999'999).offset, 999'999'999U * std::uint64_t{1'000'000});
 }
