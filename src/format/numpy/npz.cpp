@@ -221,7 +221,7 @@ Contents read_contents(const Source& source, std::span<const ZipEntry> members, 
 }
 
 Index read_npz(const Source& source, const OpenOptions& options) {
-  const ZipDirectory directory = read_zip_directory(*source);
+  const ZipDirectory directory = read_zip_directory(*source, {.front_bytes = kInflatedFront});
   return read_contents(source, directory.entries, options).index;
 }
 

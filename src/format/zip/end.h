@@ -12,6 +12,8 @@
 
 #include "core/checked.h"
 #include "format/zip/limits.h"
+#include "io/read/read_ahead.h"
+#include "io/read/read_costs.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -34,6 +36,10 @@ class ZipBytes {
     if (!has(offset, length)) fill(offset, std::max(length, std::min(ahead, size_ - offset)));
     return held_.data() + (offset - base_);
   }
+  /// Reads pieces in order ahead, at once, where the archive lies on a server and is being opened; whether it does.
+  bool read_ahead(std::span<const io::Extent> pieces) { return source_ != nullptr && io::read_ahead(*source_, pieces); }
+  /// Whether pieces are worth reading ahead.
+  bool waits() const noexcept { return source_ != nullptr && io::costs_of(*source_).waits(); }
   /// A copy of these bytes, which must lie in the archive.
   std::vector<std::byte> copy(std::uint64_t offset, std::uint64_t length);
 

@@ -8,7 +8,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <memory>
 #include <new>
@@ -18,6 +17,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "io/read/read_costs.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -26,7 +26,9 @@ namespace {
 
 constexpr int kRawDeflate = -MAX_WBITS;
 constexpr int kLevel = 6;
-constexpr std::size_t kPieceBytes = 16 * 1024;
+constexpr std::uint64_t kPieceBytes = 16 * 1024;
+/// Of a server, whose answers take long.
+constexpr std::uint64_t kAwaitedPieceBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kDeflatePieceBytes = 256 * 1024;
 
 struct FreeDecompressor {
@@ -69,8 +71,8 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
 }
 
 struct InflateStream::State {
-  State(const ByteSource& from, std::uint64_t at, std::uint64_t bytes, std::string_view name)
-      : source(from), offset(at), stored_bytes(bytes), record(name) {
+  State(const ByteSource& from, std::uint64_t at, std::uint64_t bytes, std::string_view name, std::uint64_t first)
+      : source(from), offset(at), stored_bytes(bytes), record(name), next(first == 0 ? most : first) {
     if (inflateInit2(&stream, kRawDeflate) != Z_OK) throw std::bad_alloc();
   }
   ~State() { inflateEnd(&stream); }
@@ -85,10 +87,15 @@ struct InflateStream::State {
   std::uint64_t used() const { return fetched - stream.avail_in; }
 
   void fetch() {
-    const std::size_t count = std::min<std::uint64_t>(piece.size(), stored_bytes - fetched);
+    const auto count = static_cast<std::size_t>(std::min(next, stored_bytes - fetched));
     if (count == 0) return;  // zlib may have some more to give; else it finds that it lacks input
-    source.read(offset + fetched, std::span(piece).first(count));
-    stream.next_in = bytes_of(piece.data());
+    if (piece_bytes < count) {
+      piece = std::make_unique_for_overwrite<std::byte[]>(count);
+      piece_bytes = count;
+    }
+    source.read(offset + fetched, {piece.get(), count});
+    next = most;
+    stream.next_in = bytes_of(piece.get());
     stream.avail_in = limited(count);
     fetched += count;
   }
@@ -98,15 +105,18 @@ struct InflateStream::State {
   std::uint64_t stored_bytes;
   std::string record;
   z_stream stream{};
-  std::array<std::byte, kPieceBytes> piece;
+  const std::uint64_t most = io::costs_of(source).waits() ? kAwaitedPieceBytes : kPieceBytes;
+  std::uint64_t next;  ///< how much is read next
+  std::unique_ptr<std::byte[]> piece;
+  std::size_t piece_bytes = 0;
   std::uint64_t fetched = 0;
   std::uint64_t made = 0;
   bool ended = false;
 };
 
 InflateStream::InflateStream(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
-                             std::string_view record)
-    : state_(std::make_unique<State>(source, offset, stored_bytes, record)) {}
+                             std::string_view record, std::uint64_t first)
+    : state_(std::make_unique<State>(source, offset, stored_bytes, record, first)) {}
 
 InflateStream::~InflateStream() = default;
 
@@ -147,7 +157,7 @@ void InflateStream::require_end(std::uint64_t listed) {
 
 std::size_t inflate_prefix(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes,
                            std::span<std::byte> out, std::string_view record) {
-  return InflateStream(source, offset, stored_bytes, record).read(out);
+  return InflateStream(source, offset, stored_bytes, record, kInflatedFront).read(out);
 }
 
 struct DeflateStream::State {

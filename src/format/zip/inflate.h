@@ -23,7 +23,9 @@ void inflate(std::span<const std::byte> stored, std::span<std::byte> out, std::s
 /// thread at a time.
 class InflateStream {
  public:
-  InflateStream(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes, std::string_view record);
+  /// `first`: how much is read at first, where only the beginning may be wanted; 0: as much as later.
+  InflateStream(const ByteSource& source, std::uint64_t offset, std::uint64_t stored_bytes, std::string_view record,
+                std::uint64_t first = 0);
   InflateStream(const InflateStream&) = delete;
   InflateStream& operator=(const InflateStream&) = delete;
   ~InflateStream();
@@ -40,6 +42,9 @@ class InflateStream {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// How much of a stream inflate_prefix reads at first: a header of an array comes out of it nearly always.
+inline constexpr std::uint64_t kInflatedFront = 1024;
 
 /// Inflates the first out.size() bytes of the stream that lies at [offset, offset + stored_bytes) of `source`, reading
 /// no more of it than that takes (rounded up to a small piece). Returns how many bytes there are, fewer than out.size()

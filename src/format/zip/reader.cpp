@@ -16,6 +16,7 @@
 #include "format/text/utf8.h"
 #include "format/zip/end.h"
 #include "format/zip/layout.h"
+#include "io/read/read_ahead.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -88,6 +89,7 @@ class Parser {
   void check_local_sizes(const ZipEntry& entry, const std::byte* header, std::uint64_t extra_offset,
                          std::size_t extra_bytes);
   void check_descriptor(const ZipEntry& entry, std::uint64_t offset, std::uint64_t length, std::uint64_t ahead);
+  bool read_ahead(std::uint64_t limit);
   std::uint64_t ahead_of(std::size_t first, std::uint64_t offset) const noexcept;
   ZipEntry& member(std::size_t position) const noexcept {
     return entries_[order_.empty() ? position : order_[position]];
@@ -266,6 +268,22 @@ std::uint64_t Parser::ahead_of(std::size_t first, std::uint64_t offset) const no
   return stop - offset;
 }
 
+/// All headers, and descriptors in front of them, at once; whether that was worth it.
+bool Parser::read_ahead(std::uint64_t limit) {
+  if (!bytes_.waits()) return false;
+  std::vector<io::Extent> pieces;
+  pieces.reserve(entries_.size());
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const ZipEntry& entry = member(i);
+    const std::uint64_t begin = entry.header_offset - std::min(entry.header_offset, kLongDescriptor);
+    const std::uint64_t front = std::min(limits_.front_bytes, entry.compressed_size);
+    const std::uint64_t bytes = kLongDescriptor + kLocalBytes + entry.name.size() + kExtraGuess + front;
+    if (begin >= limit) break;  // whoever checks it says what is wrong
+    pieces.push_back({begin, begin + std::min(bytes, limit - begin)});
+  }
+  return bytes_.read_ahead(pieces);
+}
+
 /// Members must lie back to back: nothing overlaps, nothing is hidden between them.
 void Parser::check_members(const ZipPlace& where) {
   const auto by_offset = [this](std::size_t a, std::size_t b) {
@@ -277,6 +295,7 @@ void Parser::check_members(const ZipPlace& where) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     std::sort(order_.begin(), order_.end(), by_offset);
   }
+  const bool is_ahead = read_ahead(where.offset);
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     ZipEntry& entry = member(i);
@@ -289,11 +308,11 @@ void Parser::check_members(const ZipPlace& where) {
            entry.header_offset, entry.name);
     }
     const std::uint64_t next = i + 1 < entries_.size() ? member(i + 1).header_offset : where.offset;
-    const std::uint64_t ahead = bytes_.has(at, kLocalBytes) ? 0 : ahead_of(i, at);
+    const std::uint64_t ahead = is_ahead || bytes_.has(at, kLocalBytes) ? 0 : ahead_of(i, at);
     at = check_local(entry, where.offset, ahead);
     if ((entry.flags & kDescriptorFlag) != 0) {
       const std::uint64_t length = next < at ? 0 : next - at;
-      check_descriptor(entry, at, length, bytes_.has(at, length) ? 0 : ahead_of(i + 1, at));
+      check_descriptor(entry, at, length, is_ahead || bytes_.has(at, length) ? 0 : ahead_of(i + 1, at));
       at += length;
     }
   }

@@ -42,9 +42,16 @@ bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) cons
     std::memcpy(into.data(), (whole_ ? whole_.data() : head_.data.get()) + offset, into.size());
     return true;
   }
+  const std::scoped_lock lock(tail_mutex_);
+  if (auto run = kept_.upper_bound(offset); run != kept_.begin()) {
+    const auto& [begin, bytes] = *--run;
+    if (offset + into.size() <= begin + bytes.size) {
+      std::memcpy(into.data(), bytes.data.get() + (offset - begin), into.size());
+      return true;
+    }
+  }
   const std::uint64_t from_end = size() - offset;
   if (from_end > kTail) return false;
-  const std::scoped_lock lock(tail_mutex_);
   if (from_end > tail_.size) {
     Bytes read = Bytes::uninitialised(static_cast<std::size_t>(std::min(size(), kTail)));
     read_own(*source_, size() - read.size, read.span());
@@ -52,6 +59,16 @@ bool OpenedFile::copy_kept(std::uint64_t offset, std::span<std::byte> into) cons
   }
   std::memcpy(into.data(), tail_.data.get() + (tail_.size - from_end), into.size());
   return true;
+}
+
+bool OpenedFile::keeps(std::uint64_t offset, std::uint64_t bytes) const {
+  const std::scoped_lock lock(tail_mutex_);
+  return whole_ || offset + bytes <= head_.size || size() - offset <= tail_.size;
+}
+
+void OpenedFile::keep(std::map<std::uint64_t, Bytes> runs) const {
+  const std::scoped_lock lock(tail_mutex_);
+  kept_ = std::move(runs);
 }
 
 void OpenedFile::read(std::uint64_t offset, std::span<std::byte> into) const {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,7 +16,7 @@ namespace penstock::io {
 
 /// A source whose first and last bytes are each read once. Recognising the format and reading an index ask for many
 /// small pieces there, each of which would otherwise be a system call. A file of up to kWhole bytes is read whole, with
-/// its payload. Keeps up to 128 KiB; let it go when the index has been read. Thread-safe.
+/// its payload. Keeps up to 128 KiB, and what `keep` gets; let it go when the index has been read. Thread-safe.
 class OpenedFile final : public ByteSource {
  public:
   /// A file of up to this size is read whole: each further call costs as much as reading some kilobytes more.
@@ -58,6 +59,11 @@ class OpenedFile final : public ByteSource {
   Buffer memory() const override { return whole_ ? whole_ : source_.memory(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const override;
 
+  /// Whether these bytes, which lie inside the source, are kept.
+  bool keeps(std::uint64_t offset, std::uint64_t bytes) const;
+  /// Keeps these bytes from now on: runs of the source by their offsets, none of which touch.
+  void keep(std::map<std::uint64_t, Bytes> runs) const;
+
  private:
   bool copy_kept(std::uint64_t offset, std::span<std::byte> into) const;
 
@@ -66,6 +72,7 @@ class OpenedFile final : public ByteSource {
   Bytes head_;
   mutable std::mutex tail_mutex_;  // std::call_once would make a system call
   mutable Bytes tail_;
+  mutable std::map<std::uint64_t, Bytes> kept_;
 };
 
 }  // namespace penstock::io

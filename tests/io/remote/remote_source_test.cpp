@@ -8,14 +8,22 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "core/stop_scope.h"
+#include "io/copy/crc32.h"
+#include "io/move/plan.h"
+#include "io/read/read_ahead.h"
+#include "io/read/read_for_crc.h"
 #include "io/read/reader.h"
 #include "io/remote/remote.h"
+#include "io/source/opened_file.h"
+#include "io/source/window_source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "support/errors.h"
@@ -103,6 +111,83 @@ TEST_F(RemoteSources, ScatteredPartsAndGapsAreOneRequest) {
   EXPECT_EQ(a, content.substr(100'000, 10));
   EXPECT_EQ(b, content.substr(101'010, 20));
   EXPECT_EQ(server.requests().size(), 2U);
+}
+
+TEST_F(RemoteSources, WhateverLiesInAnObjectCostsWhatItsRequestsCost) {
+  const std::string content = bytes(200'000);
+  test::HttpServer server([&](const Wanted& wanted) { return http_range(wanted, content); });
+  const Source source = open_source(server.url());
+  const ReadCosts costs = costs_of(*source);
+  EXPECT_TRUE(costs.waits());
+  EXPECT_LT(costs.least_gap, costs.most_gap);
+  const Source window = window_of(source, 1000, 100'000);
+  EXPECT_EQ(costs_of(*window), costs);
+  EXPECT_EQ(costs_of(OpenedFile(source)), costs);
+  // Ten kilobytes behind ten bytes are no neighbours there; in a file of this machine they are.
+  const std::vector<Source> sources = {memory_source(Buffer::allocate(200'000)), source};
+  EXPECT_FALSE(costs_of(*sources[0]).waits());
+  std::vector<Piece> pieces;
+  for (std::uint32_t from = 0; from < 2; ++from) {
+    pieces.push_back({from, 0, 70'000, 10, 0});
+    pieces.push_back({from, 1, 80'000, 10, 0});
+  }
+  const Plan plan = make_plan(pieces, sources);
+  ASSERT_EQ(plan.ranges.size(), 3U);
+  EXPECT_EQ(plan.ranges[0].length, 10'010U);
+}
+
+TEST_F(RemoteSources, AWindowIsReadByOneRequestWhateverItsParts) {
+  const std::string content = bytes(200'000);
+  test::HttpServer server([&](const Wanted& wanted) { return http_range(wanted, content); });
+  const Source window = window_of(open_source(server.url()), 70'000, 100'000);
+  std::string a(10, '?');
+  std::string b(20, '?');
+  const auto at = [](std::string& text) { return reinterpret_cast<std::byte*>(text.data()); };
+  const std::vector<Scatter> parts = {{at(a), 10}, {nullptr, 1000}, {at(b), 20}};
+  reader_for(*window).read(*window, 100, parts);
+  EXPECT_EQ(a, content.substr(70'100, 10));
+  EXPECT_EQ(b, content.substr(71'110, 20));
+  EXPECT_EQ(server.requests().size(), 2U);
+}
+
+TEST_F(RemoteSources, PiecesThatAreReadAheadAreAskedForOnce) {
+  const std::string content = bytes(2'000'000);
+  test::HttpServer server([&](const Wanted& wanted) { return http_range(wanted, content); });
+  const OpenedFile opened(open_source(server.url()));
+  const std::vector<Extent> pieces = {{100'000, 100'100}, {100'050, 100'200}, {900'000, 900'010}};
+  EXPECT_TRUE(read_ahead(opened, pieces));
+  EXPECT_EQ(server.requests().size(), 3U);
+  const auto of = [&](std::uint64_t offset, std::size_t count) {
+    std::string out(count, '?');
+    opened.read(offset, std::as_writable_bytes(std::span(out)));
+    return out;
+  };
+  EXPECT_EQ(of(100'000, 200), content.substr(100'000, 200));
+  EXPECT_EQ(of(900'003, 7), content.substr(900'003, 7));
+  EXPECT_EQ(server.requests().size(), 3U);
+  EXPECT_EQ(of(100'190, 20), content.substr(100'190, 20)) << "behind the end of a piece";
+  EXPECT_EQ(server.requests().size(), 4U);
+  EXPECT_FALSE(read_ahead(OpenedFile(memory_source(Buffer::allocate(100))), pieces)) << "nothing is gained there";
+}
+
+TEST_F(RemoteSources, RunsAreReadForTheirCrcsByManyRequests) {
+  const std::string content = bytes(5'000'000);
+  test::HttpServer server([&](const Wanted& wanted) { return http_range(wanted, content); });
+  const Source far = open_source(server.url());
+  const Buffer copy = Buffer::allocate(content.size());
+  std::memcpy(copy.data(), content.data(), content.size());
+  const Source near = memory_source(copy);
+  std::vector<CrcRun> runs = {{far, 0, 4'500'000}, {near, 10, 600'000}, {far, 4'600'000, 0}, {far, 4'700'000, 10}};
+  for (std::uint64_t i = 0; i < 20; ++i) runs.push_back({far, 4'700'100 + 100 * i, 100});
+  const std::vector<std::uint32_t> crcs = read_for_crc(runs);
+  ASSERT_EQ(crcs.size(), runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::span<const std::byte> of(copy.data() + runs[i].offset, static_cast<std::size_t>(runs[i].bytes));
+    EXPECT_EQ(crcs[i], crc32(0, of)) << i;
+  }
+  // The first, five pieces of the large run, and the small runs, which lie together, behind the last of them.
+  EXPECT_LE(server.requests().size(), 8U);
+  EXPECT_GE(server.requests().size(), 6U);
 }
 
 TEST_F(RemoteSources, ASmallOrEmptyObjectCostsOneRequestAndIsMemory) {
