@@ -21,6 +21,7 @@ pytestmark = [
 
 
 def a_dataset(draw):
+    """And whether it has functions of batches, which take tensors."""
     data = rows(draw.randint(1, 12))
     for _ in range(draw.randint(0, 3)):
         kind = draw.choice(["twice", "noisy", "subset", "concat"])
@@ -32,15 +33,14 @@ def a_dataset(draw):
             data = torch_data.Subset(data, [draw.randrange(len(data)) for _ in range(draw.randint(1, 12))])
         else:
             data = torch_data.ConcatDataset([data, rows(3).map(functions.twice)])
-    if hasattr(data, "map") and draw.random() < 0.3:
-        data = data.map(functions.batch_noisy, batched=True, seeded=True)
-    return data
+    has_batches = hasattr(data, "map") and draw.random() < 0.3
+    return (data.map(functions.batch_noisy, batched=True, seeded=True) if has_batches else data), has_batches
 
 
 def a_pipeline(draw):
-    data = a_dataset(draw)
+    data, has_batches = a_dataset(draw)
     options = {"batch_size": draw.randint(1, 5), "shuffle": draw.random() < 0.5, "drop_last": draw.random() < 0.2}
-    if draw.random() < 0.2:
+    if draw.random() < 0.2 and not has_batches:
         options["collate_fn"] = draw.choice([functions.collated, list])
     elif draw.random() < 0.2:
         options["collate_fn"] = pt.pad()
