@@ -69,7 +69,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!penstock\b).+\..+"),
     (r"py:.*", r"penstock\.(.+\.)?_.+"),
     (r"py:.*", r"_.+"),
-    (r"cpp:.*", r"(std|at|c10|torch)(::.*)?"),
+    (r"cpp:.*", r"(std|at|c10|torch|Eigen)(::.*)?"),
+    (r"cpp:.*", r"DLManagedTensor(Versioned)?"),
     # Inner parts, which public headers only name.
     (r"cpp:.*", r"(penstock::)?(data|detail|device)(::.*)?"),
     (r"cpp:.*", r"Impl"),
