@@ -72,7 +72,7 @@ class UnitReads {
     map_views();
     allocate();
     copy_memory();
-    read_for_crcs();
+    if (!runs_.empty() || !parts_.empty()) read_for_crcs();
     if (!runs_.empty() || !inflated_.empty()) move();
     decode_on_the_way();
     for (ReadUnit* const unit : parts_) read_parts(*unit);

@@ -81,7 +81,6 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
     const Reader& reader = *readers_.back();
     const ReadCosts costs = reader.costs == nullptr ? ReadCosts{} : reader.costs(*source);
-    waits_.push_back(costs.waits());
     at_once_ = std::max(at_once_, costs.at_once);
   }
 }
@@ -90,7 +89,12 @@ bool RangeReader::reads_in_one_call(std::size_t range) const {
   return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
 }
 
-bool RangeReader::waits(std::size_t range) const noexcept { return waits_[move_.plan.ranges[range].source]; }
+bool RangeReader::waits(std::size_t range) const noexcept {
+  if (at_once_ == 0) return false;
+  const std::uint32_t source = move_.plan.ranges[range].source;
+  auto* const costs = readers_[source]->costs;
+  return costs != nullptr && costs(*move_.sources[source]).waits();
+}
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
 std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t offset) const {

@@ -95,7 +95,6 @@ class RangeReader {
   Checksums checksums_;
   DeviceWrites device_;
   std::vector<const Reader*> readers_;  ///< of each source
-  std::vector<bool> waits_;             ///< of each source, whether its reads only wait
   std::size_t at_once_ = 0;
   std::optional<Routes> routes_;
   std::optional<DeviceRoutes> device_routes_;
