@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -17,8 +18,10 @@
 #include "bindings.h"
 #include "contents.h"
 #include "convert.h"
+#include "core/checked.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
+#include "format/save_with.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "io/file/output.h"
@@ -117,6 +120,75 @@ void save(nb::handle object, nb::handle path, nb::handle format, bool compress, 
   });
 }
 
+/// A `bytes` of Python's that grows while it is written, from any thread.
+class BytesSink final : public io::ByteSink {
+ public:
+  /// With the GIL. `expected`: about how many bytes will come.
+  explicit BytesSink(std::uint64_t expected) { resize(expected); }
+  ~BytesSink() override {
+    const nb::gil_scoped_acquire held;
+    Py_XDECREF(bytes_);
+  }
+  BytesSink(const BytesSink&) = delete;
+  BytesSink& operator=(const BytesSink&) = delete;
+
+  void write(std::span<const std::byte> bytes) override {
+    if (bytes.size() > room_ - used_) {
+      const nb::gil_scoped_acquire held;
+      resize(std::max<std::uint64_t>(room_ + room_ / 2, core::checked_add<std::uint64_t>(used_, bytes.size(), "size")));
+    }
+    std::memcpy(PyBytes_AS_STRING(bytes_) + used_, bytes.data(), bytes.size());
+    used_ += bytes.size();
+  }
+  std::uint64_t position() const noexcept override { return used_; }
+  /// With the GIL, once, last.
+  nb::object take() {
+    resize(used_);
+    return nb::steal(std::exchange(bytes_, nullptr));
+  }
+
+ private:
+  void resize(std::uint64_t size) {
+    const auto wanted = static_cast<Py_ssize_t>(size);
+    if (bytes_ == nullptr) {
+      bytes_ = PyBytes_FromStringAndSize(nullptr, wanted);
+    } else if (_PyBytes_Resize(&bytes_, wanted) != 0) {
+      bytes_ = nullptr;
+    }
+    room_ = size;
+    if (bytes_ != nullptr) return;
+    PyErr_Clear();
+    room_ = used_ = 0;
+    throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory for a file of {} bytes", size));
+  }
+
+  PyObject* bytes_ = nullptr;
+  std::uint64_t room_ = 0;
+  std::uint64_t used_ = 0;
+};
+
+/// The bytes that `save` writes; None where the tensors have more than `most`. `describe` is that of _save_with.
+nb::object saved(nb::handle object, const std::string& name, const std::string& format, nb::handle describe,
+                 nb::handle metadata, nb::handle progress, std::uint64_t most) {
+  constexpr std::uint64_t kHeaders = std::uint64_t{64} << 10;  // room for those of a file with some hundred tensors
+  constexpr std::uint64_t kLong = std::uint64_t{64} << 20;     // what is copied sooner needs no thread
+  const Value value = value_for(object, name, describe.is_none() ? nb::handle() : describe);
+  const std::uint64_t bytes = format::tensor_bytes(value);
+  if (bytes > most) return nb::none();
+  SaveOptions options = save_options(nb::none(), false, metadata, false);
+  options.format = format;
+  const auto sink = std::make_shared<BytesSink>(bytes + kHeaders);
+  with_progress(progress, "saving", nb::str(name.c_str()), [value, bytes, name, options, sink] {
+    interruptible(bytes >= kLong, [value, name, options, sink](std::stop_token stop) {
+      SaveOptions stoppable = options;
+      stoppable.stop = std::move(stop);
+      format::save_to(value, *sink, name, stoppable);
+    });
+    return nb::object(nb::none());
+  });
+  return sink->take();
+}
+
 /// Whether the path is a URL of a store. kUnsupported for URLs that nothing can be written to.
 bool goes_to_store(nb::handle path) {
   const std::string target = path_from(path);
@@ -213,6 +285,11 @@ void bind_files(nb::module_& module) {
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
               "describe: typing.Callable[[typing.Any], typing.Any], "
               "progress: bool | typing.Callable[[int, int], object] | None = None, sync: bool = False) -> None"));
+  module.def("_saved", saved, nb::arg("obj"), nb::arg("name"), nb::arg("format"), nb::arg("describe").none(),
+             nb::arg("metadata").none(), nb::arg("progress").none(), nb::arg("most"),
+             nb::sig("def _saved(obj: object, name: str, format: str, "
+                     "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "
+                     "progress: bool | typing.Callable[[int, int], object] | None, most: int) -> bytes | None"));
   module.def("_goes_to_store", goes_to_store, nb::arg("path"),
              nb::sig("def _goes_to_store(path: str | bytes | os.PathLike[str]) -> bool"));
   module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"),

@@ -122,26 +122,6 @@ class StoppableSink final : public io::ByteSink {
   core::ProgressMeter* const meter_ = core::ProgressMeter::current();
 };
 
-/// Of all tensors in a value, each node once.
-std::uint64_t tensor_bytes(const Value& root) {
-  std::uint64_t total = 0;
-  std::unordered_set<const void*> seen;
-  std::vector<Value> open{root};
-  while (!open.empty()) {
-    const Value value = std::move(open.back());
-    open.pop_back();
-    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
-    if (value.is(Value::Kind::kTensor)) {
-      total += value.as_tensor().nbytes();
-    } else if (value.is(Value::Kind::kDict)) {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
-    } else {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
-    }
-  }
-  return total;
-}
-
 }  // namespace
 
 const format::Format& format::format_to_write(std::string_view path, const SaveOptions& options) {
@@ -180,17 +160,21 @@ struct Writing {
   std::function<std::uint64_t()> bytes;
 };
 
+void write_by(const Writing& writing, io::ByteSink& out, const SaveOptions& options, const WrittenFunction& progress) {
+  StoppableSink sink(out, options, progress);
+  core::MeteredOperation metered;
+  if (metered) metered.begin(writing.bytes());
+  writing.write(sink);
+  metered.end();
+}
+
 template <class Finish>
 void save_by(const Writing& writing, std::string_view path, const SaveOptions& options,
              const format::SaveExtras& extras, Finish finish) {
   try {
     std::unique_ptr<io::Output> out = io::open_output(
         path, {.sync = options.sync, .existing = extras.existing, .bytes = writing.bytes, .stop = options.stop});
-    StoppableSink sink(*out, options, extras.progress);
-    core::MeteredOperation metered;
-    if (metered) metered.begin(writing.bytes());
-    writing.write(sink);
-    metered.end();
+    write_by(writing, *out, options, extras.progress);
     if (options.before_commit) options.before_commit();
     finish(std::move(out));
   } catch (const Error& error) {
@@ -205,7 +189,7 @@ auto commit_by(const format::SaveExtras& extras) {
 Writing writing_of(const Value& value, std::string_view path, const SaveOptions& options) {
   const format::Format& format = format::format_to_write(path, options);
   return {.write = [&format, &value, &options, path](io::ByteSink& sink) { format.write(value, sink, options, path); },
-          .bytes = [&value] { return tensor_bytes(value); }};
+          .bytes = [&value] { return format::tensor_bytes(value); }};
 }
 
 }  // namespace
@@ -214,6 +198,33 @@ void format::save_with(const Value& value, std::string_view path, const SaveOpti
                        const SaveExtras& extras) {
   if (format_to_write(path, options).is_folder) return save_folder({.structure = value}, path, options, extras);
   save_by(writing_of(value, path, options), path, options, extras, commit_by(extras));
+}
+
+std::uint64_t format::tensor_bytes(const Value& root) {
+  std::uint64_t total = 0;
+  std::unordered_set<const void*> seen;
+  std::vector<Value> open{root};
+  while (!open.empty()) {
+    const Value value = std::move(open.back());
+    open.pop_back();
+    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
+    if (value.is(Value::Kind::kTensor)) {
+      total += value.as_tensor().nbytes();
+    } else if (value.is(Value::Kind::kDict)) {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
+    } else {
+      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
+    }
+  }
+  return total;
+}
+
+void format::save_to(const Value& value, io::ByteSink& out, std::string_view name, const SaveOptions& options) {
+  try {
+    write_by(writing_of(value, name, options), out, options, {});
+  } catch (const Error& error) {
+    throw error.within({std::string(name)});
+  }
 }
 
 std::unique_ptr<io::Output> format::prepare_save(const Value& value, std::string_view path, const SaveOptions& options,

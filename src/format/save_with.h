@@ -28,6 +28,11 @@ inline bool can_write(const Format& format) noexcept { return format.write != nu
 
 void save_with(const Value& value, std::string_view path, const SaveOptions& options, const SaveExtras& extras);
 
+/// Writes what the file of `options.format` holds into `out`; errors call it `name`. Not of a folder.
+void save_to(const Value& value, io::ByteSink& out, std::string_view name, const SaveOptions& options);
+/// Bytes of all tensors in a value, each node once.
+std::uint64_t tensor_bytes(const Value& value);
+
 /// The same for tensors that are not loaded.
 void save_with(const Unloaded& content, std::string_view path, const SaveOptions& options, const SaveExtras& extras);
 

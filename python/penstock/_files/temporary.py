@@ -12,7 +12,7 @@ from typing import IO, Any
 import penstock
 from penstock.errors import _renamed
 
-__all__ = ["copied", "temporary_path"]
+__all__ = ["copied", "temporary_path", "written"]
 
 _AT_ONCE = 1 << 20  # bytes
 
@@ -39,14 +39,29 @@ def copied(source: IO[bytes], out: Any) -> None:
     InputOutputError where it takes nothing.
     """
     while chunk := source.read(_AT_ONCE):
-        while chunk:
-            taken = out.write(chunk)
-            if taken is None and not isinstance(out, io.RawIOBase):
-                break  # what says nothing took all
-            if not taken:
-                message = "the stream takes no more; what was written is not the whole file"
-                raise penstock.InputOutputError(message, message)
-            chunk = chunk[taken:]
+        _write_all(chunk, out)
+    _flush(out)
+
+
+def written(data: bytes, out: Any) -> None:
+    """Writes `data`, as `copied` does. The object gets it as a memoryview, as torch gives its bytes."""
+    _write_all(data, out)
+    _flush(out)
+
+
+def _write_all(data: bytes, out: Any) -> None:
+    left = memoryview(data)
+    while left:
+        taken = out.write(left)
+        if taken is None and not isinstance(out, io.RawIOBase):
+            return  # what says nothing took all
+        if not taken:
+            message = "the stream takes no more; what was written is not the whole file"
+            raise penstock.InputOutputError(message, message)
+        left = left[taken:]
+
+
+def _flush(out: Any) -> None:
     flush = getattr(out, "flush", None)
     if callable(flush):
         flush()

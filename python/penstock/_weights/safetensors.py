@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib
 import os
 import re
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import penstock
-from penstock._core import _entry_parts, _open_memory, _safetensors_dtypes, _storage_parts
+from penstock._core import _entry_parts, _open_memory, _safetensors_dtypes, _saved, _storage_parts
 from penstock._files.identity import identity
-from penstock._files.temporary import temporary_path
 from penstock._translating import Translating
 from penstock._weights.prefetch import PrefetchLoader, TensorMeta, rows_of
 from penstock._weights.shards import Shards
@@ -375,6 +375,16 @@ def load_bytes(data: bytes) -> dict[str, penstock.Tensor]:
 def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None) -> None:
     """Writes arrays that have passed their library's checks. TypeError for names and metadata that are no text."""
     path = _path_of(filename)
+    _require_texts(tensors, metadata)
+    try:
+        with translated():
+            # As the library itself, it leaves the flush to the system.
+            penstock.save(tensors, path, format="safetensors", metadata=metadata, sync=False)
+    except (penstock.NotFoundError, penstock.IsDirectoryError, penstock.NotDirectoryError) as error:
+        raise _twin(error, SafetensorError) from error
+
+
+def _require_texts(tensors: dict[str, Any], metadata: dict[str, str] | None) -> None:
     for name in tensors:
         if not isinstance(name, str):
             raise TypeError(f"argument 'tensor_dict': '{type(name).__name__}' object is not an instance of 'str'")
@@ -384,17 +394,12 @@ def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | N
         for text in (*metadata, *metadata.values()):
             if not isinstance(text, str):
                 raise TypeError(f"argument 'metadata': '{type(text).__name__}' object is not an instance of 'str'")
-    try:
-        with translated():
-            # As the library itself, it leaves the flush to the system.
-            penstock.save(tensors, path, format="safetensors", metadata=metadata, sync=False)
-    except (penstock.NotFoundError, penstock.IsDirectoryError, penstock.NotDirectoryError) as error:
-        raise _twin(error, SafetensorError) from error
 
 
 def save_bytes(tensors: dict[str, Any], metadata: dict[str, str] | None) -> bytes:
     """The bytes of the file that `save_to` writes."""
-    with temporary_path(".safetensors", "<bytes>") as path:
-        save_to(tensors, path, metadata)
-        with open(path, "rb") as file:
-            return file.read()
+    _require_texts(tensors, metadata)
+    with translated():
+        data = _saved(tensors, "<bytes>", "safetensors", None, metadata, None, sys.maxsize)
+        assert data is not None  # there is no such large memory
+        return data

@@ -405,3 +405,33 @@ except KeyboardInterrupt:
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout) == (0, "interrupted\n"), ended.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+class TakesLittle(io.RawIOBase):
+    """Takes a few bytes of what it is given, as a pipe may."""
+
+    def __init__(self):
+        self.taken = bytearray()
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        part = bytes(data[:1000])
+        self.taken += part
+        return len(part)
+
+
+@pytest.mark.parametrize("in_memory", [0, 1 << 30])
+def test_open_files_get_it_by_memory_or_by_a_file(monkeypatch, in_memory):
+    monkeypatch.setattr("penstock.torch.saving._save._IN_MEMORY", in_memory)
+    state = {"a": torch.arange(5000.0), "b": [torch.ones(3, dtype=torch.bfloat16), "text"]}
+    whole, little = io.BytesIO(b"before"), TakesLittle()
+    whole.seek(6)
+    pt.save(state, whole)
+    pt.save(state, little)
+    assert whole.getvalue()[:6] == b"before"
+    assert whole.getvalue()[6:] == bytes(little.taken)
+    read = torch.load(io.BytesIO(bytes(little.taken)))
+    assert torch.equal(read["a"], state["a"])
+    assert torch.equal(read["b"][0], state["b"][0])

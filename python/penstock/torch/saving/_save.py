@@ -11,9 +11,9 @@ from typing import IO, Any
 import torch
 
 import penstock
-from penstock._core import _assemble, _open_file, _save_with
+from penstock._core import _assemble, _open_file, _save_with, _saved
 from penstock._files.replace import replaced
-from penstock._files.temporary import copied, temporary_path
+from penstock._files.temporary import copied, temporary_path, written
 from penstock._wrong_argument import names_arguments
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._describe import described
@@ -23,6 +23,7 @@ from penstock.torch.saving._pickling import save_pickled
 __all__ = ["save"]
 
 _PROTOCOL = 2
+_IN_MEMORY = 64 << 20  # bytes of tensors up to which a file is made in memory before it goes to an open file
 
 
 @names_arguments
@@ -131,10 +132,15 @@ def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any,
     if isinstance(f, (str, os.PathLike)):
         _save_with(obj, os.fspath(f), described, progress, sync)
         return
-    with temporary_path(".pt", str(getattr(f, "name", "<memory>"))) as path:
+    name = str(getattr(f, "name", "<memory>"))
+    data = _saved(obj, name, "pt", described, None, progress, _IN_MEMORY)
+    if data is not None:
+        written(data, f)
+        return
+    with temporary_path(".pt", name) as path:
         _save_with(obj, path, described, progress)
-        with open(path, "rb") as written:
-            copied(written, f)
+        with open(path, "rb") as whole:
+            copied(whole, f)
 
 
 def _is_as_by_default() -> bool:
