@@ -482,6 +482,8 @@ void bind_datasets(nb::module_& module) {
           "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
           nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
       .def("__repr__", [](const Dataset& d) {
+        // Whoever only looks at it does not wait for all shards to be read, and gets no error of theirs.
+        if (!d.impl().is_counted()) return std::string("penstock.Dataset(not counted yet; len() counts it)");
         const std::uint64_t samples = static_cast<std::uint64_t>(count_samples(d));
         const std::string remark = d.impl().remark();
         return core::format("penstock.Dataset({}{}{})", core::counted(samples, "sample"), remark.empty() ? "" : "; ",

@@ -29,7 +29,10 @@ constexpr const char* kTakenOf = "slices are taken of what rows() gives";
                                 const std::string& name) {
   throw Error(
       ErrorCode::kIndexOutOfRange,
-      core::format("slice {} begins at row {} and has {} rows, but the array has {}", slice, start, length, rows),
+      length < 0
+          ? core::format("slice {} begins at row {} and ends in front of it or outside of the array, which has {} rows",
+                         slice, start, rows)
+          : core::format("slice {} begins at row {} and has {} rows, but the array has {}", slice, start, length, rows),
       {.path = name});
 }
 

@@ -94,7 +94,7 @@ def save(
         )
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError(
-            f"found an object of type {type(f).__name__} to write into, expected a path, or a file with a 'write' "
+            f"f: found an object of type {type(f).__name__} to write into, expected a path, or a file with a 'write' "
             "attribute"
         )
     plain = pickle_protocol == _PROTOCOL and _use_new_zipfile_serialization and not _disable_byteorder_record
