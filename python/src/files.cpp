@@ -285,7 +285,7 @@ void bind_files(nb::module_& module) {
       nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
               "describe: typing.Callable[[typing.Any], typing.Any], "
               "progress: bool | typing.Callable[[int, int], object] | None = None, sync: bool = False) -> None"));
-  module.def("_saved", saved, nb::arg("obj"), nb::arg("name"), nb::arg("format"), nb::arg("describe").none(),
+  module.def("_saved", saved, nb::arg("obj").none(), nb::arg("name"), nb::arg("format"), nb::arg("describe").none(),
              nb::arg("metadata").none(), nb::arg("progress").none(), nb::arg("most"),
              nb::sig("def _saved(obj: object, name: str, format: str, "
                      "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "

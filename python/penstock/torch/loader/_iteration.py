@@ -12,7 +12,6 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -78,9 +77,10 @@ class Iteration(BaseDataLoaderIter):
         self._pins = settings.pin_memory and torch.accelerator.is_available()
         self._index_sampler = settings.index_sampler
         restarts = 0 if draws_seed else self._restarts + 1
+        for entry in [] if resume is None else resume.set_aside:
+            settings.set_aside.add(*entry)  # before there is a feed, which is told
         if resume is not None and not resume.begun:
             resume.settle(settings)
-            self._set_aside(resume)
             draws_seed, restarts, resume = resume.draws_seed, resume.restarts, None
         begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
         self._restarts = begin.restarts
@@ -107,20 +107,12 @@ class Iteration(BaseDataLoaderIter):
             if begin.begins > 1:  # as torch does where it has workers
                 self._sampler_iter = drawn_from(settings)
         else:
-            self._sampler_iter, sums = self._resumed(resume)
+            self._sampler_iter, sums = resume.restore(settings)
         self.progress = Progress(begin, sums, self._reads)
         self._reads.begin(self._sampler_iter, begin.batch, sums)
         self._note()
         if self._num_workers == 0 and self._timeout != 0:
             raise AssertionError(f"timeout={self._timeout} needs num_workers > 0; leave it out without")
-
-    def _resumed(self, resume: Position) -> tuple[Iterator[Any], Drawn]:
-        self._set_aside(resume)
-        return resume.restore(self._settings)
-
-    def _set_aside(self, resume: Position) -> None:
-        for entry in resume.set_aside:
-            self._settings.set_aside.add(*entry)
 
     def _note(self) -> None:
         """Copies how far it has come to `progress`, for those who ask."""
