@@ -247,3 +247,28 @@ def test_what_torchs_collation_was_taught_counts(arrays, monkeypatch):
 
     monkeypatch.setitem(default_collate_fn_map, torch.Tensor, lambda batch, **_: ("taught", len(batch)))
     assert next(iter(pt.DataLoader(arrays[1], 4)))[0] == ("taught", 4)
+
+
+def refuses_five(index):
+    if index == 5:
+        raise ValueError("five")
+    return index
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: pt.Dataset(penstock.dataset(12, refuses_five)), lambda: pt.Files(["a", "b"] * 6)]
+)
+def test_an_error_comes_behind_the_batches_before_it(make, tmp_path, monkeypatch):
+    """Also where a function in threads is behind what fails, so that batches are taken ahead."""
+    monkeypatch.chdir(tmp_path)
+    torch.save(torch.zeros(1), "a")
+    for _ in range(20):
+        batches = iter(pt.DataLoader(make().map(lambda sample: sample), 1, num_workers=3))
+        outcomes = []
+        for _ in range(12):
+            try:
+                next(batches)
+                outcomes.append(True)
+            except (ValueError, FileNotFoundError):
+                outcomes.append(False)
+        assert outcomes in ([number != 5 for number in range(12)], [number % 2 == 0 for number in range(12)])

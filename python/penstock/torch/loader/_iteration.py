@@ -237,9 +237,10 @@ class Iteration(BaseDataLoaderIter):
         """Starts the functions on the next batch; StopIteration behind the last."""
         try:
             read = self._reads.next(hold=True)
-        except penstock.TimedOutError:
-            raise
-        except penstock.Error as error:
+        except Exception as error:
+            if not self._reads.is_of_batch(error):
+                raise
+            # It waits for the batches before it.
             self._states = random_states()
             self._working.append(Future())
             self._working[-1].set_exception(error)

@@ -93,6 +93,7 @@ class Reads:
         self._samples = Samples(read, settings.native)
         self._one_by_one = False
         self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
+        self._failure = 0  # the id of the program's own error that the last `next` raised for its batch
         self.whole = not settings.batches
         self.bulk = False
         self._collate = self._native_collate()
@@ -151,6 +152,7 @@ class Reads:
 
         With `hold` the batch counts as held until `release` is called.
         """
+        self._failure = 0
         while True:
             if self._workers == 0 and not self.finished:
                 self._draw()
@@ -394,7 +396,15 @@ class Reads:
     def _users(self, error: penstock.Error) -> BaseException:
         """What the program gets for an error of a feed."""
         found = _users(error, self._refusal)
-        return raised_there(found, self.describe) if self.in_processes else found
+        found = raised_there(found, self.describe) if self.in_processes else found
+        self._failure = id(found)
+        return found
+
+    def is_of_batch(self, error: Exception) -> bool:
+        """Whether `next` raised it because of its batch, and not of the order or of the time that it took."""
+        if isinstance(error, penstock.Error):
+            return not isinstance(error, penstock.TimedOutError)
+        return id(error) == self._failure
 
     def _otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
