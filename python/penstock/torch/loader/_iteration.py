@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 
-import penstock
 from penstock._batches.functions import drawn_since, random_states, shared_generators
 from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
