@@ -1,4 +1,4 @@
-"""torch's side of safetensors' API: what `penstock._weights.safetensors` asks of a library of arrays, done with tensors."""
+"""torch's side of safetensors' API: what `penstock._weights.safetensors` asks of a library of arrays."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 An allowed class is made where that only means setting its parts: objects whose state is their attributes, members of
 enumerations, named tuples, tensors of a subclass, paths, dates and other plain values of Python's, the layouts of
-torch's distributed tensors, the graphs of torch_geometric. Functions are refused, and so are classes that are made in a way of their own, because a
-file could choose what these run on.
+torch's distributed tensors, the graphs of torch_geometric. Functions are refused, and so are classes that are made in a
+way of their own, because a file could choose what these run on.
 """
 
 from __future__ import annotations

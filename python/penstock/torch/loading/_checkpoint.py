@@ -442,8 +442,8 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
-                f"f: found an object of type {type(f).__name__} without .{method}(), expected a path or a file that can "
-                "be read; put its bytes into an io.BytesIO"
+                f"f: found an object of type {type(f).__name__} without .{method}(), expected a path or a file that "
+                "can be read; put its bytes into an io.BytesIO"
             )
     name = str(getattr(f, "name", "<memory>"))
     if isinstance(f, io.TextIOBase):

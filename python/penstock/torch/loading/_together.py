@@ -1,4 +1,4 @@
-"""Loads whose storages lie in one block: what the arguments `shared`, `pinned` and `ranks` ask for, and who reads it."""
+"""Loads whose storages lie in one block: what `shared`, `pinned` and `ranks` ask for, and who reads it."""
 
 from __future__ import annotations
 
