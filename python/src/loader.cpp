@@ -78,9 +78,9 @@ std::shared_ptr<DataLoader> PyLoader::usable() const {
   }
   core::require_own_process(forks_);
   if (left_behind_.hangs()) {
-    throw Error(
-        ErrorCode::kCancelled,
-        "a read of the DataLoader that was interrupted still hangs; make a new loader, or wait for the storage");
+    throw Error(ErrorCode::kCancelled,
+                "a call of the DataLoader that was interrupted still hangs, in a read or in a function of the program; "
+                "wait until it ends, or make a new loader");
   }
   return loader_;
 }
