@@ -34,7 +34,9 @@ nb::object of_function(nb::handle size, nb::handle get) {
 }
 
 nb::object of_values(nb::handle items) {
-  if (PyUnicode_Check(items.ptr()) != 0 || PyBytes_Check(items.ptr()) != 0 || PyDict_Check(items.ptr()) != 0) {
+  const bool has_items = has_attribute(items, "__iter__") || has_attribute(items, "__getitem__");
+  if (!has_items || PyUnicode_Check(items.ptr()) != 0 || PyBytes_Check(items.ptr()) != 0 ||
+      PyDict_Check(items.ptr()) != 0) {
     throw Error(ErrorCode::kDTypeMismatch, core::format("found an object of type {} where dataset() takes a list of "
                                                         "samples, or a size and a function",
                                                         object_type(items)));

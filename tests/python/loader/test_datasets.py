@@ -168,3 +168,9 @@ def test_what_was_left_out_stays_so(tree):
     assert folders.classes == ["a", "b"]
     assert [str(path.relative_to(tree)) for path in map(Path, folders.paths)] == ["a/1.npy", "b/1.npy", "b/tmp1/3.npy"]
     assert penstock.pack(dataset, tree / "shards")["samples"] == 3
+
+
+@pytest.mark.parametrize("given", [5, 2.5, None, object(), "a", b"a", {}], ids=lambda given: type(given).__name__)
+def test_what_is_no_list_of_samples(given):
+    with pytest.raises(penstock.DTypeMismatchError, match=rf"type {type(given).__name__} .*a size and a function"):
+        penstock.dataset(given)

@@ -73,16 +73,22 @@ class Ranks:
                 f"within the time-out of the process group ({reason})"
             ) from error
 
-    def require(self, error: BaseException | None, doing: str) -> None:
-        """Raises on all ranks where one of them has failed: there its own error, elsewhere one that says which rank."""
+    def told_by_all(self, told: Any, error: BaseException | None) -> list[Any]:
+        """What each rank tells, by rank. Raises `error` once all know of it, whatever became of the others."""
         try:
-            all_told = self.gather(None if error is None else f"could not {doing}: {type(error).__name__}: {error}")
+            all_told = self.gather(told)
         except penstock.Error:
             if error is not None:
                 raise error from None
             raise
         if error is not None:
             raise error
+        return all_told
+
+    def require(self, error: BaseException | None, doing: str) -> None:
+        """Raises on all ranks where one of them has failed: there its own error, elsewhere one that says which rank."""
+        told = None if error is None else f"could not {doing}: {type(error).__name__}: {error}"
+        all_told = self.told_by_all(told, error)
         for rank, text in enumerate(all_told):
             if text is not None:
                 raise penstock.InputOutputError(f"rank {rank} {text}")
@@ -127,14 +133,7 @@ def agreed(ranks: Ranks, make: Callable[[], Result], describe: Callable[[Result]
     except Exception as failure:
         error = failure
         own = _Told(f"{type(failure).__name__}: {failure}", host, Plan("", (), ""))
-    try:
-        told: list[_Told] = ranks.gather(own)
-    except penstock.Error:
-        if error is not None:
-            raise error from None
-        raise
-    if error is not None:
-        raise error
+    told: list[_Told] = ranks.told_by_all(own, error)
     for rank, each in enumerate(told):
         if not isinstance(each, _Told):  # it is in another call, or has stopped
             raise penstock.InputOutputError(f"rank {rank} {each or 'is in another call of the program'}")
