@@ -69,6 +69,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!penstock\b).+\..+"),
     (r"py:.*", r"penstock\.(.+\.)?_.+"),
     (r"py:.*", r"_.+"),
+    # Short names of annotations, and a type of Python's that its own pages do not have.
+    (r"py:class", r"Keys|Sizes|EllipsisType"),
     (r"cpp:.*", r"(std|at|c10|torch|Eigen)(::.*)?"),
     (r"cpp:.*", r"DLManagedTensor(Versioned)?"),
     # Inner parts, which public headers only name.

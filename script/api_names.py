@@ -50,8 +50,9 @@ def without_details(text: str) -> str:
 
 
 def header_names(text: str) -> set[str]:
-    """Names that a header declares outside of namespaces `detail`. clang-format puts each at the start of its line."""
-    lines = without_details(text).split("\n")
+    """Names that a header declares outside of namespaces `detail`. clang-format puts each at the start of its line.
+    What is declared and not defined is another header's, or another library's."""
+    lines = [line for line in without_details(text).split("\n") if not re.match(r"(class|struct) \w+;", line)]
     found = [pattern.match(line) for line in lines for pattern in (TYPE, ALIAS, FUNCTION)]
     return {match[1] for match in found if match}
 

@@ -65,7 +65,7 @@ struct FieldsOptions {
 /// Sample i is a dict of what several files hold, whose paths follow from that of file i of `dataset`: files(), and
 /// what subset(), concat(), take() and the like make of it. Each field is a name and a template of a path:
 ///
-/// | in a template | of "data/images/cat/0007.npy", found by files("data/images/**/*.npy") |
+/// | in a template | of "data/images/cat/0007.npy", found in the folder "data/images" |
 /// |---|---|
 /// | {stem} | 0007 |
 /// | {name} | 0007.npy |

@@ -60,7 +60,7 @@ def map_files(
 
     Raises
     ------
-    Error
+    penstock.Error
         Of the first file that cannot be read, or whose function raises; it names the file. Others may
         have been written.
     """

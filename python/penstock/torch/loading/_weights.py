@@ -89,7 +89,7 @@ def weights(
 
     Raises
     ------
-    Error
+    penstock.Error
         Where files are missing or damaged, a name is in two files, or a value is no tensor.
     """
     _require_counts(ring_bytes, threads)
