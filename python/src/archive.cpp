@@ -408,11 +408,11 @@ PyArchive open_given(nb::handle given, const OpenOptions& options) {
 }
 
 bool ReadEffort::takes_long() const noexcept {
-  // Somebody may want to stop what reads more than this. A byte of index takes as long as four of payload; a byte of
-  // a deflated sample may stand for many.
-  constexpr std::uint64_t kLong = std::uint64_t{4} << 20;
-  constexpr std::uint64_t kIndexCost = 4;
-  constexpr std::uint64_t kSampleCost = 16;
+  // Somebody may want to stop what reads more than this; below it the thread would take a noticeable part of the time.
+  // A byte of index takes as long as sixteen of payload; a byte of a deflated sample may stand for many.
+  constexpr std::uint64_t kLong = std::uint64_t{16} << 20;
+  constexpr std::uint64_t kIndexCost = 16;
+  constexpr std::uint64_t kSampleCost = 64;
   return asks_server || payload_bytes >= kLong || index_bytes >= kLong / kIndexCost ||
          sample_bytes >= kLong / kSampleCost;
 }

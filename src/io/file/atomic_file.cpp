@@ -1,7 +1,7 @@
 // A file appears under its name whole or not at all. It is written without a name where the file system has such files
-// (O_TMPFILE), so that nothing is left of a process that is killed. On commit it gets a temporary name beside the
-// target and is renamed over it, because Linux cannot give an unnamed file a name that exists. Other file systems get
-// the temporary name from the start.
+// (O_TMPFILE), so that nothing is left of a process that is killed. On commit it is linked to its name. Where that name
+// exists it gets a temporary name beside the target and is renamed over it, because Linux cannot give an unnamed file a
+// name that exists. Other file systems get the temporary name from the start.
 
 #include "io/file/atomic_file.h"
 
@@ -66,9 +66,11 @@ std::string followed(const std::string& path) {
 
 std::string random_letters() {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+  // Five bits a letter: each call of the device takes longer than a system call.
   std::random_device random;
+  std::uint64_t bits = (std::uint64_t{random()} << 32) | random();
   std::string out;
-  while (out.size() < 8) out += kLetters[random() % kLetters.size()];
+  for (; out.size() < 8; bits >>= 5) out += kLetters[bits % kLetters.size()];
   return out;
 }
 
@@ -117,6 +119,7 @@ AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sy
   const std::optional<struct stat> target = find_target();
   // 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is
   // private from the beginning.
+  replaces_ = target.has_value();
   create(target ? 0600 : 0666);
   try {
     if (target) resemble(*target);
@@ -276,6 +279,31 @@ void AtomicFile::read_back(std::uint64_t offset, std::span<std::byte> out) {
 void AtomicFile::commit() {
   flush();
   if (sync_ && ::fsync(file_.get()) != 0) fail(errno, "cannot flush the file to the disk");
+  if (!try_link()) rename_over();
+  may_be_there_ = true;
+  // Some file systems cannot flush a folder, and say so by EINVAL.
+  if (sync_ && ::fsync(folder_.get()) != 0 && errno != EINVAL && errno != EBADF) {
+    fail(errno, "the file is written and has its name, but its folder cannot be flushed to the disk");
+  }
+}
+
+/// Gives an unnamed file its name; false where somebody has that name, because a link replaces nothing.
+bool AtomicFile::try_link() {
+  if (!temporary_.empty() || replaces_) return false;
+  // File systems of user space tell at a close that writes have failed, and the name waits for that.
+  if (const int error = FileDescriptor(duplicate()).close(); error != 0) fail(error, "cannot write the file");
+  if (::linkat(AT_FDCWD, path_of(file_).c_str(), folder_.get(), name_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    [[maybe_unused]] const int told_before = file_.close();
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  const int error = errno;
+  struct stat there {};
+  may_be_there_ = ::fstatat(folder_.get(), name_.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0;
+  fail(error, "cannot give the file its name");
+}
+
+void AtomicFile::rename_over() {
   if (temporary_.empty()) name_temporary();
   if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
   FileDescriptor replaced = hold_replaced(folder_.get(), name_.c_str());
@@ -288,11 +316,6 @@ void AtomicFile::commit() {
   }
   close_later(std::move(replaced));
   temporary_.clear();
-  may_be_there_ = true;
-  // Some file systems cannot flush a folder, and say so by EINVAL.
-  if (sync_ && ::fsync(folder_.get()) != 0 && errno != EINVAL && errno != EBADF) {
-    fail(errno, "the file is written and has its name, but its folder cannot be flushed to the disk");
-  }
 }
 
 void AtomicFile::fail(int error, std::string_view what) const { core::throw_errno(error, what, {.path = path_}); }

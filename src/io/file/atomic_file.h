@@ -42,8 +42,8 @@ class AtomicFile final : public Output, public Fate {
   /// Reads what was written. kIo where the file ends before.
   void read_back(std::uint64_t offset, std::span<std::byte> out);
   void prepare() override {}
-  /// Flushes (fsync of file and folder when `sync`) and renames. kIo also where it has its name and the folder could
-  /// not be flushed.
+  /// Flushes (fsync of file and folder when `sync`) and gives the file its name. kIo also where it has its name and the
+  /// folder could not be flushed.
   void commit() override;
   bool may_be_there() const noexcept override { return may_be_there_; }
   bool is_its_own() const noexcept override { return may_be_there_; }
@@ -56,6 +56,8 @@ class AtomicFile final : public Output, public Fate {
   template <class Act>
   int with_new_name(Act act);
   void name_temporary();
+  bool try_link();
+  void rename_over();
   void resemble(const struct stat& target);
   void keep_attributes();
   void flush();
@@ -70,6 +72,7 @@ class AtomicFile final : public Output, public Fate {
   std::vector<std::byte> pending_;
   std::uint64_t position_ = 0;
   bool sync_;
+  bool replaces_ = false;  // the name was somebody's when the file was begun
   bool may_be_there_ = false;
   const std::uint64_t forks_ = core::forks();
 };
