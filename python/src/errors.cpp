@@ -6,9 +6,9 @@
 
 #include "bindings.h"
 #include "core/shown_url.h"
-#include "functions.h"
+#include "content/functions.h"
 #include "penstock/error.h"
-#include "refused_call.h"
+#include "call/refused_call.h"
 
 namespace penstock::python {
 namespace {

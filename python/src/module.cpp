@@ -1,11 +1,11 @@
 #include "bindings.h"
 #include "bindings_of_datasets.h"
-#include "interrupt.h"
-#include "outputs.h"
+#include "interpreter/interrupt.h"
+#include "file/outputs.h"
 #include "penstock/version.h"
-#include "progress.h"
-#include "writable.h"
-#include "writer.h"
+#include "call/progress.h"
+#include "file/writable.h"
+#include "file/writer.h"
 
 namespace penstock::python {
 namespace {

@@ -1,6 +1,6 @@
 """How a batch gets from a worker process to its parent: its tensors as memory, and around them a pickle.
 
-In the pickle a number stands for each plain tensor or array. C++ carries the memory (`python/src/worker_message.h`), so
+In the pickle a number stands for each plain tensor or array. C++ carries the memory (`python/src/worker/message.h`), so
 that only the structure and small values are pickled.
 """
 

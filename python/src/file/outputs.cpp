@@ -1,0 +1,240 @@
+// Bytes in and out of files and stores for the Python packages that write formats of their own: torch's checkpoints,
+// and datasets of Ray.
+
+#include "file/outputs.h"
+
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interpreter/convert.h"
+#include "core/stop_scope.h"
+#include "format/save_with.h"
+#include "interpreter/gil.h"
+#include "interpreter/interrupt.h"
+#include "io/file/atomic_file.h"
+#include "io/file/output.h"
+#include "io/file/output_set.h"
+#include "io/remote/list.h"
+#include "io/remote/location.h"
+#include "io/remote/object.h"
+#include "io/remote/upload.h"
+#include "penstock/error.h"
+#include "penstock/source.h"
+#include "content/value.h"
+#include "file/writer.h"
+
+namespace penstock::python {
+namespace {
+
+using PartTexts = std::vector<std::pair<std::string, std::string>>;
+using Ticket = std::pair<std::string, PartTexts>;
+
+Ticket ticket_of(const io::remote::PreparedParts& prepared) {
+  PartTexts parts;
+  for (const io::remote::Part& part : prepared.parts) parts.emplace_back(part.etag, part.crc32);
+  return {prepared.id, std::move(parts)};
+}
+
+/// A file or an object that is written from front to end. Threads may share it: one at a time writes, and `cancel` does
+/// not wait for it.
+class PyOutput {
+ public:
+  PyOutput(nb::handle path, bool sync, bool replaces)
+      : output_(io::open_output(path_from(path), {.sync = sync,
+                                                  .existing = replaces ? io::Existing::kReplace : io::Existing::kRefuse,
+                                                  .stop = stop_.get_token()})) {}
+  ~PyOutput() { discard(); }
+  PyOutput(const PyOutput&) = delete;
+  PyOutput& operator=(const PyOutput&) = delete;
+
+  std::uint64_t write(nb::handle data) {
+    Py_buffer view;
+    if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) nb::raise_python_error();
+    struct Release {
+      Py_buffer& view;
+      ~Release() { PyBuffer_Release(&view); }
+    } const release{view};
+    const auto bytes = std::span(static_cast<const std::byte*>(view.buf), static_cast<std::size_t>(view.len));
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    opened().write(bytes);
+    return bytes.size();
+  }
+  std::uint64_t tell() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    return opened().position();
+  }
+  void commit() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    opened().commit();
+    output_.reset();
+  }
+  void discard() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    output_.reset();
+  }
+  void cancel() { stop_.request_stop(); }
+  int duplicate() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(mutex_);
+    auto* const file = dynamic_cast<io::AtomicFile*>(&opened());
+    if (file == nullptr) throw Error(ErrorCode::kInvalidArgument, "an object in a store has no descriptor");
+    return file->duplicate();
+  }
+
+ private:
+  io::Output& opened() {
+    if (output_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "what is written is complete, or was discarded");
+    return *output_;
+  }
+
+  std::stop_source stop_;
+  std::mutex mutex_;  ///< taken without the GIL
+  std::unique_ptr<io::Output> output_;
+};
+
+/// Writes all that `save` writes into a store, and leaves the last step to whoever gets the ticket.
+std::pair<Ticket, std::uint64_t> save_parts(nb::handle object, nb::handle url, nb::handle metadata) {
+  const std::string target = path_from(url);
+  SaveOptions options;
+  options.metadata = metadata_from(metadata);
+  return interruptible(true, [value = from_python(object), target, options](const std::stop_token& stop) {
+    SaveOptions how = options;
+    how.stop = stop;
+    const std::unique_ptr<io::Output> out = format::prepare_save(value, target, how, {});
+    auto* const upload = dynamic_cast<io::remote::Upload*>(out.get());
+    if (upload == nullptr) throw Error(ErrorCode::kInvalidArgument, "only objects in stores have parts", {target});
+    const std::uint64_t bytes = upload->position();
+    return std::pair(ticket_of(upload->hand_over()), bytes);
+  });
+}
+
+/// All objects appear, or none of them where a store refuses one.
+void complete(const std::vector<std::pair<std::string, Ticket>>& tickets) {
+  interruptible(true, [tickets](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    std::vector<std::unique_ptr<io::remote::Upload>> uploads;
+    for (const auto& [url, ticket] : tickets) {
+      io::remote::PreparedParts prepared{.id = ticket.first, .parts = {}};
+      for (const auto& [etag, crc32] : ticket.second) prepared.parts.push_back({etag, crc32});
+      uploads.push_back(std::make_unique<io::remote::Upload>(io::remote::parse_object(url), std::move(prepared),
+                                                             io::Existing::kReplace));
+    }
+    io::OutputSet all;
+    for (std::size_t i = 0; i + 1 < uploads.size(); ++i) all.commit(tickets[i].first, *uploads[i]);
+    if (!uploads.empty()) all.commit_last(*uploads.back());
+  });
+}
+
+/// Takes back all uploads of a folder in a store in whose names `word` is, which were begun and not completed.
+void abort_uploads(nb::handle url, const std::string& word) {
+  std::string target = path_from(url);
+  if (!target.ends_with('/')) target += '/';
+  interruptible(true, [target, word](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    io::remote::Location object = io::remote::parse(target);
+    const std::string folder = object.key;
+    bool some = true;
+    while (some) {
+      some = false;
+      for (const io::remote::Begun& begun : io::remote::list_uploads(object, folder)) {
+        if (begun.key.find(word) == begun.key.npos) continue;
+        object.key = begun.key;
+        some = io::remote::abort_parts(object, begun.id) || some;
+      }
+    }
+  });
+}
+
+/// The names of what lies in a folder of a store; of folders in it with '/' at the end.
+std::vector<std::string> names_in(nb::handle url) {
+  std::string target = path_from(url);
+  if (!target.ends_with('/')) target += '/';
+  return interruptible(true, [target](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    const io::remote::Location folder = io::remote::parse(target);
+    const io::remote::Objects listed = io::remote::list_objects(folder, folder.key, false);
+    std::vector<std::string> names;
+    for (const io::remote::Object& object : listed.objects) names.push_back(object.key.substr(folder.key.size()));
+    for (const std::string& name : listed.folders) names.push_back(name.substr(folder.key.size()));
+    std::erase(names, "");
+    return names;
+  });
+}
+
+void remove(nb::handle url) {
+  const std::string target = path_from(url);
+  const ReleasedGil released;
+  io::remote::remove_object(io::remote::parse_object(target));
+}
+
+nb::bytes read(const Source& source, std::uint64_t offset, std::uint64_t length) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(length));
+  interruptible(true, [source, offset, bytes](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    source.read(offset, *bytes);
+  });
+  return nb::bytes(bytes->data(), bytes->size());
+}
+
+/// An opened file or object, of which ranges are read.
+struct PyBytes {
+  Source source;
+};
+
+PyBytes open_bytes(nb::handle path) {
+  return {interruptible(true, [target = path_from(path)](const std::stop_token& stop) {
+    const core::StopScope scope(stop);
+    return open_source(target);
+  })};
+}
+
+}  // namespace
+
+void bind_outputs(nb::module_& module) {
+  nb::class_<PyOutput>(module, "_Output")
+      .def(nb::init<nb::handle, bool, bool>(), nb::arg("path"), nb::arg("sync") = true, nb::arg("replaces") = true,
+           nb::sig("def __init__(self, path: str | bytes | os.PathLike[str], sync: bool = True, "
+                   "replaces: bool = True) -> None"))
+      .def("write", &PyOutput::write, nb::arg("data"), nb::sig("def write(self, data: typing.Any) -> int"))
+      .def("tell", &PyOutput::tell, nb::sig("def tell(self) -> int"))
+      .def(
+          "flush", [](PyOutput&) {}, nb::sig("def flush(self) -> None"))
+      .def("commit", &PyOutput::commit, nb::sig("def commit(self) -> None"))
+      .def("discard", &PyOutput::discard, nb::sig("def discard(self) -> None"))
+      .def("cancel", &PyOutput::cancel, nb::sig("def cancel(self) -> None"))
+      .def("duplicate", &PyOutput::duplicate, nb::sig("def duplicate(self) -> int"));
+  nb::class_<PyBytes>(module, "_Bytes")
+      .def_prop_ro(
+          "size", [](const PyBytes& self) { return self.source.size(); }, nb::sig("def size(self) -> int"))
+      .def(
+          "read",
+          [](const PyBytes& self, std::uint64_t at, std::uint64_t length) { return read(self.source, at, length); },
+          nb::arg("offset"), nb::arg("length"), nb::sig("def read(self, offset: int, length: int) -> bytes"));
+  module.def("_open_bytes", open_bytes, nb::arg("path"),
+             nb::sig("def _open_bytes(path: str | bytes | os.PathLike[str]) -> _Bytes"));
+  module.def("_save_parts", save_parts, nb::arg("obj").none(), nb::arg("url"), nb::arg("metadata") = nb::none(),
+             nb::sig("def _save_parts(obj: object, url: str, metadata: dict[str, str] | None = None) -> "
+                     "tuple[tuple[str, list[tuple[str, str]]], int]"));
+  module.def("_complete_parts", complete, nb::arg("tickets"),
+             nb::sig("def _complete_parts(tickets: list[tuple[str, tuple[str, list[tuple[str, str]]]]]) -> None"));
+  module.def("_abort_uploads", abort_uploads, nb::arg("url"), nb::arg("word"),
+             nb::sig("def _abort_uploads(url: str, word: str) -> None"));
+  module.def("_names_in", names_in, nb::arg("url"), nb::sig("def _names_in(url: str) -> list[str]"));
+  module.def("_remove", remove, nb::arg("url"), nb::sig("def _remove(url: str) -> None"));
+}
+
+}  // namespace penstock::python

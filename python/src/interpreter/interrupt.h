@@ -1,0 +1,108 @@
+#pragma once
+
+// Long calls that answer Ctrl-C: the work runs on a thread of its own while the calling thread, without the GIL, looks
+// for signals a few times a second.
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "device/current.h"
+#include "interpreter/gil.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// How often a waiting call looks for signals.
+inline constexpr std::chrono::milliseconds kSignalPeriod{50};
+/// How long an interrupted call waits for its work to notice the stop before it leaves it behind.
+inline constexpr std::chrono::milliseconds kStopPatience{100};
+/// How long the interpreter's end waits for what was left behind.
+inline constexpr std::chrono::seconds kExitPatience{5};
+
+/// Only the process's first thread gets Python's signals.
+bool signals_arrive_here() noexcept;
+/// Runs the handlers of signals that arrived; throws what they raise.
+void check_signals();
+/// In a long loop over Python objects, at item `number`: now and then other threads get the GIL, which C code does not
+/// give up by itself, and signals are answered.
+void yield_at(std::size_t number);
+
+/// Work on a thread of its own, which may be left behind: its last sign of life.
+class Running {
+ public:
+  Running();
+  Running(Running&& other) noexcept : counts_(std::exchange(other.counts_, false)) {}
+  Running& operator=(Running&&) = delete;
+  ~Running();
+
+ private:
+  bool counts_ = true;
+};
+/// Whether the interpreter has begun to end: a thread that asks while it is Running is waited for, and others must not
+/// begin anything.
+bool is_ending() noexcept;
+/// Has the interpreter wait, for kExitPatience at most, until no such work is left: it uses what goes with the process.
+void wait_for_running_at_exit();
+
+template <class Work>
+struct Release {
+  std::optional<Work>& held;
+  ~Release() { held.reset(); }
+};
+
+/// work(stop_token) with the GIL released, answering signals if `long_enough`; what is current in the calling thread
+/// (device, streams) is so for the work. An exception of a signal handler sets
+/// the token and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
+template <class Work>
+auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, std::stop_token> {
+  using Result = std::invoke_result_t<Work&, std::stop_token>;
+  if (!long_enough || !signals_arrive_here()) {
+    const ReleasedGil released;
+    return work(std::stop_token{});
+  }
+  std::stop_source stop;
+  auto task = std::make_shared<std::packaged_task<Result()>>(
+      [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
+        current.adopt();
+        // What the work owns is gone before its result is there.
+        const Release<Work> release{held};
+        return (*held)(token);
+      });
+  std::future<Result> result = task->get_future();
+  try {
+    // The task, and what it holds, is gone before it stops counting as running.
+    std::thread([running = Running(), work_on = task] { (*work_on)(); }).detach();
+  } catch (const std::system_error&) {
+    // The system gives no thread: here, then, where no signal is answered.
+    const ReleasedGil released;
+    (*task)();
+  }
+  task.reset();
+  const auto done = [&](std::chrono::milliseconds patience) {
+    const ReleasedGil released;
+    return result.wait_for(patience) == std::future_status::ready;
+  };
+  while (!done(kSignalPeriod)) {
+    try {
+      check_signals();
+    } catch (...) {
+      stop.request_stop();
+      done(kStopPatience);
+      throw;
+    }
+  }
+  return result.get();
+}
+
+}  // namespace penstock::python

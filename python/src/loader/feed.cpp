@@ -1,0 +1,251 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "bindings.h"
+#include "interpreter/convert.h"
+#include "core/forks.h"
+#include "core/format.h"
+#include "data/dataset/hosted.h"
+#include "data/dataset/map.h"
+#include "data/loader/batch_feed.h"
+#include "data/loader/dataset_name.h"
+#include "data/sample/host.h"
+#include "data/sample/sample.h"
+#include "content/functions.h"
+#include "interpreter/gil.h"
+#include "interpreter/interrupt.h"
+#include "loader/loader.h"
+#include "penstock/error.h"
+#include "content/value.h"
+#include "worker/workers.h"
+
+namespace penstock::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using data::BatchFeed;
+
+/// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child. Members
+/// need the GIL, or where there is none the lock of the Python object.
+class PyFeed {
+  const std::shared_ptr<BatchFeed>& usable() const {
+    if (feed_ == nullptr) throw Error(ErrorCode::kInvalidArgument, "the loader is closed; make a new one");
+    core::require_own_process(forks_);
+    return feed_;
+  }
+
+  /// act(feed) without the GIL, which a worker may wait for with a lock that `act` takes.
+  template <class Act>
+  auto unlocked(Act act) const {
+    std::shared_ptr<BatchFeed> held = usable();
+    const ReleasedGil released;
+    const std::shared_ptr<BatchFeed> feed = std::move(held);
+    return act(*feed);
+  }
+
+ public:
+  /// `keeper` and `workers` are held for as long as this lives.
+  PyFeed(Dataset dataset, const LoaderOptions& options, nb::object keeper, nb::object workers)
+      : keeper_(std::move(keeper)),
+        workers_(std::move(workers)),
+        feed_(std::make_shared<BatchFeed>(std::move(dataset), options)),
+        timeout_(options.timeout) {}
+  ~PyFeed() { close(); }
+  PyFeed(const PyFeed&) = delete;
+  PyFeed& operator=(const PyFeed&) = delete;
+
+  std::size_t window() const { return usable()->window(); }
+  void push(nb::handle indices) {
+    auto numbers = integers_from(indices);  // runs the caller's code, which may close this
+    const std::shared_ptr<BatchFeed> held = usable();
+    held->push(std::move(numbers));
+  }
+  bool ready() const { return usable()->ready(); }
+  nb::handle workers() const noexcept { return workers_; }
+  LoaderStats stats() const { return usable()->stats(); }
+  std::uint64_t given() const noexcept { return given_; }
+  const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
+  std::vector<SetAside> set_aside() const {
+    return unlocked([](BatchFeed& feed) { return feed.policy().listed(); });
+  }
+  void know(const std::vector<SetAside>& samples) const {
+    unlocked([&](BatchFeed& feed) { feed.policy().know(samples); });
+  }
+
+  nb::object next() {
+    const std::shared_ptr<BatchFeed> held = usable();
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      std::optional<Batch> batch;
+      {
+        const ReleasedGil released;
+        batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
+      }
+      if (batch) {
+        ++given_;
+        indices_ = batch->indices;
+      }
+      check_signals();
+      if (batch) return to_python(batch->value);
+      if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
+    }
+  }
+
+  void close() noexcept {
+    if (feed_ == nullptr) return;
+    if (core::forks() != forks_) {
+      // The threads stayed in the parent: waiting for them would take for ever.
+      static_cast<void>(new (std::nothrow) std::shared_ptr<BatchFeed>(std::move(feed_)));
+      return;
+    }
+    std::shared_ptr<BatchFeed> last = std::move(feed_);
+    {
+      const ReleasedGil released;
+      last->cancel();
+      last.reset();
+    }
+    keeper_.reset();
+  }
+
+ private:
+  [[noreturn]] void throw_timeout() const {
+    throw Error(ErrorCode::kTimeout, core::format("no batch came within {} seconds", timeout_));
+  }
+
+  nb::object keeper_;
+  nb::object workers_;
+  std::uint64_t given_ = 0;            ///< also those that were lost on their way, where a signal's handler raised
+  std::vector<std::int64_t> indices_;  ///< of the last batch that was given
+  std::shared_ptr<BatchFeed> feed_;
+  double timeout_;
+  std::uint64_t forks_ = core::forks();
+};
+
+/// The dataset whose batches become what `finish` makes in a worker process of (indices, batch, seed); in a trial also
+/// (None, batch), for whoever takes it to finish.
+Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerHost> host, const HeldFunction& finish) {
+  const SampleFunction function{finish.lent(), false};
+  auto call = [function, of = host.get()](const Value& batch, const data::RandomKey& key) {
+    const HeldFunction* const only = &function.function;
+    if (data::HostScope::current() == nullptr || !of->gets_there({&only, 1})) return Value::tuple({Value(), batch});
+    const auto begin = Clock::now();
+    const std::vector<Value> indices(key.batch.begin(), key.batch.end());
+    const Value given = Value::tuple({Value::list(indices), batch, Value(key.seed)});
+    const data::UserFunction self = function;
+    const data::Host::Step step{&self, key.stage};
+    data::Called called = std::move(of->call_there({&step, 1}, {&given, 1}, {&key.index, 1}, {key.seed, key.epoch})[0]);
+    if (called.ended_at && *called.ended_at < indices.size()) throw data::SampleError(*called.ended_at, *called.error);
+    if (called.error) throw *called.error;
+    if (data::HostTrial* const trial = of->trial()) {
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      trial->note(data::CallWay::kHost, seconds, indices.size());
+    }
+    return std::move(called.value);
+  };
+  return data::hosted(data::mapped(dataset, std::move(call), data::Of::kBatches, false), std::move(host));
+}
+
+void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
+               std::size_t prefetch_factor, std::optional<std::uint64_t> memory_budget, double timeout,
+               nb::handle device, std::uint64_t seed, nb::handle on_error, nb::handle workers, nb::handle finish) {
+  LoaderOptions options{.num_workers = num_workers, .prefetch_factor = prefetch_factor, .timeout = timeout};
+  options.collate = collate;
+  options.device = device_from(device);
+  options.seed = seed;
+  options.on_error = on_error_from(on_error);
+  if (memory_budget) options.memory_budget = *memory_budget;
+  std::shared_ptr<WorkerHost> host = host_from(workers);
+  if (host == nullptr) {
+    new (self) PyFeed(dataset, options, nb::object(), nb::none());
+    return;
+  }
+  const HeldFunction& held = nb::cast<PyHeldFunction&>(finish).held();
+  new (self)
+      PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish), nb::borrow(workers));
+}
+
+std::vector<SetAside> samples_from(const nb::list& samples) {
+  std::vector<SetAside> out;
+  for (const nb::handle sample : samples) {
+    out.push_back({.index = nb::cast<std::int64_t>(sample[0]),
+                   .what = name_from(nb::object(sample[1])),
+                   .why = name_from(nb::object(sample[2]))});
+  }
+  return out;
+}
+
+/// What a function of the program raised is the cause of an error of ours here: penstock.torch tells errors of batches
+/// from what a signal's handler raises by their type.
+nb::object next_of(PyFeed& feed) {
+  try {
+    return feed.next();
+  } catch (const Error& error) {
+    if (!error.cause()) throw;
+    const nb::object exception = exception_of(error);
+    PyErr_SetObject(exception.type().ptr(), exception.ptr());
+    nb::raise_python_error();
+  }
+}
+
+/// A copy of a list of indices from 0 on, which are Python's own ints; None for anything else.
+nb::object plain_indices(nb::handle given) {
+  if (!PyList_CheckExact(given.ptr())) return nb::none();
+  nb::object copy = checked(PyList_GetSlice(given.ptr(), 0, PY_SSIZE_T_MAX));
+  const auto numbers = plain_integers_from(copy);
+  const auto is_negative = [](std::int64_t number) { return number < 0; };
+  if (!numbers || std::any_of(numbers->begin(), numbers->end(), is_negative)) return nb::none();
+  return copy;
+}
+
+}  // namespace
+
+void bind_feed(nb::module_& module) {
+  module.def(
+      "_dataset_name", [](const Dataset& dataset) { return path_text(data::DatasetName(dataset).name()); },
+      nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
+      "By what positions tell a dataset from others of equal size.");
+  module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
+             nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
+             "A copy of a list of plain ints from 0 on; None for anything else.");
+  module.def(
+      "_none_left", [](const nb::list& samples) { return exception_of(data::none_left(samples_from(samples))); },
+      nb::arg("samples"), nb::sig("def _none_left(samples: list[tuple[int, str, str]]) -> Error"));
+  nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
+      .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
+           nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
+           nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none(),
+           nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
+                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, "
+                   "workers: _Workers | None = None, finish: _HeldFunction | None = None) "
+                   "-> None"))
+      .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
+      .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
+      .def_prop_ro("given", &PyFeed::given, nb::lock_self(),
+                   "How many batches have come; one that a signal's handler kept from arriving is lost.")
+      .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),
+                   "Of the batch that `next` gave last: what was read; empty where it was left out.")
+      .def_prop_ro(
+          "set_aside", [](const PyFeed& feed) { return listed(feed.set_aside()); }, nb::lock_self(),
+          nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"), "What `on_error` set aside.")
+      .def(
+          "know", [](const PyFeed& feed, const nb::list& samples) { feed.know(samples_from(samples)); },
+          nb::arg("samples"), nb::lock_self(), nb::sig("def know(self, samples: list[tuple[int, str, str]]) -> None"),
+          "Sets samples aside, as another feed did.")
+      .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
+           nb::sig("def push(self, indices: Iterable[int]) -> None"))
+      .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),
+           "The batch of the oldest push. An error belongs to one batch.")
+      .def(
+          "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self(),
+          nb::sig("def stats(self) -> dict[str, typing.Any]"))
+      .def("close", &PyFeed::close, nb::lock_self(), "Stops the workers and drops what they prepared.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,369 @@
+#include "worker/host.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "interpreter/convert.h"
+#include "core/forks.h"
+#include "core/format.h"
+#include "core/stop_scope.h"
+#include "data/sample/user_call.h"
+#include "penstock/error.h"
+#include "value/graph.h"
+#include "worker/errors.h"
+
+namespace penstock::python {
+
+/// A process for one thread, which goes back when this goes, or is let go of when it has ended.
+class WorkerHost::Lease {
+ public:
+  explicit Lease(WorkerHost& host) : host_(host) {
+    std::unique_lock lock(host_.mutex_);
+    while (host_.idle_.empty()) {
+      if (host_.closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      if (host_.workers_.size() + host_.starting_ < host_.most_) {
+        start(lock);
+        return;
+      }
+      host_.idle_again_.wait_for(lock, core::kStopLook);
+      if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+    }
+    worker_ = std::move(host_.idle_.back());
+    host_.idle_.pop_back();
+  }
+  ~Lease() {
+    if (worker_ == nullptr) return;
+    {
+      const std::scoped_lock lock(host_.mutex_);
+      host_.idle_.push_back(std::move(worker_));
+    }
+    host_.idle_again_.notify_one();
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  WorkerProcess& operator*() const noexcept { return *worker_; }
+  /// It is no more: another one may be started in its place.
+  void let_go() {
+    const std::scoped_lock lock(host_.mutex_);
+    std::erase(host_.workers_, worker_);
+    worker_.reset();
+  }
+
+ private:
+  void start(std::unique_lock<std::mutex>& lock) {
+    ++host_.starting_;
+    lock.unlock();
+    try {
+      const Value made = host_.start_(Value());
+      worker_ =
+          std::make_shared<WorkerProcess>(static_cast<int>(made[0].as_int()), static_cast<pid_t>(made[1].as_int()));
+    } catch (...) {
+      lock.lock();
+      --host_.starting_;
+      throw;
+    }
+    lock.lock();
+    --host_.starting_;
+    ++host_.figures_.started;
+    host_.workers_.push_back(worker_);
+    if (host_.closed_) worker_->shut_down();
+  }
+
+  WorkerHost& host_;
+  std::shared_ptr<WorkerProcess> worker_;
+};
+
+WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial)
+    : start_(std::move(start)),
+      reap_(std::move(reap)),
+      most_(std::max<std::size_t>(most, 1)),
+      trial_(std::move(trial)),
+      forks_(core::forks()) {}
+
+WorkerHost::~WorkerHost() { close(); }
+
+void WorkerHost::close() noexcept {
+  closed_ = true;
+  if (core::forks() != forks_) return;  // a forked child has the parent's sockets
+  const std::scoped_lock lock(mutex_);
+  for (const auto& worker : workers_) worker->shut_down();
+}
+
+void WorkerHost::let_go() noexcept {
+  std::vector<std::shared_ptr<WorkerProcess>> ended;
+  {
+    const std::scoped_lock lock(mutex_);
+    ended.swap(idle_);
+    for (const auto& worker : ended) std::erase(workers_, worker);
+  }
+  for (const auto& worker : ended) worker->shut_down();
+  for (const auto& worker : ended) {
+    try {
+      static_cast<void>(reap_(static_cast<std::int64_t>(worker->pid())));
+    } catch (const Error&) {
+      return;  // Python is ending, and so are they
+    }
+  }
+}
+
+std::uint64_t WorkerHost::bytes() const noexcept {
+  const std::scoped_lock lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& worker : workers_) bytes += worker->bytes();
+  return bytes;
+}
+
+void WorkerHost::trace_to(data::Trace* trace) noexcept {
+  const std::scoped_lock lock(mutex_);
+  trace_ = trace;
+  for (const auto& worker : workers_) worker->lane = nullptr;
+}
+
+WorkerHost::Figures WorkerHost::figures() const {
+  const std::scoped_lock lock(mutex_);
+  Figures out = figures_;
+  out.processes = workers_.size();
+  out.seconds = std::chrono::duration<double>(in_functions_).count();
+  return out;
+}
+
+void WorkerHost::note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index) {
+  const std::scoped_lock lock(mutex_);
+  figures_.calls += calls;
+  in_functions_ += answer.end - answer.begin;
+  if (trace_ == nullptr) return;
+  if (worker.lane == nullptr) worker.lane = &trace_->lane(core::format("process {}", worker.pid()));
+  worker.lane->add(data::Trace::What::kFunction, answer.begin, answer.end, index);
+}
+
+bool WorkerHost::gets_there(std::span<const HeldFunction* const> functions) {
+  if (trial_ == nullptr) return true;
+  if (trial_->is_decided()) return trial_->way() == data::CallWay::kHost;
+  try {
+    std::vector<std::uint64_t> numbers;
+    for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+    Lease worker(*this);
+    define(worker, numbers);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kCancelled) throw;
+    trial_->refuse(error.what());
+    return false;
+  }
+}
+
+std::vector<std::int64_t> WorkerHost::pids() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::int64_t> out;
+  for (const auto& worker : workers_) out.push_back(worker->pid());
+  return out;
+}
+
+bool WorkerHost::takes(const data::UserFunction& function) const noexcept {
+  return function.target<SampleFunction>() != nullptr;
+}
+
+bool WorkerHost::takes(const data::IndexFunction& function) const noexcept {
+  return function.target<SampleMaker>() != nullptr;
+}
+
+namespace {
+
+/// What a host gives that turns out not to have the functions: what they give here.
+template <class Call>
+std::vector<data::Called> each_called(std::size_t count, Call call) {
+  std::vector<data::Called> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    try {
+      out[i].value = call(i);
+    } catch (const Error& error) {
+      out[i].error = error;
+    }
+  }
+  return out;
+}
+
+std::vector<data::Called> called_here(std::span<const data::Host::Step> run, std::span<const Value> samples,
+                                      std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  const data::HostScope none(nullptr);
+  return each_called(samples.size(), [&](std::size_t i) {
+    Value sample = samples[i];
+    for (const data::Host::Step& step : run) {
+      const Value given = without_sharing(std::move(sample));
+      const data::RandomKey key{.seed = seed.seed, .epoch = seed.epoch, .index = indices[i], .stage = step.stage};
+      sample = data::call_user("the function of map", [&] { return (*step.function)(given, key); });
+    }
+    return sample;
+  });
+}
+
+std::vector<data::Called> called_here(const HeldFunction& get, std::span<const std::int64_t> indices) {
+  return each_called(indices.size(), [&](std::size_t i) {
+    return data::call_user("the dataset's function", [&] { return get(indices[i]); });
+  });
+}
+
+}  // namespace
+
+std::vector<const HeldFunction*> WorkerHost::functions_of(std::span<const Step> run) {
+  std::vector<const HeldFunction*> out;
+  for (const Step& step : run) out.push_back(&step.function->target<SampleFunction>()->function);
+  return out;
+}
+
+std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<const Value> samples,
+                                           std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  const bool is_there = gets_there(functions_of(run));
+  return is_there ? call_there(run, samples, indices, seed) : called_here(run, samples, indices, seed);
+}
+
+std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std::span<const Value> samples,
+                                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+  const std::vector<const HeldFunction*> functions = functions_of(run);
+  std::vector<std::uint64_t> numbers;
+  for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+  return made(functions, samples.size(), indices, [&](MessageWriter& message, std::size_t first, std::size_t last) {
+    message.number(static_cast<std::uint64_t>(CallForm::kRun));
+    message.number(run.size());
+    for (std::size_t i = 0; i < run.size(); ++i) {
+      message.number(numbers[i]);
+      message.number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
+      message.number(run[i].stage);
+    }
+    message.number(seed.seed);
+    message.number(seed.epoch);
+    message.number(last - first);
+    for (std::size_t i = first; i < last; ++i) {
+      message.number(static_cast<std::uint64_t>(indices[i]));
+      message.value(samples[i]);
+    }
+  });
+}
+
+std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices) {
+  const HeldFunction* const function = &get.target<SampleMaker>()->function;
+  if (!gets_there({&function, 1})) return called_here(*function, indices);
+  const std::uint64_t number = number_of(*function);
+  return made({&function, 1}, indices.size(), indices,
+              [&](MessageWriter& message, std::size_t first, std::size_t last) {
+                message.number(static_cast<std::uint64_t>(CallForm::kIndices));
+                message.number(number);
+                message.number(last - first);
+                for (std::size_t i = first; i < last; ++i) message.number(static_cast<std::uint64_t>(indices[i]));
+              });
+}
+
+Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& samples) {
+  const HeldFunction* const only = &function;
+  if (!gets_there({&only, 1})) return function(samples);
+  const std::uint64_t number = number_of(function);
+  std::vector<data::Called> out = made({&only, 1}, 1, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
+    message.number(static_cast<std::uint64_t>(CallForm::kList));
+    message.number(number);
+    message.number(samples.size());
+    for (const Value& sample : samples) message.value(sample);
+  });
+  if (out[0].error) throw *out[0].error;
+  return std::move(out[0].value);
+}
+
+std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
+                                           std::span<const std::int64_t> indices, const Write& write) {
+  std::vector<data::Called> out(count);
+  std::vector<std::uint64_t> numbers;
+  for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
+  std::vector<std::pair<std::size_t, std::size_t>> ranges{{0, count}};
+  while (!ranges.empty()) {
+    const auto [first, last] = ranges.back();
+    ranges.pop_back();
+    MessageWriter message;
+    write(message, first, last);
+    Lease worker(*this);
+    define(worker, numbers);
+    const std::optional<Answer> answer = (*worker).exchange(MessageKind::kCall, message, closed_);
+    if (answer) {
+      MessageReader reader = answer->reader();
+      if (reader.number() != 0) throw error_with_cause(reader.error());
+      note(*worker, *answer, last - first, first < indices.size() ? indices[first] : -1);
+      for (std::size_t i = first; i < last; ++i) {
+        if (reader.number() == 0) {
+          out[i].value = reader.value();
+        } else {
+          out[i].error = error_with_cause(reader.error());
+        }
+      }
+      continue;
+    }
+    // The calls before the one that ended it are made again, by another process.
+    const std::size_t bad = first + std::min((*worker).finished_calls(), last - first - 1);
+    out[bad].ended_at = (*worker).sample_at_hand();
+    out[bad].error = Error(ErrorCode::kUserCode, ended(worker));
+    if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
+    if (first < bad) ranges.emplace_back(first, bad);
+  }
+  return out;
+}
+
+std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
+  const auto find = [&]() -> std::uint64_t {
+    const std::scoped_lock lock(mutex_);
+    const auto found = known_.find(function.id());
+    return found == known_.end() || found->second.function.expired() ? 0 : found->second.number;
+  };
+  if (const std::uint64_t number = find()) return number;
+  auto pickled = std::make_shared<const std::string>(function.pickled(trial_ == nullptr));
+  if (const std::uint64_t number = find()) return number;  // another thread was sooner
+  const std::scoped_lock lock(mutex_);
+  known_.insert_or_assign(function.id(), Known{++numbers_, function.watched(), std::move(pickled)});
+  return numbers_;
+}
+
+void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
+  WorkerProcess& worker = *lease;
+  MessageWriter message;
+  std::vector<std::uint64_t> added;
+  std::vector<std::uint64_t> gone;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(known_, [](const auto& each) { return each.second.function.expired(); });
+    std::vector<const Known*> missing;
+    std::set<std::uint64_t> alive;
+    for (const auto& [id, known] : known_) {
+      alive.insert(known.number);
+      const bool is_wanted = std::find(numbers.begin(), numbers.end(), known.number) != numbers.end();
+      if (is_wanted && !worker.functions().contains(known.number)) missing.push_back(&known);
+    }
+    if (missing.empty()) return;
+    for (const std::uint64_t number : worker.functions()) {
+      if (!alive.contains(number)) gone.push_back(number);
+    }
+    message.number(missing.size());
+    for (const Known* const known : missing) {
+      message.number(known->number);
+      message.text(*known->pickled);
+      added.push_back(known->number);
+    }
+    message.number(gone.size());
+    for (const std::uint64_t number : gone) message.number(number);
+  }
+  const std::optional<Answer> answer = worker.exchange(MessageKind::kDefine, message, closed_);
+  if (!answer) {
+    throw Error(ErrorCode::kUserCode,
+                core::format("{}, while it read the functions that it was to call", ended(lease)));
+  }
+  MessageReader reader = answer->reader();
+  if (reader.number() != 0) throw error_with_cause(reader.error());
+  worker.functions().insert(added.begin(), added.end());
+  for (const std::uint64_t number : gone) worker.functions().erase(number);
+}
+
+std::string WorkerHost::ended(Lease& worker) {
+  const auto pid = static_cast<std::int64_t>((*worker).pid());
+  worker.let_go();
+  if (closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+  return reap_(pid).as_string();
+}
+
+}  // namespace penstock::python

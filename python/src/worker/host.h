@@ -1,0 +1,100 @@
+#pragma once
+
+// Worker processes that call the functions of a loader. Each thread of the loader that has something to call takes one
+// of them for as long as that lasts, so that order, positions, limits and errors are those of the threads.
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/sample/host.h"
+#include "data/sample/host_trial.h"
+#include "content/functions.h"
+#include "worker/process.h"
+
+namespace penstock::python {
+
+class WorkerHost final : public data::Host {
+ public:
+  /// `start` gives [socket, pid] of a new process, `reap` the text of how the process of a number ended. Up to `most`
+  /// processes are started, each when a thread has no other. `trial`: it is asked where that says so.
+  WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial);
+  ~WorkerHost() override;
+
+  bool takes(const data::UserFunction& function) const noexcept override;
+  bool takes(const data::IndexFunction& function) const noexcept override;
+  std::vector<data::Called> call(std::span<const Step> run, std::span<const Value> samples,
+                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed) override;
+  std::vector<data::Called> call(const data::IndexFunction& get, std::span<const std::int64_t> indices) override;
+  /// The run, of functions that get there and may not be called here.
+  std::vector<data::Called> call_there(std::span<const Step> run, std::span<const Value> samples,
+                                       std::span<const std::int64_t> indices, const data::EpochSeed& seed);
+  /// What a function of collation gives.
+  Value call(const HeldFunction& function, const std::vector<Value>& samples);
+  /// Whether a process has these functions. False in a trial alone, which then knows why not.
+  bool gets_there(std::span<const HeldFunction* const> functions);
+
+  data::HostTrial* trial() noexcept override { return trial_.get(); }
+  void let_go() noexcept override;
+  std::uint64_t bytes() const noexcept override;
+  void trace_to(data::Trace* trace) noexcept override;
+
+  struct Figures {
+    std::uint64_t processes = 0;  ///< that live
+    std::uint64_t started = 0;    ///< also those that have ended
+    std::uint64_t calls = 0;
+    double seconds = 0;  ///< of these in functions
+  };
+  Figures figures() const;
+
+  /// Has all of them end, and later calls refused. Any thread.
+  void close() noexcept;
+  std::vector<std::int64_t> pids() const;
+
+ private:
+  class Lease;
+  struct Known {
+    std::uint64_t number = 0;
+    std::weak_ptr<const void> function;
+    std::shared_ptr<const std::string> pickled;
+  };
+  /// Writes the calls [first, last) of a message.
+  using Write = std::function<void(MessageWriter&, std::size_t first, std::size_t last)>;
+
+  /// `indices`: of the samples, or of one of them.
+  std::vector<data::Called> made(std::span<const HeldFunction* const> functions, std::size_t count,
+                                 std::span<const std::int64_t> indices, const Write& write);
+  static std::vector<const HeldFunction*> functions_of(std::span<const Step> run);
+  void note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index);
+  std::uint64_t number_of(const HeldFunction& function);
+  /// Has the process know these functions.
+  void define(Lease& worker, std::span<const std::uint64_t> numbers);
+  /// How the process ended, which is let go of.
+  std::string ended(Lease& worker);
+
+  HeldFunction start_;
+  HeldFunction reap_;
+  std::size_t most_;
+  const std::unique_ptr<data::HostTrial> trial_;
+  std::uint64_t forks_;
+  std::atomic<bool> closed_ = false;
+  mutable std::mutex mutex_;
+  std::condition_variable idle_again_;
+  std::vector<std::shared_ptr<WorkerProcess>> workers_;
+  std::vector<std::shared_ptr<WorkerProcess>> idle_;
+  std::size_t starting_ = 0;
+  Figures figures_;
+  std::chrono::steady_clock::duration in_functions_{};
+  data::Trace* trace_ = nullptr;
+  std::map<const void*, Known> known_;
+  std::uint64_t numbers_ = 0;
+};
+
+}  // namespace penstock::python

@@ -1,0 +1,279 @@
+#include "worker/message.h"
+
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/checked.h"
+#include "core/format.h"
+#include "penstock/buffer.h"
+#include "penstock/dtype.h"
+
+namespace penstock::python {
+namespace {
+
+constexpr std::size_t kAlign = 64;
+constexpr std::size_t kDeepest = 500;
+
+constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+/// Types of NumPy, and those that are known by name alone.
+bool has_descr(DType::Code code) noexcept { return code >= DType::Code::kBytes; }
+
+std::string descr_of(const DType& dtype) {
+  if (!has_descr(dtype.code())) return {};
+  return dtype.code() == DType::Code::kOpaque ? dtype.name() : dtype.numpy_descr();
+}
+
+[[noreturn]] void throw_too_deep() {
+  throw Error(ErrorCode::kLimit,
+              core::format("found content that nests deeper than {} levels, or in circles, on its way to a worker "
+                           "process; give samples without",
+                           kDeepest));
+}
+
+[[noreturn]] void throw_broken() {
+  throw Error(ErrorCode::kCorrupt,
+              "a message of a worker process is damaged; does the program write to memory that "
+              "it does not own?");
+}
+
+}  // namespace
+
+void MessageWriter::number(std::uint64_t value) {
+  structure_.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+void MessageWriter::real(double value) { structure_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+
+void MessageWriter::text(std::string_view bytes) {
+  number(bytes.size());
+  structure_.append(bytes);
+}
+
+void MessageWriter::value_at(const Value& value, std::size_t depth) {
+  if (depth > kDeepest) throw_too_deep();
+  const Value::Kind kind = value.kind();
+  number(static_cast<std::uint64_t>(kind));
+  switch (kind) {
+    case Value::Kind::kNone:
+      return;
+    case Value::Kind::kBool:
+      return number(value.as_bool() ? 1 : 0);
+    case Value::Kind::kInt:
+      return number(static_cast<std::uint64_t>(value.as_int()));
+    case Value::Kind::kFloat:
+      return real(value.as_float());
+    case Value::Kind::kComplex:
+      real(value.as_complex().real());
+      return real(value.as_complex().imag());
+    case Value::Kind::kBigInt:
+    case Value::Kind::kString:
+    case Value::Kind::kBytes:
+      return text(value.as_string());
+    case Value::Kind::kTensor:
+      return tensor(value);
+    case Value::Kind::kDType: {
+      const DType dtype = value.as_dtype();
+      number(static_cast<std::uint64_t>(dtype.code()));
+      number(dtype.itemsize());
+      return text(descr_of(dtype));
+    }
+    case Value::Kind::kDict:
+      text(value.type_name());
+      number(value.size());
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const Value::Item item = value.item(i);
+        value_at(item.first, depth + 1);
+        value_at(item.second, depth + 1);
+      }
+      break;
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+    case Value::Kind::kSet:
+    case Value::Kind::kObject:
+    case Value::Kind::kGlobal:
+      text(value.type_name());
+      number(kind == Value::Kind::kGlobal ? 0 : value.size());
+      if (kind == Value::Kind::kGlobal) return;
+      for (std::size_t i = 0; i < value.size(); ++i) value_at(value[i], depth + 1);
+      break;
+  }
+  const std::optional<Value> state = value.state();
+  number(state ? 1 : 0);
+  if (state) value_at(*state, depth + 1);
+}
+
+void MessageWriter::tensor(const Value& value) {
+  if (value.entry_index()) {
+    throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
+  }
+  const Tensor& given = value.as_tensor();
+  if (given.device().type != DeviceType::kCpu) {
+    throw Error(ErrorCode::kDeviceMismatch,
+                core::format("a tensor of the sample lies on {}, but batches are put together in host memory; leave it "
+                             "there, and give the loader a device",
+                             given.device().to_string()));
+  }
+  Tensor tensor = given.is_contiguous() ? given : given.contiguous();
+  number(static_cast<std::uint64_t>(tensor.dtype().code()));
+  number(tensor.dtype().itemsize());
+  text(descr_of(tensor.dtype()));
+  number(tensor.rank());
+  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) number(static_cast<std::uint64_t>(tensor.shape()[dim]));
+  number(given.requires_grad() ? 1 : 0);
+  number(payload_);
+  places_.push_back(payload_);
+  payload_ += aligned(tensor.nbytes());
+  tensors_.push_back(std::move(tensor));
+}
+
+void MessageWriter::error(const Error& error, std::string_view cause) {
+  number(static_cast<std::uint64_t>(error.code()));
+  text(error.message());
+  text(error.path());
+  text(error.tensor());
+  for (const auto& field :
+       {error.offset(), error.system_error() ? std::optional<std::uint64_t>(*error.system_error()) : std::nullopt,
+        error.http_status() ? std::optional<std::uint64_t>(*error.http_status()) : std::nullopt}) {
+    number(field ? 1 : 0);
+    number(field.value_or(0));
+  }
+  text(cause);
+}
+
+void MessageWriter::take_back(const Mark& mark) {
+  structure_.resize(mark.structure);
+  tensors_.resize(mark.tensors);
+  places_.resize(mark.tensors);
+  payload_ = mark.payload;
+}
+
+std::size_t MessageWriter::bytes() const noexcept {
+  return static_cast<std::size_t>(kMessageBegin + aligned(structure_.size()) + payload_);
+}
+
+void MessageWriter::put(std::span<std::byte> block) const {
+  std::memset(block.data(), 0, kMessageBegin);
+  std::memcpy(block.data() + kMessageBegin, structure_.data(), structure_.size());
+  std::byte* const payload = block.data() + kMessageBegin + aligned(structure_.size());
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor& tensor = tensors_[i];
+    if (tensor.nbytes() > 0) std::memcpy(payload + places_[i], tensor.data(), tensor.nbytes());
+  }
+}
+
+MessageReader::MessageReader(std::span<std::byte> block, const MessageExtent& extent, std::shared_ptr<const void> owner)
+    : cursor_({}), owner_(std::move(owner)) {
+  const std::size_t most = block.size() - kMessageBegin;
+  if (extent.structure > most || aligned(extent.structure) > most ||
+      extent.payload > most - aligned(extent.structure)) {
+    throw_broken();
+  }
+  cursor_ = core::Cursor(block.subspan(kMessageBegin, static_cast<std::size_t>(extent.structure)));
+  payload_ = block.subspan(static_cast<std::size_t>(kMessageBegin + aligned(extent.structure)),
+                           static_cast<std::size_t>(extent.payload));
+}
+
+Value MessageReader::value_at(std::size_t depth) {
+  if (depth > kDeepest) throw_too_deep();
+  const std::uint64_t number_of_kind = number();
+  if (number_of_kind > static_cast<std::uint64_t>(Value::Kind::kGlobal)) throw_broken();
+  const auto kind = static_cast<Value::Kind>(number_of_kind);
+  switch (kind) {
+    case Value::Kind::kNone:
+      return {};
+    case Value::Kind::kBool:
+      return Value::boolean(number() != 0);
+    case Value::Kind::kInt:
+      return Value::integer(static_cast<std::int64_t>(number()));
+    case Value::Kind::kFloat:
+      return Value::real(real());
+    case Value::Kind::kComplex: {
+      const double part = real();
+      return Value::complex({part, real()});
+    }
+    case Value::Kind::kBigInt:
+      return Value::big_integer(std::string(text()));
+    case Value::Kind::kString:
+      return Value::string(std::string(text()));
+    case Value::Kind::kBytes:
+      return Value::bytes(std::string(text()));
+    case Value::Kind::kTensor:
+      return Value::tensor(tensor());
+    case Value::Kind::kDType: {
+      const auto code = static_cast<DType::Code>(number());
+      const auto itemsize = static_cast<std::size_t>(number());
+      const std::string descr(text());
+      return Value::dtype(has_descr(code) ? DType::with_descr(code, itemsize, descr) : DType(code));
+    }
+    default:
+      break;
+  }
+  std::string type_name(text());
+  const std::uint64_t count = number();
+  if (kind == Value::Kind::kGlobal) return Value::global(std::move(type_name));
+  std::vector<Value::Item> pairs;
+  std::vector<Value> items;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Value first = value_at(depth + 1);
+    if (kind == Value::Kind::kDict) {
+      Value second = value_at(depth + 1);
+      pairs.emplace_back(std::move(first), std::move(second));
+    } else {
+      items.push_back(std::move(first));
+    }
+  }
+  std::optional<Value> state;
+  if (number() != 0) state.emplace(value_at(depth + 1));
+  switch (kind) {
+    case Value::Kind::kDict:
+      return Value::dict(std::move(pairs), std::move(type_name));
+    case Value::Kind::kList:
+      return Value::list(std::move(items));
+    case Value::Kind::kTuple:
+      return Value::tuple(std::move(items), std::move(type_name));
+    case Value::Kind::kSet:
+      return Value::set(std::move(items), std::move(type_name));
+    default:
+      return Value::object(std::move(type_name), std::move(items), std::move(state));
+  }
+}
+
+Tensor MessageReader::tensor() {
+  const auto code = static_cast<DType::Code>(number());
+  const auto itemsize = static_cast<std::size_t>(number());
+  const std::string descr(text());
+  const DType dtype = has_descr(code) ? DType::with_descr(code, itemsize, descr) : DType(code);
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(number()));
+  for (std::int64_t& dim : dims) dim = static_cast<std::int64_t>(number());
+  const Shape shape{std::span<const std::int64_t>(dims)};
+  const bool requires_grad = number() != 0;
+  const std::uint64_t place = number();
+  const std::uint64_t bytes = core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()),
+                                                               dtype.itemsize(), "a tensor of a worker process");
+  if (place > payload_.size() || bytes > payload_.size() - place) throw_broken();
+  std::byte* const data = payload_.data() + place;
+  Buffer buffer = bytes == 0 ? Buffer::allocate(0) : Buffer::wrap(data, static_cast<std::size_t>(bytes), owner_);
+  return Tensor(std::move(buffer), dtype, shape).with_requires_grad(requires_grad);
+}
+
+ErrorRead MessageReader::error() {
+  const auto code = static_cast<ErrorCode>(number());
+  std::string message(text());
+  ErrorContext context;
+  context.path = std::string(text());
+  context.tensor = std::string(text());
+  std::optional<std::uint64_t> fields[3];
+  for (auto& field : fields) {
+    const bool is_there = number() != 0;
+    const std::uint64_t value = number();
+    if (is_there) field = value;
+  }
+  context.offset = fields[0];
+  if (fields[1]) context.system_error = static_cast<int>(*fields[1]);
+  if (fields[2]) context.http_status = static_cast<int>(*fields[2]);
+  return {Error(code, std::move(message), std::move(context)), std::string(text())};
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,299 @@
+// The worker's side: a message comes, its functions are called one by one, and all results go back in one answer.
+
+#include "worker/serve.h"
+
+#include <malloc.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "interpreter/convert.h"
+#include "core/format.h"
+#include "data/sample/user_call.h"
+#include "content/functions.h"
+#include "interpreter/gil.h"
+#include "penstock/error.h"
+#include "value/graph.h"
+#include "worker/block.h"
+#include "worker/errors.h"
+#include "worker/link.h"
+#include "worker/message.h"
+
+namespace penstock::python {
+namespace {
+
+/// How long a call that is under way may go on when the parent is gone.
+constexpr std::chrono::seconds kPatience{1};
+
+/// A thread that knows nothing of Python ends the process when nobody waits for it any more, whatever it is in.
+void end_with_parent(int socket) {
+  std::thread([socket] {
+    pollfd watched{socket, POLLRDHUP, 0};
+    while (::poll(&watched, 1, -1) <= 0) {
+    }
+    std::this_thread::sleep_for(kPatience);
+    ::_exit(1);
+  }).detach();
+}
+
+/// Has the memory of one batch serve the next: to give it back and have it zeroed again takes longer than to fill it.
+void keep_freed_memory() {
+#ifdef M_MMAP_THRESHOLD
+  constexpr int kMostOfGlibc = 32 << 20;
+  constexpr int kKept = 64 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kMostOfGlibc);
+  ::mallopt(M_TRIM_THRESHOLD, kKept);
+#endif
+}
+
+/// That of the call which this thread makes, or null.
+thread_local CallProgress* current_progress = nullptr;
+
+class ProgressScope {
+ public:
+  explicit ProgressScope(CallProgress& progress) { current_progress = &progress; }
+  ~ProgressScope() { current_progress = nullptr; }
+  ProgressScope(const ProgressScope&) = delete;
+  ProgressScope& operator=(const ProgressScope&) = delete;
+};
+
+std::int64_t now() noexcept { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
+class Worker {
+ public:
+  explicit Worker(int socket) : socket_(socket) {}
+
+  /// False when there is nobody to answer any more.
+  bool serve(const Received& received);
+
+ private:
+  struct Step {
+    const HeldFunction* function;
+    bool seeded;
+    std::uint32_t stage;
+  };
+
+  std::shared_ptr<SharedBlock> request_of(const Received& received);
+  MessageWriter answer_to(MessageKind kind, MessageReader& reader);
+  void define(MessageReader& reader);
+  void call(MessageReader& reader, MessageWriter& answer);
+  void call_run(MessageReader& reader, MessageWriter& answer);
+  void call_indices(MessageReader& reader, MessageWriter& answer);
+  void call_list(MessageReader& reader, MessageWriter& answer);
+  /// The result of one call, or its error.
+  template <class Call>
+  void add(MessageWriter& answer, Call call);
+  const HeldFunction& function(std::uint64_t number) const;
+  /// The block that now holds the answer.
+  std::shared_ptr<SharedBlock> placed(const MessageWriter& answer, std::uint64_t granted);
+
+  int socket_;
+  std::map<std::uint64_t, HeldFunction> functions_;
+  std::shared_ptr<SharedBlock> request_;  ///< where the parent puts calls
+  std::map<std::uint64_t, std::shared_ptr<SharedBlock>> answers_;
+  std::uint64_t blocks_ = 0;
+};
+
+std::shared_ptr<SharedBlock> Worker::request_of(const Received& received) {
+  const MessageHead& head = received.head;
+  if (received.descriptor >= 0) {
+    request_ = SharedBlock::received(head.block, received.descriptor, static_cast<std::size_t>(head.capacity));
+  }
+  if (request_ == nullptr || request_->id() != head.block) {
+    throw Error(ErrorCode::kCorrupt, "a call lies in memory that this worker process does not know");
+  }
+  return request_;
+}
+
+bool Worker::serve(const Received& received) {
+  const MessageHead& head = received.head;
+  for (const std::uint64_t id : head.forgotten) answers_.erase(id);
+  const std::shared_ptr<SharedBlock> request = request_of(received);
+  MessageHead to{.kind = MessageKind::kAnswer, .sequence = head.sequence, .granted = head.granted};
+  std::shared_ptr<SharedBlock> block;
+  {
+    MessageReader reader(request->bytes(), head.extent, request);
+    to.begin = now();
+    const MessageWriter answer = answer_to(head.kind, reader);
+    to.end = now();
+    try {
+      block = placed(answer, head.granted);
+      to.extent = answer.extent();
+    } catch (const Error& error) {  // no memory or descriptor for a block: the call's own holds a text
+      MessageWriter refusal;
+      refusal.number(1);
+      refusal.error(error, {});
+      refusal.put(request->bytes());
+      to.extent = refusal.extent();
+    }
+  }
+  if (block != nullptr) {
+    to.block = block->id();
+    if (block->descriptor() >= 0) to.capacity = block->bytes().size();
+  }
+  if (head.granted != 0 && head.granted != to.block) answers_.erase(head.granted);
+  // Results may have lain in the memory of the call. They are copied, so what has it now is the program.
+  constexpr long kOurs = 2;  // `request` and `request_`
+  if (request.use_count() > kOurs) {
+    to.keeps = 1;
+    request_.reset();
+  }
+  const bool is_sent = send_head(socket_, to, block == nullptr ? -1 : block->descriptor());
+  if (block != nullptr) block->close_descriptor();
+  return is_sent;
+}
+
+MessageWriter Worker::answer_to(MessageKind kind, MessageReader& reader) {
+  MessageWriter answer;
+  try {
+    answer.number(0);
+    if (kind == MessageKind::kDefine) {
+      define(reader);
+    } else {
+      call(reader, answer);
+    }
+  } catch (const Error& error) {
+    answer = {};
+    answer.number(1);
+    answer.error(error, pickled_cause(error));
+  }
+  calls_of_python([] { nb::module_::import_("penstock._processes._worker").attr("flush")(); });
+  return answer;
+}
+
+std::shared_ptr<SharedBlock> Worker::placed(const MessageWriter& answer, std::uint64_t granted) {
+  std::shared_ptr<SharedBlock> block;
+  const auto found = answers_.find(granted);
+  if (found != answers_.end() && found->second->bytes().size() >= answer.bytes()) block = found->second;
+  if (block == nullptr) {
+    block = SharedBlock::create(++blocks_, answer.bytes());
+    answers_.emplace(block->id(), block);
+  }
+  answer.put(block->bytes());
+  return block;
+}
+
+const HeldFunction& Worker::function(std::uint64_t number) const {
+  const auto found = functions_.find(number);
+  if (found != functions_.end()) return found->second;
+  throw Error(ErrorCode::kCorrupt, "a call is of a function that this worker process does not know");
+}
+
+void Worker::define(MessageReader& reader) {
+  const std::uint64_t count = reader.number();
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t number = reader.number();
+    functions_.insert_or_assign(number, HeldFunction::unpickled(reader.text()));
+  }
+  const std::uint64_t gone = reader.number();
+  calls_of_python([&] {  // objects of Python go with them
+    for (std::uint64_t i = 0; i < gone; ++i) functions_.erase(reader.number());
+  });
+}
+
+void Worker::call(MessageReader& reader, MessageWriter& answer) {
+  switch (static_cast<CallForm>(reader.number())) {
+    case CallForm::kRun:
+      return call_run(reader, answer);
+    case CallForm::kIndices:
+      return call_indices(reader, answer);
+    case CallForm::kList:
+      return call_list(reader, answer);
+  }
+}
+
+template <class Call>
+void Worker::add(MessageWriter& answer, Call call) {
+  const MessageWriter::Mark before = answer.mark();
+  const ProgressScope scope(progress_of(request_->bytes()));
+  try {
+    answer.number(0);
+    answer.value(call());
+  } catch (const Error& error) {
+    answer.take_back(before);
+    answer.number(1);
+    answer.error(error, pickled_cause(error));
+  }
+  CallProgress& progress = progress_of(request_->bytes());
+  progress.part.store(0, std::memory_order_relaxed);
+  progress.finished.fetch_add(1, std::memory_order_release);
+}
+
+void Worker::call_run(MessageReader& reader, MessageWriter& answer) {
+  std::vector<Step> run;
+  const std::uint64_t steps = reader.number();
+  for (std::uint64_t i = 0; i < steps; ++i) {
+    const HeldFunction& step = function(reader.number());
+    const bool seeded = reader.number() != 0;
+    run.push_back({&step, seeded, static_cast<std::uint32_t>(reader.number())});
+  }
+  data::RandomKey key;
+  key.seed = reader.number();
+  key.epoch = reader.number();
+  const std::uint64_t calls = reader.number();
+  for (std::uint64_t i = 0; i < calls; ++i) {
+    key.index = static_cast<std::int64_t>(reader.number());
+    Value sample = reader.value();
+    add(answer, [&] {
+      for (std::size_t at = 0; at < run.size(); ++at) {
+        const Step& step = run[at];
+        key.stage = step.stage;
+        // What the function before it keeps, this one must not change. Nobody keeps what came in the call.
+        const Value given = at == 0 ? std::move(sample) : without_sharing(std::move(sample));
+        sample = data::call_user("the function of map",
+                                 [&] { return step.seeded ? (*step.function)(given, key) : (*step.function)(given); });
+      }
+      return std::move(sample);
+    });
+  }
+}
+
+void Worker::call_indices(MessageReader& reader, MessageWriter& answer) {
+  const HeldFunction& get = function(reader.number());
+  const std::uint64_t calls = reader.number();
+  for (std::uint64_t i = 0; i < calls; ++i) {
+    const auto index = static_cast<std::int64_t>(reader.number());
+    add(answer, [&] { return data::call_user("the dataset's function", [&] { return get(index); }); });
+  }
+}
+
+void Worker::call_list(MessageReader& reader, MessageWriter& answer) {
+  const HeldFunction& collate = function(reader.number());
+  std::vector<Value> samples;
+  const std::uint64_t count = reader.number();
+  for (std::uint64_t i = 0; i < count; ++i) samples.push_back(reader.value());
+  add(answer, [&] {
+    Value out = collate(samples);
+    samples.clear();
+    return out;
+  });
+}
+
+}  // namespace
+
+void note_part(std::uint32_t part) noexcept {
+  if (current_progress != nullptr) current_progress->part.store(part, std::memory_order_release);
+}
+
+void serve_calls(int socket) {
+  const ReleasedGil released;
+  keep_freed_memory();
+  end_with_parent(socket);
+  // What Python the worker's functions hold goes with the process.
+  auto* const worker = new Worker(socket);
+  while (const std::optional<Received> received = receive_head(socket, true)) {
+    if (!worker->serve(*received)) break;
+  }
+}
+
+}  // namespace penstock::python

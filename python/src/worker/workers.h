@@ -1,0 +1,53 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "content/functions.h"
+#include "worker/host.h"
+
+namespace nb = nanobind;
+
+namespace penstock::python {
+
+/// A WorkerHost as Python has it. Members need the GIL.
+class PyWorkers {
+ public:
+  /// `trial`: "batches" or "callers" (HostTrial::Clock) where it is to be found out whether they are worth it.
+  PyWorkers(nb::object launcher, std::size_t most, const std::optional<std::string>& trial);
+  ~PyWorkers();
+  PyWorkers(const PyWorkers&) = delete;
+  PyWorkers& operator=(const PyWorkers&) = delete;
+
+  const std::shared_ptr<WorkerHost>& host() const noexcept { return host_; }
+  /// Idempotent.
+  void close();
+
+ private:
+  nb::object launcher_;
+  HeldFunction start_;
+  HeldFunction reap_;
+  HeldFunction is_ready_;
+  std::shared_ptr<WorkerHost> host_;
+};
+
+/// A function that worker processes have for as long as this lives, for several feeds.
+class PyHeldFunction {
+ public:
+  explicit PyHeldFunction(nb::handle function) : function_(function, "a feed") {}
+  const HeldFunction& held() const noexcept { return function_; }
+
+ private:
+  HeldFunction function_;
+};
+
+/// What stats() says of worker processes.
+nb::dict figures_of(const WorkerHost& host);
+/// That of a _Workers; null of None.
+std::shared_ptr<WorkerHost> host_from(nb::handle workers);
+
+}  // namespace penstock::python
