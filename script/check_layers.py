@@ -39,6 +39,7 @@ ROOMS = {
     "format": ["text", "tar", "zip", "safetensors", "pt/pickle", "pt", "numpy"],
     "data": "trace sample transform scan files pack dataset sampler stream tar collate batch loader".split(),
     "cli": ["terminal", "json", "info", "inspect", "report"],
+    "python": "interpreter arrays call tensor content file dataset worker loader".split(),
 }
 
 # The rooms of format that data may include. It knows no format: what it needs of one, the row of the table tells.
@@ -198,12 +199,18 @@ def check_own(name: str, layer: str, path: Path, public: bool) -> str | None:
         return "a public header may include only the standard library and penstock/"
     elif folder in BELOW and rest:
         target = folder
-    elif (path.parent / name).exists() and layer == "python":
+    elif layer == "python" and (folder in ROOMS["python"] or not rest):
         return None
     else:
         return 'write it as "layer/file.h" or "penstock/file.h"'
     allowed = [layer, *BELOW[layer]]
     return None if target in allowed else f"{layer} may include only {', '.join(allowed)}, and this is {target}"
+
+
+def folder_of(layer: str, root: Path) -> Path:
+    """Where the files of a layer lie."""
+    outside = {"cli": root / "cli", "python": root / "python" / "src", "command": root / "python" / "command"}
+    return outside.get(layer, root / "src" / layer)
 
 
 def room_of(path: str, layer: str) -> str | None:
@@ -217,9 +224,11 @@ def room_of(path: str, layer: str) -> str | None:
 
 def check_room(name: str, layer: str, path: Path, root: Path) -> str | None:
     """What is wrong with a room of a layer including "layer/other_room/file.h", if anything."""
+    if layer == "python" and name.partition("/")[0] in ROOMS[layer]:  # its includes begin with the room
+        name = f"python/{name}"
     if layer not in ROOMS or not name.startswith(f"{layer}/"):
         return None
-    own = room_of(path.relative_to(root if layer == "cli" else root / "src").as_posix(), layer)
+    own = room_of(f"{layer}/{path.relative_to(folder_of(layer, root)).as_posix()}", layer)
     other = room_of(name, layer)
     if own is None or other is None or own == other:
         return None
@@ -266,7 +275,7 @@ def check_file(path: Path, root: Path, layer: str, public: bool) -> Iterator[str
 
 def units_of(paths: list[Path], root: Path) -> dict[Path, set[Path]]:
     """The units that each unit includes: a source with its header counts as one."""
-    bases = [root / "src", root]
+    bases = [root / "src", root, root / "python" / "src"]
     units: dict[Path, set[Path]] = {}
     for path in paths:
         included = units.setdefault(path.with_suffix(""), set())
@@ -327,8 +336,7 @@ def check_tree(root: Path) -> Iterator[str]:
             yield f"{path.relative_to(root)}: add this public header to PUBLIC in script/check_layers.py"
             continue
         yield from check_file(path, root, layer, public=True)
-    folders = {layer: root / "src" / layer for layer in BELOW}
-    folders |= {"cli": root / "cli", "python": root / "python" / "src", "command": root / "python" / "command"}
+    folders = {layer: folder_of(layer, root) for layer in BELOW}
     for layer, folder in folders.items():
         for path in sources(folder):
             yield from check_file(path, root, layer, public=False)
@@ -340,7 +348,7 @@ def check_tree(root: Path) -> Iterator[str]:
 
 def main() -> int:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-    problems = [*check_tree(root), *check_openings([root / "src", root / "cli"], root)]
+    problems = [*check_tree(root), *check_openings([root / "src", root / "cli", root / "python" / "src"], root)]
     for problem in problems:
         print(problem)
     return 1 if problems else 0

@@ -1,6 +1,9 @@
 #pragma once
 
 // The extension module penstock._core: one function for each subject adds its names to the module.
+// Rooms: interpreter/ (its lock, signals, small values), arrays/ (of other libraries), call/ (arguments, progress),
+// tensor/, content/ (what a file holds, as Python's objects; functions of the program), file/ (opening, loading,
+// saving), dataset/, worker/ (processes), loader/.
 
 #include <nanobind/nanobind.h>
 
@@ -40,9 +43,21 @@ void bind_typed_parts(nb::module_& module);
 void bind_dcp(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_raw(nb::module_& module);
+void bind_progress(nb::module_& module);
+void bind_outputs(nb::module_& module);
+void bind_writer(nb::module_& module);
+/// Behind bind_archive, to whose `open` it adds the one that writes.
+void bind_writable(nb::module_& module);
 void bind_datasets(nb::module_& module);
-/// Behind bind_datasets, to whose class it adds.
+// Behind bind_datasets, to whose class they add, or whose class they return.
 void bind_own_code(nb::module_& module);
+void bind_documents(nb::module_& module);
+void bind_lengths(nb::module_& module);
+void bind_mix(nb::module_& module);
+void bind_pairs(nb::module_& module);
+void bind_labels(nb::module_& module);
+void bind_shards(nb::module_& module);
+void bind_streams(nb::module_& module);
 void bind_collates(nb::module_& module);
 void bind_samplers(nb::module_& module);
 void bind_loader(nb::module_& module);

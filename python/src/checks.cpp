@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
+#include "content/functions.h"
 #include "core/forks.h"
 #include "core/stop_scope.h"
 #include "core/system_error.h"
@@ -23,7 +23,7 @@
 #include "data/pack/choose_place.h"
 #include "data/sampler/rank_sources.h"
 #include "format/safetensors/dtype.h"
-#include "content/functions.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "loader/loader.h"
 #include "penstock/error.h"

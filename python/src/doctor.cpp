@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "doctor/diagnosis.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 
 namespace penstock::python {

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "bindings.h"
-#include "core/shown_url.h"
-#include "content/functions.h"
-#include "penstock/error.h"
 #include "call/refused_call.h"
+#include "content/functions.h"
+#include "core/shown_url.h"
+#include "penstock/error.h"
 
 namespace penstock::python {
 namespace {

@@ -1,11 +1,8 @@
 #include "bindings.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/interrupt.h"
-#include "file/outputs.h"
-#include "penstock/version.h"
 #include "call/progress.h"
-#include "file/writable.h"
 #include "file/writer.h"
+#include "interpreter/interrupt.h"
+#include "penstock/version.h"
 
 namespace penstock::python {
 namespace {

@@ -64,6 +64,7 @@ class CheckLayersTest(unittest.TestCase):
             ("src/io/source/file_source.cpp", '#include "io/read/reader.h"', "io/read does not come before"),
             ("src/format/pt/pickle/world.h", '#include "format/pt/zip.h"', "format/pt does not come before"),
             ("src/format/zip/reader.cpp", '#include "format/idx/idx.h"', "format/idx does not come before"),
+            ("python/src/call/progress.h", '#include "loader/loader.h"', "python/loader does not come before"),
         ]:
             with self.subTest(path=path, line=line):
                 self.assert_refused(path, line, reason)
@@ -74,6 +75,8 @@ class CheckLayersTest(unittest.TestCase):
             ("src/format/idx/idx.cpp", '#include "format/zip/reader.h"'),
             ("src/format/zip/reader.cpp", '#include "format/format.h"'),
             ("src/format/formats.cpp", '#include "format/zip/kind.h"'),
+            ("python/src/loader/loader.cpp", '#include "call/progress.h"'),
+            ("python/src/call/progress.h", '#include "bindings.h"'),
         ]:
             with self.subTest(path=path, line=line):
                 self.assertEqual(self.problems(path, line), [])

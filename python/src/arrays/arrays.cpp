@@ -4,8 +4,8 @@
 #include <new>
 #include <vector>
 
-#include "interpreter/convert.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 
 namespace penstock::python {

@@ -1,8 +1,8 @@
 #include "arrays/cuda_array.h"
 
 #include "arrays/arrays.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "penstock/stream.h"
 
 namespace penstock::python {

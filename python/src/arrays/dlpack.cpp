@@ -2,13 +2,13 @@
 
 #include <type_traits>
 
+#include "arrays/torch_memory.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
-#include "arrays/torch_memory.h"
 
 namespace penstock::python {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "ops/dlpack.h"
 #include "interpreter/gil.h"
+#include "ops/dlpack.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
 

@@ -7,9 +7,9 @@
 
 #include <exception>
 
+#include "arrays/dlpack.h"
 #include "bindings.h"
 #include "interpreter/convert.h"
-#include "arrays/dlpack.h"
 #include "penstock/error.h"
 #include "penstock/stream.h"
 
@@ -66,10 +66,9 @@ int allocate(DLTensor* prototype, ManagedVersioned** out, void* error_context,
              void (*set_error)(void*, const char*, const char*)) noexcept {
   try {
     const std::span<const std::int64_t> sizes(prototype->shape, static_cast<std::size_t>(prototype->ndim));
-    *out = ops::export_versioned(
-        Tensor::empty(sizes.empty() ? Shape() : Shape(sizes), ops::dtype_of(prototype->dtype),
-                      ops::device_of(prototype->device)),
-        false);
+    *out = ops::export_versioned(Tensor::empty(sizes.empty() ? Shape() : Shape(sizes), ops::dtype_of(prototype->dtype),
+                                               ops::device_of(prototype->device)),
+                                 false);
     return 0;
   } catch (const std::bad_alloc&) {
     set_error(error_context, "MemoryError", "there is not enough memory for the tensor");

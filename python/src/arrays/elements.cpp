@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "interpreter/convert.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 

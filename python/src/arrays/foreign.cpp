@@ -4,7 +4,8 @@
 #include <cstring>
 #include <span>
 
-#include "interpreter/convert.h"
+#include "arrays/dlpack.h"
+#include "arrays/torch_memory.h"
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
@@ -12,14 +13,13 @@
 #include "core/view.h"
 #include "device/backend.h"
 #include "device/foreign_memory.h"
-#include "arrays/dlpack.h"
 #include "format/numpy/npy_dtype.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/stream.h"
-#include "arrays/torch_memory.h"
 
 namespace penstock::python {
 namespace {

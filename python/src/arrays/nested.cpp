@@ -3,11 +3,11 @@
 #include <complex>
 #include <cstring>
 
-#include "interpreter/convert.h"
-#include "core/counted.h"
-#include "core/format.h"
 #include "arrays/elements.h"
 #include "arrays/foreign.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"

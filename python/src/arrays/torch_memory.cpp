@@ -6,11 +6,11 @@
 #include <cstdint>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/view.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 
 namespace penstock::python {

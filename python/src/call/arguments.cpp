@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
-#include "interpreter/convert.h"
-#include "core/format.h"
 #include "arrays/foreign.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"

@@ -11,8 +11,8 @@
 #include <mutex>
 #include <utility>
 
-#include "interpreter/convert.h"
 #include "device/current.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"

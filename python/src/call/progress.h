@@ -22,6 +22,4 @@ using TellSamples = std::function<void(std::int64_t done, std::int64_t total)>;
 nb::object with_sample_progress(nb::handle progress, const char* verb, nb::handle path,
                                 std::function<nb::object(const TellSamples& tell)> work);
 
-void bind_progress(nb::module_& module);
-
 }  // namespace penstock::python

@@ -12,15 +12,18 @@
 #include <filesystem>
 
 #include "archive/opening.h"
-#include "call/arguments.h"
+#include "arrays/elements.h"
 #include "bindings.h"
+#include "call/arguments.h"
+#include "call/progress.h"
+#include "call/traffic.h"
 #include "content/contents.h"
-#include "interpreter/convert.h"
+#include "content/py_source.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
-#include "arrays/elements.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
-#include "tensor/indexing.h"
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
 #include "io/read/reader.h"
@@ -28,11 +31,7 @@
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
-#include "call/progress.h"
-#include "content/py_source.h"
-#include "call/traffic.h"
-#include "content/value.h"
-#include "file/writable.h"
+#include "tensor/indexing.h"
 
 namespace penstock::python {
 namespace {
@@ -463,11 +462,10 @@ void bind_archive(nb::module_& module) {
   module.def(
       "open",
       [](nb::handle path, nb::handle mode, bool verify) {
-        if (!nb::isinstance<nb::str>(mode) || name_from(mode) != "r") throw nb::next_overload();
+        if (!nb::isinstance<nb::str>(mode) || name_from(mode) != "r") throw nb::next_overload();  // bind_writable
         return open_given(path, {.verify = verify});
       },
       nb::arg("path").none(), nb::arg("mode"), nb::arg("verify"));
-  module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::arg("verify"));
 }
 
 }  // namespace penstock::python

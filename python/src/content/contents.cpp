@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "archive/opening.h"
-#include "interpreter/convert.h"
+#include "content/py_source.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "penstock/error.h"
-#include "content/py_source.h"
 
 namespace penstock::python {
 

@@ -7,13 +7,13 @@
 
 #include "bindings.h"
 #include "content/contents.h"
-#include "interpreter/convert.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "data/sample/blame.h"
 #include "data/sample/host.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
-#include "content/value.h"
 
 namespace penstock::python {
 

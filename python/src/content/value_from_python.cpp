@@ -9,14 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "content/archive.h"
-#include "interpreter/convert.h"
-#include "core/format.h"
 #include "arrays/foreign.h"
+#include "arrays/shared_memory.h"
+#include "content/archive.h"
+#include "content/value.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "arrays/shared_memory.h"
-#include "content/value.h"
 #include "value/graph.h"
 
 namespace penstock::python {

@@ -9,12 +9,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "interpreter/convert.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "format/pt/pickle/structure.h"
 #include "format/pt/pickle/world.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
-#include "content/value.h"
 #include "value/graph.h"
 
 namespace penstock::python {

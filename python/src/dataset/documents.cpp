@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "content/archive.h"
+#include "bindings.h"
 #include "call/arguments.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
+#include "content/archive.h"
 #include "core/format.h"
 #include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 

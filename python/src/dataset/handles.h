@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/typed.h"
 #include "penstock/dataset.h"
 #include "penstock/sampler.h"
-#include "interpreter/typed.h"
 
 namespace nb = nanobind;
 

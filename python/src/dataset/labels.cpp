@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
+#include "bindings.h"
 #include "core/format.h"
 #include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 

@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.h"
 #include "call/arguments.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "dataset/handles.h"
 #include "data/sampler/length_buckets.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.h"
 #include "call/arguments.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
 #include "dataset/handles.h"
-#include "penstock/error.h"
 #include "dataset/streams.h"
+#include "interpreter/convert.h"
+#include "penstock/error.h"
 
 namespace penstock::python {
 namespace {

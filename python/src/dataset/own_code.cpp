@@ -6,17 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
-#include "core/format.h"
-#include "dataset/handles.h"
-#include "data/dataset/map.h"
+#include "call/arguments.h"
 #include "content/functions.h"
+#include "content/value.h"
+#include "core/format.h"
+#include "data/dataset/map.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
-#include "content/value.h"
 
 namespace penstock::python {
 namespace {

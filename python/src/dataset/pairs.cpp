@@ -9,13 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
 #include "core/format.h"
 #include "core/refuse.h"
 #include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/join.h"

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
 #include "core/format.h"
 #include "dataset/handles.h"
+#include "dataset/iterable_sampler.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
-#include "dataset/iterable_sampler.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
 

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "bindings.h"
 #include "call/arguments.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
 #include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 
 namespace penstock::python {

@@ -11,19 +11,19 @@
 #include <optional>
 #include <utility>
 
+#include "bindings.h"
 #include "call/arguments.h"
-#include "bindings_of_datasets.h"
-#include "interpreter/convert.h"
-#include "core/format.h"
-#include "dataset/handles.h"
-#include "data/stream/node.h"
 #include "content/functions.h"
+#include "content/value.h"
+#include "core/format.h"
+#include "data/stream/node.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
+#include "interpreter/typed.h"
 #include "penstock/error.h"
 #include "penstock/sample_stream.h"
-#include "interpreter/typed.h"
-#include "content/value.h"
 
 namespace penstock::python {
 namespace {

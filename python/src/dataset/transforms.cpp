@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "call/arguments.h"
-#include "interpreter/convert.h"
-#include "dataset/handles.h"
 #include "data/transform/transformed.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "call/arguments.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
-#include "dataset/handles.h"
 #include "data/dataset/slices.h"
 #include "data/dataset_impl.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"

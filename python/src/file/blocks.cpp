@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "content/archive.h"
-#include "bindings.h"
-#include "interpreter/convert.h"
-#include "core/format.h"
 #include "arrays/foreign.h"
+#include "bindings.h"
+#include "content/archive.h"
+#include "content/value.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
-#include "content/value.h"
 
 namespace penstock::python {
 namespace {

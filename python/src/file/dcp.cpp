@@ -2,6 +2,8 @@
 // files it wants. These become an archive with an entry for each stream, so that parts of them are read like tensors of
 // any file: in file order, neighbours together, by several threads, straight into the memory of the plan.
 
+#include "format/dcp/dcp.h"
+
 #include <nanobind/nanobind.h>
 
 #include <algorithm>
@@ -14,19 +16,18 @@
 #include <utility>
 #include <vector>
 
-#include "content/archive.h"
 #include "archive/archive_state.h"
 #include "archive/load_into.h"
 #include "archive/unchanged.h"
+#include "arrays/foreign.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "content/archive.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
 #include "core/text.h"
-#include "arrays/foreign.h"
 #include "format/dcp/assembly.h"
 #include "format/dcp/coverage.h"
-#include "format/dcp/dcp.h"
 #include "format/dcp/stream.h"
 #include "format/dcp/stream_ends.h"
 #include "format/file_bytes.h"
@@ -34,13 +35,13 @@
 #include "format/pt/pickle/read_pickle.h"
 #include "format/pt/zip.h"
 #include "format/safetensors/shard_paths.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/remote/remote.h"
 #include "penstock/error.h"
 #include "penstock/report.h"
 #include "penstock/source.h"
-#include "content/value.h"
 
 namespace penstock::python {
 namespace {

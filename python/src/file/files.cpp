@@ -13,15 +13,19 @@
 #include <variant>
 #include <vector>
 
-#include "content/archive.h"
-#include "call/arguments.h"
 #include "bindings.h"
+#include "call/arguments.h"
+#include "call/progress.h"
+#include "content/archive.h"
 #include "content/contents.h"
-#include "interpreter/convert.h"
+#include "content/value.h"
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
+#include "file/raw.h"
+#include "file/writer.h"
 #include "format/save_with.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/file/output.h"
@@ -30,11 +34,7 @@
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "penstock/source.h"
-#include "call/progress.h"
-#include "file/raw.h"
-#include "content/value.h"
 #include "value/graph.h"
-#include "file/writer.h"
 
 namespace penstock::python {
 namespace {

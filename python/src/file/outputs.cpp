@@ -1,8 +1,6 @@
 // Bytes in and out of files and stores for the Python packages that write formats of their own: torch's checkpoints,
 // and datasets of Ray.
 
-#include "file/outputs.h"
-
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -16,9 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter/convert.h"
+#include "bindings.h"
+#include "content/value.h"
 #include "core/stop_scope.h"
+#include "file/writer.h"
 #include "format/save_with.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/file/atomic_file.h"
@@ -30,8 +31,6 @@
 #include "io/remote/upload.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
-#include "content/value.h"
-#include "file/writer.h"
 
 namespace penstock::python {
 namespace {

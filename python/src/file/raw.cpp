@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "archive/raw.h"
-#include "call/arguments.h"
 #include "bindings.h"
+#include "call/arguments.h"
 #include "content/contents.h"
-#include "interpreter/convert.h"
+#include "content/py_source.h"
 #include "core/format.h"
 #include "format/numpy/npy_dtype.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
 #include "penstock/raw.h"
-#include "content/py_source.h"
 
 namespace penstock::python {
 namespace {

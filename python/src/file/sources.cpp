@@ -12,15 +12,15 @@
 #include <utility>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "content/functions.h"
+#include "content/py_source.h"
 #include "core/shown_url.h"
 #include "core/stop_scope.h"
-#include "content/functions.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/remote.h"
-#include "content/py_source.h"
 
 namespace penstock::python {
 namespace {

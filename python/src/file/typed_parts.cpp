@@ -11,18 +11,18 @@
 #include <utility>
 #include <vector>
 
-#include "content/archive.h"
 #include "archive/archive_part.h"
 #include "archive/archive_state.h"
 #include "archive/load_converted.h"
+#include "arrays/foreign.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/progress.h"
+#include "content/archive.h"
 #include "core/progress.h"
 #include "core/view.h"
-#include "arrays/foreign.h"
+#include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
-#include "call/progress.h"
 
 namespace penstock::python {
 namespace {

@@ -1,16 +1,16 @@
 // penstock.WritableArchive.
 
-#include "file/writable.h"
+#include "penstock/writable.h"
 
 #include <nanobind/stl/string.h>
 
 #include <string>
 
-#include "interpreter/convert.h"
+#include "bindings.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "penstock/error.h"
-#include "penstock/writable.h"
 
 namespace penstock::python {
 namespace {
@@ -49,8 +49,7 @@ void close(WritableArchive& archive) {
   archive.close();
 }
 
-}  // namespace
-
+/// penstock.open with a mode other than "r".
 nb::object open_to_write(nb::handle path, nb::handle mode, bool verify) {
   if (!nb::isinstance<nb::str>(mode) || name_from(mode) != "r+") {
     throw Error(ErrorCode::kInvalidArgument,
@@ -61,6 +60,8 @@ nb::object open_to_write(nb::handle path, nb::handle mode, bool verify) {
     return open_writable(path, {.verify = verify});
   }());
 }
+
+}  // namespace
 
 void bind_writable(nb::module_& module) {
   nb::class_<WritableArchive>(module, "WritableArchive", nb::sig("class WritableArchive(WritableArchiveMethods)"),
@@ -109,6 +110,7 @@ void bind_writable(nb::module_& module) {
           },
           nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
           nb::sig("def __exit__(self, type: object, value: object, traceback: object) -> None"));
+  module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::arg("verify"));
 }
 
 }  // namespace penstock::python

@@ -7,17 +7,18 @@
 #include <string>
 #include <utility>
 
+#include "arrays/foreign.h"
+#include "bindings.h"
 #include "call/arguments.h"
-#include "interpreter/convert.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
-#include "arrays/foreign.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/writer.h"
-#include "content/value.h"
 
 namespace penstock::python {
 namespace {

@@ -15,7 +15,4 @@ namespace penstock::python {
 /// The texts that a `.safetensors` keeps; nothing for None. kDTypeMismatch for what is no text.
 std::optional<std::map<std::string, std::string>> metadata_from(nb::handle metadata);
 
-/// Adds penstock.Writer to the module.
-void bind_writer(nb::module_& module);
-
 }  // namespace penstock::python

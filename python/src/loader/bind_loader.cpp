@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
+#include "call/traffic.h"
+#include "content/functions.h"
+#include "content/value.h"
 #include "core/format.h"
 #include "data/loader/position_fields.h"
 #include "data/sample/host.h"
 #include "data/sampler/rank_sources.h"
-#include "content/functions.h"
+#include "interpreter/convert.h"
 #include "loader/loader.h"
 #include "penstock/error.h"
-#include "call/traffic.h"
-#include "content/value.h"
 #include "worker/workers.h"
 
 namespace penstock::python {

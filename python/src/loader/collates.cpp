@@ -1,11 +1,11 @@
 #include <nanobind/stl/string.h>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
 #include "core/format.h"
-#include "dataset/handles.h"
 #include "data/collate/rule.h"
+#include "dataset/handles.h"
+#include "interpreter/convert.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "content/functions.h"
+#include "content/value.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/dataset/hosted.h"
@@ -18,12 +19,11 @@
 #include "data/loader/dataset_name.h"
 #include "data/sample/host.h"
 #include "data/sample/sample.h"
-#include "content/functions.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "loader/loader.h"
 #include "penstock/error.h"
-#include "content/value.h"
 #include "worker/workers.h"
 
 namespace penstock::python {

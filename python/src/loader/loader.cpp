@@ -17,10 +17,10 @@
 #include <utility>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/dataset/hosted.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "dataset/handles.h"
 #include "data/sample/host.h"
+#include "dataset/handles.h"
 #include "penstock/loader.h"
 
 namespace nb = nanobind;

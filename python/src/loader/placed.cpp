@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "data/collate/rule.h"
 #include "data/dataset_impl.h"
 #include "data/sample/scratch.h"
+#include "interpreter/convert.h"
 #include "penstock/collate.h"
 #include "penstock/error.h"
 

@@ -8,15 +8,15 @@
 #include <limits>
 #include <utility>
 
-#include "call/arguments.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
+#include "call/arguments.h"
 #include "core/format.h"
-#include "tensor/operands.h"
+#include "interpreter/convert.h"
+#include "interpreter/typed.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
 #include "penstock/random.h"
-#include "interpreter/typed.h"
+#include "tensor/operands.h"
 
 namespace penstock::python {
 namespace {

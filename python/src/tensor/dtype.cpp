@@ -8,9 +8,9 @@
 
 #include "arrays/arrays.h"
 #include "bindings.h"
-#include "interpreter/convert.h"
 #include "core/format.h"
 #include "format/numpy/npy_dtype.h"
+#include "interpreter/convert.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
 

@@ -4,9 +4,9 @@
 #include <optional>
 #include <type_traits>
 
-#include "interpreter/convert.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 
 namespace penstock::python {

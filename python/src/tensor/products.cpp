@@ -1,7 +1,7 @@
 #include "bindings.h"
 #include "interpreter/convert.h"
-#include "tensor/operands.h"
 #include "penstock/ops.h"
+#include "tensor/operands.h"
 
 namespace penstock::python {
 namespace {

@@ -1,11 +1,11 @@
 #include <string>
 #include <vector>
 
-#include "call/arguments.h"
 #include "bindings.h"
+#include "call/arguments.h"
 #include "interpreter/convert.h"
-#include "tensor/operands.h"
 #include "penstock/ops.h"
+#include "tensor/operands.h"
 
 namespace penstock::python {
 namespace {

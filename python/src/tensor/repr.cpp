@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "interpreter/convert.h"
-#include "core/format.h"
 #include "arrays/elements.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 
 namespace penstock::python {

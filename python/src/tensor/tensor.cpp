@@ -11,22 +11,22 @@
 #include <optional>
 #include <utility>
 
-#include "call/arguments.h"
 #include "arrays/arrays.h"
-#include "bindings.h"
-#include "interpreter/convert.h"
-#include "core/counted.h"
-#include "core/format.h"
 #include "arrays/cuda_array.h"
 #include "arrays/dlpack.h"
 #include "arrays/elements.h"
 #include "arrays/foreign.h"
+#include "bindings.h"
+#include "call/arguments.h"
+#include "core/counted.h"
+#include "core/format.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
-#include "tensor/indexing.h"
 #include "interpreter/interrupt.h"
-#include "penstock/error.h"
-#include "tensor/transfer_warnings.h"
 #include "interpreter/typed.h"
+#include "penstock/error.h"
+#include "tensor/indexing.h"
+#include "tensor/transfer_warnings.h"
 
 namespace penstock::python {
 namespace {

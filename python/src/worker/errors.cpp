@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "interpreter/convert.h"
 #include "content/functions.h"
+#include "interpreter/convert.h"
 
 namespace penstock::python {
 

@@ -4,11 +4,11 @@
 #include <optional>
 #include <utility>
 
-#include "interpreter/convert.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
 #include "data/sample/user_call.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 #include "value/graph.h"
 #include "worker/errors.h"

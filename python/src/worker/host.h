@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "content/functions.h"
 #include "data/sample/host.h"
 #include "data/sample/host_trial.h"
-#include "content/functions.h"
 #include "worker/process.h"
 
 namespace penstock::python {

@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter/convert.h"
+#include "content/functions.h"
 #include "core/format.h"
 #include "data/sample/user_call.h"
-#include "content/functions.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "penstock/error.h"
 #include "value/graph.h"

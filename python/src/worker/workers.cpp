@@ -1,6 +1,8 @@
 // Worker processes for Python: who starts them is a launcher of penstock._processes, and loaders take them by
 // `workers=`.
 
+#include "worker/workers.h"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -12,12 +14,11 @@
 #include <vector>
 
 #include "bindings.h"
-#include "interpreter/convert.h"
-#include "data/sample/host_trial.h"
 #include "content/functions.h"
+#include "data/sample/host_trial.h"
+#include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "worker/serve.h"
-#include "worker/workers.h"
 
 namespace penstock::python {
 
