@@ -66,7 +66,7 @@ struct Format {
   // The loader does not parse a file that is like an earlier one. It recognises such a file by one of the next two.
   // When a format gives neither, each file is parsed. It is also parsed when its bytes are not all in one file, when a
   // tensor is stored encoded or (in a large file) has gaps (FileLayout in data/files), and when more than 1 MiB of a
-  // large file decides its layout (kMostFrame in data/files/known_layouts.cpp).
+  // large file decides its layout (kMostFrame in data/files/layout_store.h).
 
   /// How many bytes at the start of a file decide, together with its size, the whole index. `head`: the file's first
   /// bytes, which may be all of it. 0 means that the start of this file does not decide it, so it is parsed each time.

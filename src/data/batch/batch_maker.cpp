@@ -142,7 +142,8 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   // Whether one bad sample ends the batch is decided here, for all that are below.
   call.sets_aside = policy_.is_lenient();
   call.keeps_order = collate_.rule().keeps_order();
-  if (!feed) return make_of(indices, number, call, own, grant);
+  const Job job{number, call, own, grant};
+  if (!feed) return make_of(indices, job);
   // After a stop, the feed may already be that of the next run.
   call.check_cancelled();
   const HostScope scope(host_of(dataset_));  // of functions that stand before a filter
@@ -153,7 +154,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   call.items = &items;
   std::vector<std::int64_t> numbers;
   for (const StreamItemPtr& item : given->items) numbers.push_back(item->number);
-  Batch out = make_of(numbers, number, call, own, grant);
+  Batch out = make_of(numbers, job);
   if (given->padded) {
     out.valid = full(Shape{out.size()}, true, DType::boolean);
     out.valid.values<bool>().back() = false;
@@ -161,11 +162,10 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   return out;
 }
 
-Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
-                          Workspace& own, const Grant& grant) const {
-  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", number));
-  check_indices(indices, dataset_, number);
-  const core::StopScope stops(call.cancelled);
+Batch BatchMaker::make_of(std::span<const std::int64_t> indices, const Job& job) const {
+  if (indices.empty()) throw Error(ErrorCode::kInvalidArgument, core::format("batch {} has no samples", job.number));
+  check_indices(indices, dataset_, job.number);
+  const core::StopScope stops(job.call.cancelled);
   // In every way out: the samples of this batch are the last to point into the Scratch.
   struct Reset {
     Workspace& own;
@@ -173,11 +173,11 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
       own.figures.clock.move_to(own.figures.stats);
       own.scratch.reset();
     }
-  } const reset{own};
+  } const reset{job.own};
   try {
-    if (!policy_.is_lenient()) return make_guessing(indices, number, call, own, grant);
-    const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, call.epoch_seed);
-    Batch batch = chosen.empty() ? Batch{} : make_guessing(chosen, number, call, own, grant);
+    if (!policy_.is_lenient()) return make_guessing(indices, job);
+    const std::vector<std::int64_t> chosen = policy_.chosen(dataset_, indices, job.call.epoch_seed);
+    Batch batch = chosen.empty() ? Batch{} : make_guessing(chosen, job);
     if (policy_.on_error() != OnError::kMask) return batch;
     if (batch.indices.empty()) throw none_left(policy_.listed());
     batch.valid = as_asked_for(indices, batch.indices);
@@ -185,39 +185,36 @@ Batch BatchMaker::make_of(std::span<const std::int64_t> indices, std::int64_t nu
   } catch (const std::bad_alloc&) {
     throw Error(ErrorCode::kOutOfMemory, core::format("there is no memory left to prepare batch {} ({}); use a smaller "
                                                       "batch_size or fewer workers",
-                                                      number, core::counted(indices.size(), "sample")));
+                                                      job.number, core::counted(indices.size(), "sample")));
   }
 }
 
 /// Guesses about files change neither the batch nor the error. If one was wrong, or if anything fails in a batch that
 /// used one, the batch is made again without them. So the error is the one that comes from parsing each file in turn.
-Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
-                                Workspace& own, const Grant& grant) const {
+Batch BatchMaker::make_guessing(std::span<const std::int64_t> indices, const Job& job) const {
   Guesses guesses(true);
   try {
-    if (auto batch = try_once(indices, number, {call, guesses, own.scratch, own.figures}, grant)) {
-      return std::move(*batch);
-    }
+    if (auto batch = try_once(indices, job, guesses)) return std::move(*batch);
   } catch (const Error& error) {
     // A stop is no fault of a guess. Neither is a file that changed, unless it was taken for one that it is not.
     const bool is_final =
         error.code() == ErrorCode::kCancelled || (error.code() == ErrorCode::kChanged && !guesses.refuted());
     if (!guesses.any() || is_final) throw;
   }
-  own.scratch.reset();
+  job.own.scratch.reset();
   Guesses none;
-  return *try_once(indices, number, {call, none, own.scratch, own.figures}, grant);
+  return *try_once(indices, job, none);
 }
 
 /// Nothing where a guess was wrong.
-std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& with,
-                                          const Grant& grant) const {
-  Work work = with;
+std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices, const Job& job,
+                                          Guesses& guesses) const {
+  Work work{job.call, guesses, job.own.scratch, job.own.figures};
   const BatchPrediction& prediction = work.scratch.state<PlanState>(this).prediction;
   // The block comes before the samples where it can be foreseen: small files are then read straight into it.
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
-    host = take(bytes, indices.size(), number, work.figures.clock, grant);
+    host = take_block(bytes, indices.size(), job);
     work.slots = prediction.expected(&dataset_.impl(), host.data());
   }
   const Buffer foreseen = host;  // kept alive, because samples may be read into it
@@ -235,7 +232,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
     }
     if (fetched.size() == 0) return Batch{};
     try {
-      Batch batch = finish(fetched, host, number, work, grant);
+      Batch batch = finish(fetched, host, job, work);
       return work.guesses.hold() ? std::optional(std::move(batch)) : std::nullopt;
     } catch (const SampleError& error) {
       // Missing memory or a server that is gone says nothing about the sample, and would empty every batch.
@@ -256,19 +253,23 @@ void BatchMaker::require_supported(const Fetched& fetched) const {
   }
 }
 
-Buffer BatchMaker::take(std::uint64_t bytes, std::size_t samples, std::int64_t number, StageClock& clock,
-                        const Grant& grant) const {
-  grant(bytes);
+/// Memory for a batch, once the loader's budget has room for it.
+Buffer BatchMaker::take_block(std::uint64_t bytes, std::size_t samples, const Job& job) const {
+  job.grant(bytes);
+  StageClock& clock = job.own.figures.clock;
   clock.start();
-  Buffer block = allocate(bytes, samples, number);
-  clock.lap(Stage::kCollate);
-  return block;
+  try {
+    Buffer block = device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
+    clock.lap(Stage::kCollate);
+    return block;
+  } catch (const Error& error) {
+    throw with_batch(error, bytes, samples, job.number);
+  }
 }
 
 /// The batch of fetched samples, in `host` where that was foreseen and fits. Throws SampleError. Empty when a guess was
 /// wrong.
-Batch BatchMaker::finish(Fetched fetched, Buffer& host, std::int64_t number, const Work& work,
-                         const Grant& grant) const {
+Batch BatchMaker::finish(Fetched fetched, Buffer& host, const Job& job, const Work& work) const {
   auto& [plan, prediction, steps] = work.scratch.state<PlanState>(this);
   auto& [stats, clock] = work.figures;
   // Planned twice where the device takes over the last transforms, because that changes the types that are sent.
@@ -279,29 +280,38 @@ Batch BatchMaker::finish(Fetched fetched, Buffer& host, std::int64_t number, con
   clock.lap(Stage::kCollate);
   // A batch unlike the last one gets another block. What was read into the first one is copied from there.
   if (!host || !fits(fetched, plan, {host.data(), host.size()})) {
-    host = take(plan.bytes, fetched.size(), number, clock, grant);
+    host = take_block(plan.bytes, fetched.size(), job);
   }
   complete_block(fetched, plan, host.data(), work);
   if (!work.guesses.hold()) return {};  // before the program's functions are called, or anything is sent
   clock.lap(Stage::kCopy);
   const std::span<const std::int64_t> indices = fetched.indices;
-  Batch batch(device_ ? sent(fetched, plan, host, leaves_steps ? &steps : nullptr, number, clock)
-                      : batch_value(fetched, plan, host),
-              {indices.begin(), indices.end()});
+  Batch batch(
+      device_ ? send(fetched, plan, host, leaves_steps ? &steps : nullptr, job) : batch_value(fetched, plan, host),
+      {indices.begin(), indices.end()});
   clock.lap(Stage::kCollate);
-  if (has_functions()) batch.value = called(std::move(batch.value), indices, number, work.call, clock);
+  if (has_functions()) batch.value = call_functions(std::move(batch.value), indices, job);
   stats.payload_bytes += plan.payload;
   ++stats.batches;
   stats.samples += indices.size();
   return batch;
 }
 
-Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, std::int64_t number,
-                         const CallContext& call, StageClock& clock) const {
+/// The batch as the program's functions give it: collation's first, then those of whole batches, on the host.
+Value BatchMaker::call_functions(Value batch, std::span<const std::int64_t> indices, const Job& job) const {
+  StageClock& clock = job.own.figures.clock;
+  const auto& [seed, epoch] = job.call.epoch_seed;
   try {
-    batch = result_of_functions(std::move(batch), indices, call.epoch_seed);
+    if (const detail::CollateFunction* const function = collate_.rule().function()) {
+      std::vector<Value> samples;
+      samples.reserve(batch.size());
+      for (std::size_t i = 0; i < batch.size(); ++i) samples.push_back(batch[i]);
+      batch = call_user("the function of collation", [&] { return (*function)(samples); });
+    }
+    const RandomKey key{.seed = seed, .epoch = epoch, .index = indices.front(), .batch = indices};
+    for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
   } catch (const Error& error) {
-    throw with_batch(error, indices, number);
+    throw with_batch(error, indices, job.number);
   }
   clock.lap(Stage::kFunction);
   if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
@@ -309,29 +319,9 @@ Value BatchMaker::called(Value batch, std::span<const std::int64_t> indices, std
   return batch;
 }
 
-Value BatchMaker::result_of_functions(Value batch, std::span<const std::int64_t> indices,
-                                      const EpochSeed& epoch) const {
-  if (const detail::CollateFunction* const function = collate_.rule().function()) {
-    std::vector<Value> samples;
-    samples.reserve(batch.size());
-    for (std::size_t i = 0; i < batch.size(); ++i) samples.push_back(batch[i]);
-    batch = call_user("the function of collation", [&] { return (*function)(samples); });
-  }
-  const RandomKey key{.seed = epoch.seed, .epoch = epoch.epoch, .index = indices.front(), .batch = indices};
-  for (const UserFunction& function : dataset_.impl().batch_functions()) batch = function(batch, key);
-  return batch;
-}
-
-Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const {
-  try {
-    return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
-  } catch (const Error& error) {
-    throw with_batch(error, bytes, samples, number);
-  }
-}
-
-Value BatchMaker::sent(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
-                       std::int64_t number, StageClock& clock) const {
+/// The batch on its device: one copy of the block, and there the transforms that were left for it.
+Value BatchMaker::send(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
+                       const Job& job) const {
   try {
     const Buffer block = device_.send(host);
     DeviceSteps::Made made;
@@ -339,10 +329,10 @@ Value BatchMaker::sent(const Fetched& fetched, const BatchPlan& plan, const Buff
       const StreamGuard guard(device_.steps());
       made = steps->run(plan, block);
     }
-    clock.lap(Stage::kSend);
+    job.own.figures.clock.lap(Stage::kSend);
     return batch_value(fetched, plan, block, made);
   } catch (const Error& error) {
-    throw with_batch(error, host.size(), fetched.size(), number);
+    throw with_batch(error, host.size(), fetched.size(), job.number);
   }
 }
 

@@ -55,23 +55,24 @@ class BatchMaker {
   SamplePolicy& policy() const noexcept { return policy_; }
 
  private:
-  Batch make_of(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call, Workspace& own,
-                const Grant& grant) const;
-  Batch make_guessing(std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
-                      Workspace& own, const Grant& grant) const;
-  std::optional<Batch> try_once(std::span<const std::int64_t> indices, std::int64_t number, const Work& work,
-                                const Grant& grant) const;
-  bool has_functions() const;
-  Value called(Value batch, std::span<const std::int64_t> indices, std::int64_t number, const CallContext& call,
-               StageClock& clock) const;
-  Value result_of_functions(Value batch, std::span<const std::int64_t> indices, const EpochSeed& epoch) const;
+  /// One call of `make`, as all its steps have it.
+  struct Job {
+    std::int64_t number;
+    const CallContext& call;
+    Workspace& own;
+    const Grant& grant;
+  };
+
+  Batch make_of(std::span<const std::int64_t> indices, const Job& job) const;
+  Batch make_guessing(std::span<const std::int64_t> indices, const Job& job) const;
+  std::optional<Batch> try_once(std::span<const std::int64_t> indices, const Job& job, Guesses& guesses) const;
   void require_supported(const Fetched& fetched) const;
-  Batch finish(Fetched fetched, Buffer& host, std::int64_t number, const Work& work, const Grant& grant) const;
-  Buffer take(std::uint64_t bytes, std::size_t samples, std::int64_t number, StageClock& clock,
-              const Grant& grant) const;
-  Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
-  Value sent(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps, std::int64_t number,
-             StageClock& clock) const;
+  Batch finish(Fetched fetched, Buffer& host, const Job& job, const Work& work) const;
+  Buffer take_block(std::uint64_t bytes, std::size_t samples, const Job& job) const;
+  Value send(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
+             const Job& job) const;
+  bool has_functions() const;
+  Value call_functions(Value batch, std::span<const std::int64_t> indices, const Job& job) const;
 
   Dataset dataset_;
   Collate collate_;

@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "data/sample/held_file.h"
 #include "data/sample/runs.h"
-#include "data/sample/sample_file.h"
 #include "io/copy/guarded.h"
 
 namespace penstock::data {
@@ -192,7 +192,7 @@ void Converter::convert_memory(const Placement& placement, std::size_t first, st
   for (const Item& one : items_) settle(placement, one);
 }
 
-void Converter::convert_guarded(std::span<const Item> items, const SampleFile& file) {
+void Converter::convert_guarded(std::span<const Item> items, const HeldFile& file) {
   std::byte* const memory = between(*items.front().conversion);
   const Guarded all(items, memory);
   if (io::read_guarded(all)) return all.throw_if_refused();
@@ -212,7 +212,7 @@ void Converter::convert_guarded(std::span<const Item> items, const SampleFile& f
 
 std::size_t Converter::convert_at_once(const Placement& placement, std::size_t first) {
   call_.check_cancelled();
-  const SampleFile& file = *std::get_if<InFile>(&payload(placement, first).place)->file;
+  const HeldFile& file = *std::get_if<InFile>(&payload(placement, first).place)->file;
   std::vector<io::Run> runs;
   std::vector<std::size_t> positions;
   std::uint64_t bytes = 0;

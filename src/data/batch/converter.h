@@ -50,7 +50,7 @@ class Converter {
   bool goes_on(const Placement& placement, std::size_t first, std::size_t next) const;
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
-  void convert_guarded(std::span<const Item> items, const SampleFile& file);
+  void convert_guarded(std::span<const Item> items, const HeldFile& file);
   /// Of a file whose reads are asked for at once: converts the samples from `first` on that lie in it, as far as
   /// staging memory shall go. Returns the position behind the last of them.
   std::size_t convert_at_once(const Placement& placement, std::size_t first);

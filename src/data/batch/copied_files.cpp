@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "data/sample/held_file.h"
 #include "data/sample/sample.h"
-#include "data/sample/sample_file.h"
 
 namespace penstock::data {
 
-void CopiedFiles::add(const SampleFile* file, std::size_t position) {
+void CopiedFiles::add(const HeldFile* file, std::size_t position) {
   // Samples of a few files may follow each other in any order; what is noted twice costs no more than a place.
   constexpr std::size_t kRemembered = 8;
   const auto recent = std::span(files_).last(std::min(files_.size(), kRemembered));

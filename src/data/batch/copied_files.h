@@ -9,18 +9,18 @@
 
 namespace penstock::data {
 
-class SampleFile;
+class HeldFile;
 
 /// The files that one batch was copied or read from, and the position of the first sample of each. Not thread-safe.
 class CopiedFiles {
  public:
   void clear() noexcept { files_.clear(); }
-  void add(const SampleFile* file, std::size_t position);
+  void add(const HeldFile* file, std::size_t position);
   /// Throws SampleError for a file that changed.
   void require_unchanged();
 
  private:
-  std::vector<std::pair<const SampleFile*, std::size_t>> files_;
+  std::vector<std::pair<const HeldFile*, std::size_t>> files_;
 };
 
 }  // namespace penstock::data

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/sample/held_file.h"
 #include "data/sample/sample.h"
-#include "data/sample/sample_file.h"
 #include "io/copy/guarded.h"
 
 namespace penstock::data {

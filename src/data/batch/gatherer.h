@@ -12,7 +12,7 @@
 
 namespace penstock::data {
 
-class SampleFile;
+class HeldFile;
 
 /// Collects rows of equal size and copies them together, because that is faster than one by one. Where one of them lies
 /// in a mapped file, all are copied under one guard, because each guard costs a system call. Throws SampleError;
@@ -21,7 +21,7 @@ class Gatherer {
  public:
   /// Of a row: the file that it is mapped from, or null for memory that stays, and the position of its sample.
   struct Origin {
-    const SampleFile* file;
+    const HeldFile* file;
     std::size_t position;
   };
   /// What a thread keeps from batch to batch.
@@ -57,7 +57,7 @@ class Gatherer {
   std::vector<Origin>& origins_;
   CopiedFiles& files_;
   std::uint64_t bytes_ = 0;
-  const SampleFile* last_file_ = nullptr;
+  const HeldFile* last_file_ = nullptr;
 };
 
 }  // namespace penstock::data

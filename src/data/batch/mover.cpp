@@ -175,7 +175,7 @@ class Mover {
   }
 
   /// Rows that follow each other there and in the batch are one copy.
-  void copy_rows(const Placement& placement, const EvenColumn& column, const SampleFile* file) {
+  void copy_rows(const Placement& placement, const EvenColumn& column, const HeldFile* file) {
     const std::byte* const first = column.first.data();
     if (!whole(placement, 0)) {
       const Runs shared = runs_of(placement, tensor(placement, 0));

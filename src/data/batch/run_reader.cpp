@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 #include "io/read/reader.h"
 
 namespace penstock::data {
@@ -80,7 +80,7 @@ void RunReader::read_local(const SlotRead& run) {
 
 void RunReader::read_remote(std::vector<SlotRead> runs) {
   while (!runs.empty()) {
-    const SampleFile* const file = runs.front().from.file;
+    const HeldFile* const file = runs.front().from.file;
     const auto others =
         std::stable_partition(runs.begin(), runs.end(), [file](const SlotRead& run) { return run.from.file == file; });
     std::vector<Shared> all = by_bytes({runs.begin(), others});

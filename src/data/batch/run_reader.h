@@ -42,8 +42,8 @@ class RunReader {
   Figures& figures_;
   std::vector<SlotRead>& runs_;
   CopiedFiles& files_;
-  const SampleFile* last_ = nullptr;  ///< the file that was asked what its reads cost
-  std::uint64_t most_ = 0;            ///< bytes of one read of it
+  const HeldFile* last_ = nullptr;  ///< the file that was asked what its reads cost
+  std::uint64_t most_ = 0;          ///< bytes of one read of it
 };
 
 }  // namespace penstock::data

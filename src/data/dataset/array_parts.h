@@ -24,7 +24,7 @@ class ArrayParts {
 
   std::int64_t rows() const noexcept { return array_.shape[0]; }
   const DType& dtype() const noexcept { return array_.dtype; }
-  const SampleFile& file() const noexcept { return *array_.file; }
+  const HeldFile& file() const noexcept { return *array_.file; }
   /// Whether rows and their elements lie one behind the other.
   bool contiguous() const noexcept { return contiguous_; }
   /// Bytes of the elements of a row.

@@ -198,7 +198,7 @@ class JoinedWindows final : public detail::DatasetImpl {
   void copy(std::span<const RowsCopy> pieces, const Work& work) const {
     work.call.check_cancelled();
     const Payload first = slices_.parts.at(0);
-    const SampleFile& file = slices_.parts.file();
+    const HeldFile& file = slices_.parts.file();
     if (const auto* const mapping = std::get_if<InMapping>(&first.place)) {
       copy_mapped(pieces, mapping->data);
     } else {

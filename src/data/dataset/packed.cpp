@@ -64,7 +64,7 @@ struct Column {
 
 struct Shard {
   std::string path;
-  std::shared_ptr<const data::SampleFile> file;
+  std::shared_ptr<const data::HeldFile> file;
   std::vector<Column> columns;
   std::int64_t end = 0;  ///< samples in it and the ones before
 };
@@ -96,7 +96,7 @@ LazyTensor array_named(const Archive& archive, const std::string& name) {
 }
 
 Column read_column(const Archive& archive, const PackedArray& array, data::Access access,
-                   const std::shared_ptr<const data::SampleFile>& file) {
+                   const std::shared_ptr<const data::HeldFile>& file) {
   const LazyTensor lazy = array_named(archive, array.values);
   Column column{.values = data::sample_array(lazy, access, file), .kind = {lazy.dtype(), 0, {}}};
   const Shape& shape = column.values.shape;
@@ -120,9 +120,8 @@ Column read_column(const Archive& archive, const PackedArray& array, data::Acces
 }
 
 Shard read_shard(const Archive& archive, const SampleForm& form, data::Access access) {
-  Shard shard{.path = archive.path(),
-              .file = std::make_shared<const data::SampleFile>(archive.sources().front()),
-              .columns = {}};
+  Shard shard{
+      .path = archive.path(), .file = std::make_shared<const data::HeldFile>(archive.sources().front()), .columns = {}};
   for (const PackedArray& array : form.arrays) {
     shard.columns.push_back(read_column(archive, array, access, shard.file));
     const std::int64_t count = shard.columns.back().count;

@@ -94,7 +94,7 @@ Dataset rows(const Tensor& tensor) {
 }
 
 Dataset rows(const LazyTensor& tensor, OptionalFlag mmap) {
-  const auto file = std::make_shared<const data::SampleFile>(tensor.source());
+  const auto file = std::make_shared<const data::HeldFile>(tensor.source());
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(mmap, tensor.nbytes()), file)));
 }
 

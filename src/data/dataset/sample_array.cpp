@@ -10,7 +10,7 @@
 namespace penstock::data {
 namespace {
 
-SampleArray placed(const LazyTensor& lazy, const std::shared_ptr<const SampleFile>& file) {
+SampleArray placed(const LazyTensor& lazy, const std::shared_ptr<const HeldFile>& file) {
   const std::uint64_t offset = lazy.storage().offset + lazy.entry().byte_offset;
   return {.shape = lazy.shape(), .strides = lazy.strides(), .dtype = lazy.dtype(), .offset = offset, .file = file};
 }
@@ -29,7 +29,7 @@ Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
   return bytes > device::host_memory().total_bytes / 4 * 3 ? Access::kRead : Access::kMapped;
 }
 
-SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file) {
+SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const HeldFile>& file) {
   if (!lazy.entry().encoding.is_plain() || lazy.entry().pickled) {
     return sample_array(lazy.load(), lazy.source().name());
   }
@@ -47,7 +47,7 @@ SampleArray sample_array(const Tensor& tensor, std::string name) {
           .strides = tensor.strides(),
           .dtype = tensor.dtype(),
           .values = tensor,
-          .file = std::make_shared<const SampleFile>(std::move(name))};
+          .file = std::make_shared<const HeldFile>(std::move(name))};
 }
 
 }  // namespace penstock::data

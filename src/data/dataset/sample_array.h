@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "data/sample/held_file.h"
 #include "data/sample/sample.h"
-#include "data/sample/sample_file.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 
@@ -19,7 +19,7 @@ struct SampleArray {
   DType dtype = {};
   Tensor values = {};        ///< undefined: parts are read from `file`
   std::uint64_t offset = 0;  ///< of the first element in `file`
-  std::shared_ptr<const SampleFile> file = {};
+  std::shared_ptr<const HeldFile> file = {};
 
   /// Where the part that begins so many bytes behind the first element is.
   Payload at(std::uint64_t bytes) const {
@@ -36,7 +36,7 @@ enum class Access : std::uint8_t { kMapped, kRead };
 Access access_for(std::optional<bool> mmap, std::uint64_t bytes);
 
 /// Loads where the bytes are not the values, and maps where parts have gaps within and would be many reads.
-SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const SampleFile>& file);
+SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const HeldFile>& file);
 /// An array in memory, `name` for errors.
 SampleArray sample_array(const Tensor& tensor, std::string name);
 

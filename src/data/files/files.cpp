@@ -23,7 +23,7 @@
 #include "data/files/own_source.h"
 #include "data/files/split_reader.h"
 #include "data/sample/blame.h"
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "data/scan/path_table.h"
@@ -137,7 +137,7 @@ class Files final : public detail::DatasetImpl {
     const penstock::Source& source = file.source();
     if (source.size() > kSmallFile) memory.to_ask = kAskedAfterLarge;
     if (!memory.limit) memory.limit.emplace();
-    const Sample sample = memory.layouts.sample(source, options_.keys, *memory.limit, work);
+    const Sample sample = memory.layouts.large.sample(source, options_.keys, *memory.limit, work);
     work.figures.clock.lap(Stage::kDecode, index);
     return sample;
   }
@@ -150,11 +150,11 @@ class Files final : public detail::DatasetImpl {
     std::optional<Sample> sample;
     if (file.fd() >= 0 && is_awaited(memory, work.slots)) {
       std::byte* const slot = work.slots.slot(position);
-      work.figures.stats.read_bytes += memory.reader.read(file.fd(), memory.layouts.split(), slot);
+      work.figures.stats.read_bytes += memory.reader.read(file.fd(), memory.layouts.small.split(), slot);
       work.figures.clock.lap(Stage::kRead, index);
       if (memory.reader.expected()) {
-        sample = memory.layouts.recognise(
-            {memory.reader.image(), memory.path, options_.keys, slot, memory.layouts.split()}, work);
+        sample = memory.layouts.small.recognise(
+            {memory.reader.image(), memory.path, options_.keys, slot, memory.layouts.small.split()}, work);
       }
       if (!sample) whole.bytes = memory.reader.whole(work.scratch.arena);
     } else {
@@ -164,10 +164,10 @@ class Files final : public detail::DatasetImpl {
     }
     if (!sample) {
       if (whole.bytes.empty() || whole.bytes.size() > most) return std::nullopt;
-      sample = memory.layouts.recognise(whole, work);
+      sample = memory.layouts.small.recognise(whole, work);
       // A recognised file is known to be complete; for any other one we look.
       if (!sample && !file.is_complete()) return std::nullopt;
-      if (!sample) sample = memory.layouts.parse(whole, work);
+      if (!sample) sample = memory.layouts.small.parse(whole, work);
     }
     work.figures.clock.lap(Stage::kDecode, index);
     return sample;
@@ -175,14 +175,14 @@ class Files final : public detail::DatasetImpl {
 
   /// Whether a file like the last one holds just the bytes that the block of the batch has a slot for.
   bool is_awaited(const FilesMemory& memory, const data::ExpectedSlots& expected) const {
-    return expected.dataset == this && memory.layouts.split().bytes == expected.bytes;
+    return expected.dataset == this && memory.layouts.small.split().bytes == expected.bytes;
   }
 
   /// The bytes of a file for a decoder of the program's own: they are read straight into the batch, or into the tensor
   /// that the function of map is given.
   static Sample raw_sample(FileAtHand& file, FilesMemory& memory, const Work& work) {
     if (!memory.limit) memory.limit.emplace();
-    auto opened = std::make_shared<const data::SampleFile>(file.source(), *memory.limit);
+    auto opened = std::make_shared<const data::HeldFile>(file.source(), *memory.limit);
     const auto bytes = static_cast<std::int64_t>(file.source().size());
     if (!memory.raw || memory.raw->tensors[0].shape[0] != bytes) {
       memory.raw = data::single_tensor_layout({DType::uint8, Shape{bytes}, Shape{1}});

@@ -90,7 +90,7 @@ class LargeRead {
 
   const penstock::Source& source_of(std::uint32_t source) {
     if (opened_[source]) return *opened_[source];
-    const SampleFile& file = *file_.sources_[source];
+    const HeldFile& file = *file_.sources_[source];
     opened_[source] = file.source();
     if (!file.is_held()) {
       work_.figures.clock.lap(Stage::kOpen);
@@ -339,9 +339,9 @@ class LargeRead {
 
 LargeFile::LargeFile(const penstock::Source& source, KnownFile known, bool verify, const DescriptorLimit& limit)
     : known_(std::move(known)), verify_(verify) {
-  sources_.push_back(std::make_unique<SampleFile>(source, limit));
-  for (const penstock::Source& other : known_.others) sources_.push_back(std::make_unique<SampleFile>(other, limit));
-  known_.others.clear();  // each SampleFile decides whether its descriptor stays open
+  sources_.push_back(std::make_unique<HeldFile>(source, limit));
+  for (const penstock::Source& other : known_.others) sources_.push_back(std::make_unique<HeldFile>(other, limit));
+  known_.others.clear();  // each HeldFile decides whether its descriptor stays open
 }
 
 void LargeFile::read(std::span<const WantedTensor> wanted, const Work& work) const {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/files/file_layout.h"
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 #include "data/sample/work.h"
 #include "format/directory_cache.h"
 #include "penstock/load.h"
@@ -34,7 +34,7 @@ struct WantedTensor {
 };
 
 /// A file of a batch whose payload goes straight into slots, when these are known. It stays open until then while
-/// descriptors are plenty (SampleFile); else it is opened again, and must still be the same. Thread-safe.
+/// descriptors are plenty (HeldFile); else it is opened again, and must still be the same. Thread-safe.
 class LargeFile {
  public:
   LargeFile(const penstock::Source& source, KnownFile known, bool verify, const DescriptorLimit& limit);
@@ -51,7 +51,7 @@ class LargeFile {
   KnownFile known_;
   bool verify_;
   mutable std::atomic<bool> is_confirmed_ = false;
-  std::vector<std::unique_ptr<SampleFile>> sources_;  ///< the file itself, then those that it refers to
+  std::vector<std::unique_ptr<HeldFile>> sources_;  ///< the file itself, then those that it refers to
 };
 
 }  // namespace penstock::data

@@ -16,7 +16,7 @@ namespace penstock::data {
 
 class Conversion;
 class LargeFile;
-class SampleFile;
+class HeldFile;
 
 /// Payload in memory that stays: it is copied.
 struct InMemory {
@@ -26,12 +26,12 @@ struct InMemory {
 /// Payload in a mapping of `file`: it is copied under a guard, because another program may cut the file meanwhile.
 struct InMapping {
   const std::byte* data = nullptr;
-  const SampleFile* file = nullptr;
+  const HeldFile* file = nullptr;
 };
 
 /// Payload in `file`, without gaps: it is read.
 struct InFile {
-  const SampleFile* file = nullptr;
+  const HeldFile* file = nullptr;
   std::uint64_t offset = 0;
 };
 

@@ -10,7 +10,7 @@
 
 #include "core/format.h"
 #include "data/sample/blame.h"
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 #include "data/sample/value_layout.h"
 #include "penstock/error.h"
 
@@ -50,8 +50,8 @@ bool is_single(const Layout& layout) {
   return layout.structure->root.kind == Structure::Node::Kind::kLeaf && layout.tensors.size() == 1;
 }
 
-const SampleFile* mapped_memory() {
-  static const SampleFile file("<memory>");
+const HeldFile* mapped_memory() {
+  static const HeldFile file("<memory>");
   return &file;
 }
 

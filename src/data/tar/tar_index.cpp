@@ -134,7 +134,7 @@ std::vector<std::string> TarIndex::open_all(const ShardList& list) {
   io::remote::open_each(list.paths, [&](const penstock::Source& source) {
     versions.push_back(KeptIndex::version_of(source));
     shards_.push_back({.path = list.paths[shards_.size()],
-                       .file = std::make_shared<const SampleFile>(source, limit),
+                       .file = std::make_shared<const HeldFile>(source, limit),
                        .bytes = source.size()});
   });
   return versions;

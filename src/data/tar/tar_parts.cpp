@@ -191,8 +191,9 @@ TarAssembler::FieldSample TarAssembler::tensors_of(const TarPart& part, const Ta
     KnownLayouts& layouts = layouts_[part.field];
     const bool is_large = bytes.empty() && part.member.size != 0;
     const auto window = [&] { return io::window_of(shard.file->source(), part.member.data, part.member.size); };
-    const Sample found = is_large ? layouts.sample(window(), {}, DescriptorLimit(), work)
-                                  : layouts.sample(WholeFile{.bytes = bytes, .path = shard.path, .keys = {}}, work);
+    const Sample found = is_large
+                             ? layouts.large.sample(window(), {}, DescriptorLimit(), work)
+                             : layouts.small.sample(WholeFile{.bytes = bytes, .path = shard.path, .keys = {}}, work);
     return {found.layout->shared_from_this(), {found.payloads, found.layout->tensors.size()}};
   } catch (const Error& error) {
     throw of_member(error, part, shard, part.member.data);

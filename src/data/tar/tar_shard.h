@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 
 namespace penstock::data {
 
 /// One shard. Sample i of it lies in [begins[i], begins[i + 1]).
 struct TarShard {
   std::string path;
-  std::shared_ptr<const SampleFile> file = {};
+  std::shared_ptr<const HeldFile> file = {};
   std::uint64_t bytes = 0;                 ///< of the file
   std::vector<std::uint64_t> begins = {};  ///< one for each sample, and where the last one ends
   std::int64_t first = 0;                  ///< samples in the shards before

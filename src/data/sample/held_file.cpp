@@ -1,17 +1,17 @@
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 
 #include "archive/unchanged.h"
 #include "io/source/own_read.h"
 
 namespace penstock::data {
 
-SampleFile::SampleFile(const penstock::Source& source, const DescriptorLimit& limit)
+HeldFile::HeldFile(const penstock::Source& source, const DescriptorLimit& limit)
     : name_(source.name()), held_(source.version() ? 1 : 0, limit), version_(source.version()) {
   // What is no file of the system (memory) takes no descriptor.
   if (!version_ || held_.count() == 1) source_ = source;
 }
 
-void SampleFile::require_unchanged() const {
+void HeldFile::require_unchanged() const {
   if (source_) {
     archive::require_unchanged(**source_);
   } else if (version_) {
@@ -19,7 +19,7 @@ void SampleFile::require_unchanged() const {
   }
 }
 
-Error SampleFile::error_of_change(const Error& error) const {
+Error HeldFile::error_of_change(const Error& error) const {
   if (source_) return archive::error_of_change(error, {&*source_, 1});
   try {
     require_unchanged();
@@ -29,16 +29,16 @@ Error SampleFile::error_of_change(const Error& error) const {
   return error;
 }
 
-void SampleFile::read(std::uint64_t offset, std::span<std::byte> into) const {
+void HeldFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   const penstock::Source from = source();
   io::read_own(*from, offset, into);
 }
 
-bool SampleFile::reads_at_once() const { return source_ && io::reader_for(**source_).read_runs != nullptr; }
+bool HeldFile::reads_at_once() const { return source_ && io::reader_for(**source_).read_runs != nullptr; }
 
-void SampleFile::read(std::span<const io::Run> runs) const { io::reader_for(**source_).read_runs(**source_, runs); }
+void HeldFile::read(std::span<const io::Run> runs) const { io::reader_for(**source_).read_runs(**source_, runs); }
 
-penstock::Source SampleFile::opened() const {
+penstock::Source HeldFile::opened() const {
   penstock::Source again = open_source(name_);
   if (again.version() == version_) return again;
   throw Error(ErrorCode::kChanged,

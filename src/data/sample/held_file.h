@@ -17,13 +17,13 @@ namespace penstock::data {
 /// A file that samples are read or copied from after it was opened: its name for errors, whether it is still as it was
 /// opened, and reads where it is not mapped. Datasets of arrays keep one for as long as they live, folders one for each
 /// large file of a batch. Immutable; thread-safe.
-class SampleFile {
+class HeldFile {
  public:
   /// Samples that lie in memory, which this is to be called.
-  explicit SampleFile(std::string name) : name_(std::move(name)) {}
+  explicit HeldFile(std::string name) : name_(std::move(name)) {}
   /// A file. Its descriptor stays open while there are plenty; else the file is opened by name each time, and is no
   /// longer this one when another has come in its place.
-  explicit SampleFile(const penstock::Source& source, const DescriptorLimit& limit = {});
+  explicit HeldFile(const penstock::Source& source, const DescriptorLimit& limit = {});
 
   const std::string& name() const noexcept { return name_; }
   /// For behind a copy of its bytes; as archive::require_unchanged.

@@ -1,4 +1,4 @@
-#include "data/sample/sample_file.h"
+#include "data/sample/held_file.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace penstock::data {
 namespace {
 
-TEST(SampleFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
+TEST(HeldFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
   for (const bool held : {true, false}) {
     test::TemporaryFolder folder;
     const std::string path = folder / "a";
@@ -22,7 +22,7 @@ TEST(SampleFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
     const std::size_t open_before = test::open_files();
     const auto others = held ? std::vector<std::unique_ptr<HeldDescriptors>>() : test::hold_all();
-    const SampleFile file(open_source(path));
+    const HeldFile file(open_source(path));
     EXPECT_EQ(test::open_files(), open_before + (held ? 1 : 0));
     std::string text(4, ' ');
     file.read(3, std::as_writable_bytes(std::span(text)));
@@ -35,8 +35,8 @@ TEST(SampleFile, IsReadAndLookedAtWhetherItIsHeldOpenOrNot) {
   }
 }
 
-TEST(SampleFile, InMemoryHasOnlyAName) {
-  const SampleFile file(std::string("<tensor>"));
+TEST(HeldFile, InMemoryHasOnlyAName) {
+  const HeldFile file(std::string("<tensor>"));
   EXPECT_EQ(file.name(), "<tensor>");
   EXPECT_NO_THROW(file.require_unchanged());
   EXPECT_EQ(file.error_of_change(Error(ErrorCode::kTruncated, "cut")).code(), ErrorCode::kTruncated);
