@@ -258,13 +258,9 @@ Buffer BatchMaker::take_block(std::uint64_t bytes, std::size_t samples, const Jo
   job.grant(bytes);
   StageClock& clock = job.own.figures.clock;
   clock.start();
-  try {
-    Buffer block = device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
-    clock.lap(Stage::kCollate);
-    return block;
-  } catch (const Error& error) {
-    throw with_batch(error, bytes, samples, job.number);
-  }
+  Buffer block = allocate(bytes, samples, job.number);
+  clock.lap(Stage::kCollate);
+  return block;
 }
 
 /// The batch of fetched samples, in `host` where that was foreseen and fits. Throws SampleError. Empty when a guess was
@@ -317,6 +313,14 @@ Value BatchMaker::call_functions(Value batch, std::span<const std::int64_t> indi
   if (target_.type != DeviceType::kCpu) batch = batch.to(target_);
   clock.lap(Stage::kSend);
   return batch;
+}
+
+Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const {
+  try {
+    return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
+  } catch (const Error& error) {
+    throw with_batch(error, bytes, samples, number);
+  }
 }
 
 /// The batch on its device: one copy of the block, and there the transforms that were left for it.

@@ -69,6 +69,7 @@ class BatchMaker {
   void require_supported(const Fetched& fetched) const;
   Batch finish(Fetched fetched, Buffer& host, const Job& job, const Work& work) const;
   Buffer take_block(std::uint64_t bytes, std::size_t samples, const Job& job) const;
+  Buffer allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const;
   Value send(const Fetched& fetched, const BatchPlan& plan, const Buffer& host, DeviceSteps* steps,
              const Job& job) const;
   bool has_functions() const;
