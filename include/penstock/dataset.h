@@ -150,7 +150,7 @@ class Dataset : public Transforms<Dataset> {
   const detail::DatasetImpl& impl() const& noexcept { return *impl_; }
   const detail::DatasetImpl& impl() const&& = delete;
   /// The dataset behind one more step: what Transforms calls.
-  Dataset transformed(detail::TransformOp op, const std::vector<std::string>& keys) const;
+  Dataset transformed(detail::steps::TransformOp op, const std::vector<std::string>& keys) const;
 
  private:
   Dataset map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const;

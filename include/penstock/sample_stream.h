@@ -158,7 +158,7 @@ class SampleStream : public Transforms<SampleStream> {
   const Dataset& samples() const& noexcept { return samples_; }
   Dataset samples() const&& noexcept { return samples_; }
   SampleStream with(Dataset samples) const { return {node_, std::move(samples)}; }
-  SampleStream transformed(detail::TransformOp op, const std::vector<std::string>& keys) const {
+  SampleStream transformed(detail::steps::TransformOp op, const std::vector<std::string>& keys) const {
     return with(samples_.transformed(std::move(op), keys));
   }
   SampleStream filter_plain(std::function<bool(const Value&)> keep) const;

@@ -19,7 +19,7 @@ using Scales = std::vector<std::pair<std::string, std::int64_t>>;
 
 // The transforms as plain data: what a member of Transforms asks for. One that may draw random numbers has `first_draw`
 // and draws(), which is how many of them a sample takes.
-namespace detail {
+namespace detail::steps {
 
 /// Dimensions as the user gave them; negative ones count from the end. Empty stands for the last dimensions, as many as
 /// there are sizes.
@@ -96,7 +96,7 @@ struct OneHotOp {
 
 using TransformOp = std::variant<CastOp, ScaleOp, NormalizeOp, ClampOp, PermuteOp, CropOp, FlipOp, PadOp, OneHotOp>;
 
-}  // namespace detail
+}  // namespace detail::steps
 
 /// The native transforms. Each gives a dataset (or stream: `Self`) of the same samples, whose tensors are changed while
 /// they are moved into the batch, in one pass over the bytes:
@@ -116,32 +116,37 @@ class Transforms {
   /// uint8, NaN as int32, 1e300 as float32, 1+2i as float32) is kInvalidArgument instead of what the processor makes of
   /// it. Rounding, and the cutting off of a fraction, are allowed.
   Self cast(const DType& dtype, Flag strict = false, const Keys& keys = {}) const {
-    return then(detail::CastOp{dtype, strict}, keys);
+    return then(detail::steps::CastOp{dtype, strict}, keys);
   }
   /// x * factor. Floating-point tensors; cast others first. Computed in the tensor's type, as PyTorch does: float16 and
   /// bfloat16 in float32, and rounded.
-  Self scale(double factor, const Keys& keys = {}) const { return then(detail::ScaleOp{factor}, keys); }
+  Self scale(double factor, const Keys& keys = {}) const { return then(detail::steps::ScaleOp{factor}, keys); }
   /// (x - mean[c]) / std[c], where c is the place along `dim`; one mean or deviation stands for all channels.
   /// Deviations are greater than 0. Floating-point tensors, as for scale.
   Self normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0, const Keys& keys = {}) const {
-    return then(detail::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
+    return then(detail::steps::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
   }
   /// The nearest value in [low, high]. NaN stays NaN. For integers the bounds must be numbers of their type.
-  Self clamp(double low, double high, const Keys& keys = {}) const { return then(detail::ClampOp{low, high}, keys); }
+  Self clamp(double low, double high, const Keys& keys = {}) const {
+    return then(detail::steps::ClampOp{low, high}, keys);
+  }
   /// Dimension i of the result is dimension dims[i]: {2, 0, 1} makes (channel, height, width) of (height, width,
   /// channel). Names every dimension.
   Self permute(std::vector<std::int64_t> dims, const Keys& keys = {}) const {
-    return then(detail::PermuteOp{std::move(dims)}, keys);
+    return then(detail::steps::PermuteOp{std::move(dims)}, keys);
   }
   /// [begin[i], begin[i] + size[i]) of dimension dims[i]; without `dims`, of the last dimensions. kShapeMismatch where
   /// that reaches beyond the tensor.
   Self crop(std::vector<std::int64_t> begin, std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {},
             const Keys& keys = {}) const {
-    return then(detail::CropOp{detail::CropOp::Place::kAt, std::move(begin), std::move(size), std::move(dims)}, keys);
+    return then(
+        detail::steps::CropOp{detail::steps::CropOp::Place::kAt, std::move(begin), std::move(size), std::move(dims)},
+        keys);
   }
   /// The middle, as torchvision's center_crop; kShapeMismatch where the tensor is smaller.
   Self center_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {}, const Keys& keys = {}) const {
-    return then(detail::CropOp{detail::CropOp::Place::kCenter, {}, std::move(size), std::move(dims)}, keys);
+    return then(detail::steps::CropOp{detail::steps::CropOp::Place::kCenter, {}, std::move(size), std::move(dims)},
+                keys);
   }
   /// A crop at a place that is drawn for each sample from the loader's seed, the epoch and the sample's index: the same
   /// for any number of workers and in a resumed run. Datasets that are zipped draw alike where their random steps are
@@ -154,28 +159,32 @@ class Transforms {
   /// parts without a scale stay as they are. kInvalidArgument for a scale below 1, and a name that comes twice.
   Self random_crop(std::vector<std::int64_t> size, std::vector<std::int64_t> dims = {}, const Keys& keys = {},
                    const Scales& scales = {}) const {
-    return then(detail::CropOp{detail::CropOp::Place::kRandom, {}, std::move(size), std::move(dims), scales}, keys);
+    return then(
+        detail::steps::CropOp{detail::steps::CropOp::Place::kRandom, {}, std::move(size), std::move(dims), scales},
+        keys);
   }
   /// In the opposite order along these dimensions; without any, along the last.
   Self flip(std::vector<std::int64_t> dims = {}, const Keys& keys = {}) const {
-    return then(detail::FlipOp{std::move(dims)}, keys);
+    return then(detail::steps::FlipOp{std::move(dims)}, keys);
   }
   /// A flip of all these dimensions with this probability, drawn as for random_crop.
   Self random_flip(std::vector<std::int64_t> dims = {}, double probability = 0.5, const Keys& keys = {}) const {
-    return then(detail::FlipOp{std::move(dims), probability}, keys);
+    return then(detail::steps::FlipOp{std::move(dims), probability}, keys);
   }
   /// `before[i]` and `after[i]` elements of this value more along dims[i]; without `dims`, along the last dimensions.
   /// kInvalidArgument for a value that the type has no number for.
   Self pad(std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0,
            std::vector<std::int64_t> dims = {}, const Keys& keys = {}) const {
-    return then(detail::PadOp{std::move(before), std::move(after), value, std::move(dims)}, keys);
+    return then(detail::steps::PadOp{std::move(before), std::move(after), value, std::move(dims)}, keys);
   }
   /// For class numbers (integers): a last dimension of `classes` more, int64, 1 at the class and 0 elsewhere, as
   /// torch.nn.functional.one_hot. kInvalidArgument for a class outside [0, classes).
-  Self one_hot(std::int64_t classes, const Keys& keys = {}) const { return then(detail::OneHotOp{classes}, keys); }
+  Self one_hot(std::int64_t classes, const Keys& keys = {}) const {
+    return then(detail::steps::OneHotOp{classes}, keys);
+  }
 
  private:
-  Self then(detail::TransformOp op, const Keys& keys) const {
+  Self then(detail::steps::TransformOp op, const Keys& keys) const {
     return static_cast<const Self&>(*this).transformed(std::move(op), keys);
   }
 };

@@ -9,8 +9,8 @@
 
 namespace penstock::data {
 
-using namespace detail;  // the steps, whichever there are
-using Op = detail::TransformOp;
+using namespace detail::steps;  // whichever there are
+using Op = detail::steps::TransformOp;
 
 /// kInvalidArgument for a step that suits no sample. What does not suit one is refused when it is read, because only
 /// then its type and shape are known.

@@ -266,7 +266,7 @@ class Transformed final : public data::Forwarding {
 
 }  // namespace
 
-Dataset Dataset::transformed(detail::TransformOp op, const std::vector<std::string>& keys) const {
+Dataset Dataset::transformed(detail::steps::TransformOp op, const std::vector<std::string>& keys) const {
   data::require_sound(op);
   const auto* const crop = std::get_if<data::CropOp>(&op);
   const Scales scales = crop == nullptr ? Scales{} : crop->scales;
