@@ -18,7 +18,7 @@
 #include "cli/command.h"
 #include "cli/content_check.h"
 #include "cli/convert/choice.h"
-#include "cli/convert/conversion.h"
+#include "cli/convert/float_cast.h"
 #include "cli/convert/renaming.h"
 #include "cli/convert/shards.h"
 #include "cli/json/json.h"
@@ -110,7 +110,7 @@ void check_taken(const Archive& archive, const std::stop_token& stop) {
 }
 
 /// The loaded content converted. Tensors that are the same stay the same.
-Value converted(const Value& value, Conversion& conversion) {
+Value converted(const Value& value, FloatCast& conversion) {
   using Key = std::tuple<const std::byte*, std::string, std::string, std::string>;
   std::map<Key, Tensor> known;
   return map_tensors(value, [&](const Tensor& tensor) {
@@ -128,7 +128,7 @@ std::string metadata_path(const std::string& folder) {
 }
 
 /// Of the tensors that are written.
-std::uint64_t bytes_of(const Archive& archive, const Conversion& conversion) {
+std::uint64_t bytes_of(const Archive& archive, const FloatCast& conversion) {
   std::uint64_t bytes = 0;
   for (const TensorEntry& entry : archive.entries()) {
     bytes += static_cast<std::uint64_t>(entry.shape.numel()) * conversion.type_of(entry.dtype).itemsize();
@@ -137,7 +137,7 @@ std::uint64_t bytes_of(const Archive& archive, const Conversion& conversion) {
 }
 
 /// One file, or a checkpoint. `extras`: without the progress.
-void write_file(const Archive& archive, const std::string& to, Conversion& conversion, const SaveOptions& how,
+void write_file(const Archive& archive, const std::string& to, FloatCast& conversion, const SaveOptions& how,
                 format::SaveExtras extras, Mapping mapping, bool is_whole) {
   const std::uint64_t bytes = bytes_of(archive, conversion);
   const auto save = [&](const auto& content) {
@@ -162,7 +162,7 @@ void write_file(const Archive& archive, const std::string& to, Conversion& conve
 
 /// Shards, and behind them their index. Files of an earlier index keep their names and contents until the new one has
 /// come, so that there are always the old tensors or the new ones. When something fails before, the new shards go.
-void write_shards(const Archive& archive, const ConvertOptions& options, Conversion& conversion,
+void write_shards(const Archive& archive, const ConvertOptions& options, FloatCast& conversion,
                   const SaveOptions& how) {
   std::vector<TensorEntry> entries(archive.entries().begin(), archive.entries().end());
   for (TensorEntry& entry : entries) entry.dtype = conversion.type_of(entry.dtype);
@@ -190,7 +190,7 @@ void write_shards(const Archive& archive, const ConvertOptions& options, Convers
 void write(const Archive& archive, const ConvertOptions& options, SaveOptions how) {
   Interrupt interrupt;
   how.stop = interrupt.token();
-  Conversion conversion(options.dtype.empty() ? std::nullopt : DType::from_name(options.dtype));
+  FloatCast conversion(options.dtype.empty() ? std::nullopt : DType::from_name(options.dtype));
   interrupt.during([&] {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);

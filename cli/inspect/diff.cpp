@@ -26,7 +26,7 @@ namespace {
 
 using archive::CompareOptions;
 using archive::Comparison;
-using archive::Place;
+using archive::Mismatch;
 
 constexpr int kDifferent = 1;
 constexpr int kTrouble = 2;
@@ -41,16 +41,16 @@ struct DiffOptions {
 };
 
 std::string summary(const Comparison& of) {
-  const auto count = [&](Place::Kind kind) {
-    return static_cast<std::uint64_t>(
-        std::count_if(of.places.begin(), of.places.end(), [kind](const Place& place) { return place.kind == kind; }));
+  const auto count = [&](Mismatch::Kind kind) {
+    return static_cast<std::uint64_t>(std::count_if(of.places.begin(), of.places.end(),
+                                                    [kind](const Mismatch& place) { return place.kind == kind; }));
   };
   std::string text = counted(of.equal_tensors, "tensor");
   if (of.equal_leaves > 0) text += " and " + counted(of.equal_leaves, "other value");
   text = of.equal_tensors + of.equal_leaves == 1 ? text + " is equal" : text + " are equal";
   if (of.is_equal()) return text;
-  const std::uint64_t only_a = count(Place::Kind::kOnlyInA);
-  const std::uint64_t only_b = count(Place::Kind::kOnlyInB);
+  const std::uint64_t only_a = count(Mismatch::Kind::kOnlyInA);
+  const std::uint64_t only_b = count(Mismatch::Kind::kOnlyInB);
   const std::uint64_t differ = of.places.size() - only_a - only_b;
   text += core::format(", {} {}", human_count(differ), differ == 1 ? "differs" : "differ");
   if (only_a > 0) text += core::format(", {} only in A", human_count(only_a));
@@ -125,7 +125,7 @@ class Differ {
     out["equal_tensors"] = compared.comparison.equal_tensors;
     out["equal_values"] = compared.comparison.equal_leaves;
     Json& places = out["differences"] = Json::array();
-    for (const Place& place : compared.comparison.places) places.push_back(to_json(compared, place));
+    for (const Mismatch& place : compared.comparison.places) places.push_back(to_json(compared, place));
     out["different_metadata"] = different_metadata(compared.a, compared.b);
   }
 

@@ -13,7 +13,7 @@ namespace penstock::cli {
 namespace {
 
 using archive::Difference;
-using archive::Place;
+using archive::Mismatch;
 
 struct Side {
   const Archive& archive;
@@ -23,8 +23,8 @@ struct Side {
   const TensorEntry& entry() const { return archive.entries()[*tensor]; }
 };
 
-Side side_a(const Compared& compared, const Place& place) { return {compared.a, place.a, place.a_leaf}; }
-Side side_b(const Compared& compared, const Place& place) { return {compared.b, place.b, place.b_leaf}; }
+Side side_a(const Compared& compared, const Mismatch& place) { return {compared.a, place.a, place.a_leaf}; }
+Side side_b(const Compared& compared, const Mismatch& place) { return {compared.b, place.b, place.b_leaf}; }
 
 /// "float32 (3, 4)", or the value itself.
 std::string text_of(const Side& side) {
@@ -82,7 +82,7 @@ void print_values(const Side& a, const Side& b, const Difference& values) {
               human_count(static_cast<std::uint64_t>(values.not_finite())));
 }
 
-void print_place(const Compared& compared, const Place& place) {
+void print_place(const Compared& compared, const Mismatch& place) {
   const Side a = side_a(compared, place);
   const Side b = side_b(compared, place);
   const std::string name = place.path.empty() ? "(the whole content)" : printable(place.path);
@@ -90,11 +90,11 @@ void print_place(const Compared& compared, const Place& place) {
     core::print("{} {}  {}\n", paint(stdout, colour, label), name, printable(text));
   };
   switch (place.kind) {
-    case Place::Kind::kOnlyInA:
+    case Mismatch::Kind::kOnlyInA:
       return line("31", "only in A:", text_of(a));
-    case Place::Kind::kOnlyInB:
+    case Mismatch::Kind::kOnlyInB:
       return line("32", "only in B:", text_of(b));
-    case Place::Kind::kValues:
+    case Mismatch::Kind::kValues:
       line("33", "differs:", text_of(a));
       break;
     default:
@@ -116,19 +116,19 @@ Json number_json(long double value, bool whole) {
   return number_text(value, false, true);
 }
 
-std::string_view word_of(Place::Kind kind) {
+std::string_view word_of(Mismatch::Kind kind) {
   switch (kind) {
-    case Place::Kind::kOnlyInA:
+    case Mismatch::Kind::kOnlyInA:
       return "only_in_a";
-    case Place::Kind::kOnlyInB:
+    case Mismatch::Kind::kOnlyInB:
       return "only_in_b";
-    case Place::Kind::kShape:
+    case Mismatch::Kind::kShape:
       return "shape";
-    case Place::Kind::kDType:
+    case Mismatch::Kind::kDType:
       return "dtype";
-    case Place::Kind::kValues:
+    case Mismatch::Kind::kValues:
       return "values";
-    case Place::Kind::kLeaf:
+    case Mismatch::Kind::kLeaf:
       break;
   }
   return "value";
@@ -137,15 +137,15 @@ std::string_view word_of(Place::Kind kind) {
 }  // namespace
 
 void print_places(const Compared& compared) {
-  for (const Place& place : compared.comparison.places) print_place(compared, place);
+  for (const Mismatch& place : compared.comparison.places) print_place(compared, place);
 }
 
-Json to_json(const Compared& compared, const Place& place) {
+Json to_json(const Compared& compared, const Mismatch& place) {
   const Side a = side_a(compared, place);
   const Side b = side_b(compared, place);
   Json out{{"name", place.path}, {"difference", word_of(place.kind)}};
-  if (place.kind != Place::Kind::kOnlyInB) out["a"] = side_json(a);
-  if (place.kind != Place::Kind::kOnlyInA) out["b"] = side_json(b);
+  if (place.kind != Mismatch::Kind::kOnlyInB) out["a"] = side_json(a);
+  if (place.kind != Mismatch::Kind::kOnlyInA) out["b"] = side_json(b);
   if (!place.values) return out;
   const Difference& values = *place.values;
   out["elements"] = values.count();

@@ -20,6 +20,6 @@ struct Compared {
 /// A few lines for each place that differs.
 void print_places(const Compared& compared);
 /// The place as an object.
-Json to_json(const Compared& compared, const archive::Place& place);
+Json to_json(const Compared& compared, const archive::Mismatch& place);
 
 }  // namespace penstock::cli

@@ -30,7 +30,7 @@ void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archi
                           {"different_metadata", different_metadata(a, b)}});
   out.key("differences");
   out.begin_array();
-  for (const archive::Place& place : comparison.places) write_json(out, to_json({a, b, comparison}, place));
+  for (const archive::Mismatch& place : comparison.places) write_json(out, to_json({a, b, comparison}, place));
   out.end();
 }
 

@@ -8,7 +8,7 @@
 #include "ops/convert.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
-#include "ops/layout.h"
+#include "ops/loop_nest.h"
 #include "ops/operands.h"
 #include "ops/overflow.h"
 #include "penstock/error.h"

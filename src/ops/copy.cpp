@@ -6,7 +6,7 @@
 #include "ops/copy_plane.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
-#include "ops/layout.h"
+#include "ops/loop_nest.h"
 #include "ops/operands.h"
 #include "ops/transpose.h"
 #include "penstock/error.h"
@@ -17,26 +17,26 @@ namespace {
 /// Contiguous copies up to this need no plan.
 constexpr std::size_t kSmall = std::size_t{1} << 20;
 
-void copy_planes(const Layout& layout, Start start, const std::byte* from, std::byte* to) {
-  const Dim& inner = layout.dims[layout.rank - 1];
-  if (layout.rank == 1) return copy_plane(layout.itemsize, {}, inner, from + start.from, to + start.to);
-  const Dim& outer = layout.dims[layout.rank - 2];
-  for_each_index(layout, layout.rank - 2, start,
-                 [&](Start at) { copy_plane(layout.itemsize, outer, inner, from + at.from, to + at.to); });
+void copy_planes(const LoopNest& nest, Start start, const std::byte* from, std::byte* to) {
+  const Dim& inner = nest.dims[nest.rank - 1];
+  if (nest.rank == 1) return copy_plane(nest.itemsize, {}, inner, from + start.from, to + start.to);
+  const Dim& outer = nest.dims[nest.rank - 2];
+  for_each_index(nest, nest.rank - 2, start,
+                 [&](Start at) { copy_plane(nest.itemsize, outer, inner, from + at.from, to + at.to); });
 }
 
 /// Moves the dimension that is contiguous in `from` next to the innermost, when there is one besides it.
-bool move_contiguous_inward(Layout& layout) {
-  const auto width = static_cast<std::int64_t>(layout.itemsize);
-  if (layout.rank < 2 || layout.dims[layout.rank - 1].to != width) return false;
-  const auto last = layout.dims.begin() + static_cast<std::ptrdiff_t>(layout.rank) - 1;
-  const auto found = std::find_if(layout.dims.begin(), last, [width](const Dim& dim) { return dim.from == width; });
+bool move_contiguous_inward(LoopNest& nest) {
+  const auto width = static_cast<std::int64_t>(nest.itemsize);
+  if (nest.rank < 2 || nest.dims[nest.rank - 1].to != width) return false;
+  const auto last = nest.dims.begin() + static_cast<std::ptrdiff_t>(nest.rank) - 1;
+  const auto found = std::find_if(nest.dims.begin(), last, [width](const Dim& dim) { return dim.from == width; });
   if (found == last) return false;
   std::rotate(found, found + 1, last);
   return true;
 }
 
-void copy_part(const Layout& part, Start start, const std::byte* from, std::byte* to) {
+void copy_part(const LoopNest& part, Start start, const std::byte* from, std::byte* to) {
   if (part.rank == 0) {
     std::memcpy(to + start.to, from + start.from, part.itemsize);
     return;
@@ -44,7 +44,7 @@ void copy_part(const Layout& part, Start start, const std::byte* from, std::byte
   const auto width = static_cast<std::int64_t>(part.itemsize);
   const Dim& inner = part.dims[part.rank - 1];
   if (inner.from == width && inner.to == width) return copy_planes(part, start, from, to);
-  Layout turned = part;
+  LoopNest turned = part;
   if (!can_transpose(part.itemsize) || !move_contiguous_inward(turned)) return copy_planes(part, start, from, to);
   const Dim& across = turned.dims[turned.rank - 2];
   const Dim& along = turned.dims[turned.rank - 1];
@@ -72,8 +72,8 @@ void copy(const Tensor& from, const Tensor& to) {
     std::memcpy(target, source, from.nbytes());
     return;
   }
-  for_each_part(make_layout(from, to),
-                [&](const Layout& part, Start start) { copy_part(part, start, source, target); });
+  for_each_part(make_loop_nest(from, to),
+                [&](const LoopNest& part, Start start) { copy_part(part, start, source, target); });
 }
 
 }  // namespace penstock::ops

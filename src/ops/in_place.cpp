@@ -12,7 +12,7 @@
 #include "core/processor.h"
 #include "ops/device_ops.h"
 #include "ops/kernels.h"
-#include "ops/layout.h"
+#include "ops/loop_nest.h"
 #include "ops/operands.h"
 #include "penstock/error.h"
 
@@ -147,7 +147,7 @@ RowKernel conjugation_of(DType::Code code) noexcept {
 void apply(const Tensor& tensor, RowKernel kernel) {
   if (tensor.nbytes() == 0) return;
   std::byte* const data = tensor.data();
-  for_each_part(make_layout(tensor), [&](const Layout& part, Start start) {
+  for_each_part(make_loop_nest(tensor), [&](const LoopNest& part, Start start) {
     if (part.rank == 0) return kernel(data + start.to, 1, 0);
     const Dim& row = part.dims[part.rank - 1];
     for_each_index(part, part.rank - 1, start, [&](Start at) { kernel(data + at.to, row.size, row.to); });
@@ -214,7 +214,7 @@ void fill(const Tensor& to, std::span<const std::byte> value) {
   if (to.nbytes() == 0) return;
   if (!on_host(to)) return fill_on_device(*launcher_for(to.device()), to, value);
   std::byte* const data = to.data();
-  for_each_part(make_layout(to), [&](const Layout& part, Start start) {
+  for_each_part(make_loop_nest(to), [&](const LoopNest& part, Start start) {
     if (part.rank == 0) return fill_row(data + start.to, 1, 0, value);
     const Dim& row = part.dims[part.rank - 1];
     for_each_index(part, part.rank - 1, start, [&](Start at) { fill_row(data + at.to, row.size, row.to, value); });

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "ops/layout.h"
+#include "ops/loop_nest.h"
 
 namespace penstock::ops {
 

@@ -55,13 +55,13 @@ Typed<Tensor> itself_or(nb::handle self, Tensor made) {
 }
 
 /// What Tensor.to is asked for.
-struct Conversion {
+struct Target {
   std::optional<Device> device;
   std::optional<DType> dtype;
 };
 
 /// Of a tensor, a dtype or a device, in whatever spelling.
-Conversion conversion_from(nb::handle target) {
+Target target_from(nb::handle target) {
   if (nb::isinstance<Tensor>(target)) {
     const auto& like = nb::cast<const Tensor&>(target);
     return {like.device(), like.dtype()};
@@ -77,8 +77,8 @@ Conversion conversion_from(nb::handle target) {
   }
 }
 
-Conversion conversion_from(nb::handle target, nb::handle dtype, nb::handle device) {
-  Conversion out = target.is_none() ? Conversion{} : conversion_from(target);
+Target target_from(nb::handle target, nb::handle dtype, nb::handle device) {
+  Target out = target.is_none() ? Target{} : target_from(target);
   if (target.is_none() && dtype.is_none() && device.is_none()) {
     throw Error(ErrorCode::kInvalidArgument, "found nothing to convert to, expected a dtype, a device or a tensor");
   }
@@ -91,7 +91,7 @@ Conversion conversion_from(nb::handle target, nb::handle dtype, nb::handle devic
   return out;
 }
 
-Tensor converted(const Tensor& tensor, const Conversion& to, const TransferOptions& options) {
+Tensor converted(const Tensor& tensor, const Target& to, const TransferOptions& options) {
   return copied(tensor, [to, options](const Tensor& from) {
     return from.to(to.device.value_or(from.device()), to.dtype.value_or(from.dtype()), options);
   });
@@ -307,7 +307,7 @@ void bind_copies(Class& tensor) {
   tensor.def(
       "_to",
       [](nb::handle self, nb::handle target, nb::handle dtype, nb::handle device, bool non_blocking, bool copy) {
-        const Conversion to = conversion_from(target, dtype, device);
+        const Target to = target_from(target, dtype, device);
         return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {non_blocking, copy}));
       },
       nb::arg("target").none(), nb::arg("dtype").none(), nb::arg("device").none(), nb::arg("non_blocking"),
@@ -315,7 +315,7 @@ void bind_copies(Class& tensor) {
   tensor.def(
       "_cuda",
       [](nb::handle self, nb::handle device, bool non_blocking) {
-        const Conversion to = {cuda_device_from(device), std::nullopt};
+        const Target to = {cuda_device_from(device), std::nullopt};
         return itself_or(self, converted(nb::cast<const Tensor&>(self), to, {.non_blocking = non_blocking}));
       },
       nb::arg("device").none(), nb::arg("non_blocking"));

@@ -87,7 +87,7 @@ class Comparer {
     for (const Item& item : of_a) {
       const auto found = by_path.find(item.path);
       if (found == by_path.end() || found->second.empty()) {
-        places_.push_back({.kind = Place::Kind::kOnlyInA, .path = item.path, .a = item.tensor, .a_leaf = item.leaf});
+        places_.push_back({.kind = Mismatch::Kind::kOnlyInA, .path = item.path, .a = item.tensor, .a_leaf = item.leaf});
         continue;
       }
       const std::size_t other = found->second.front();
@@ -98,17 +98,17 @@ class Comparer {
     for (std::size_t i = 0; i < of_b.size(); ++i) {
       if (paired[i]) continue;
       places_.push_back(
-          {.kind = Place::Kind::kOnlyInB, .path = of_b[i].path, .b = of_b[i].tensor, .b_leaf = of_b[i].leaf});
+          {.kind = Mismatch::Kind::kOnlyInB, .path = of_b[i].path, .b = of_b[i].tensor, .b_leaf = of_b[i].leaf});
     }
   }
 
   void add(const Item& of_a, const Item& of_b) {
-    Place place{.kind = Place::Kind::kLeaf,
-                .path = of_a.path,
-                .a = of_a.tensor,
-                .b = of_b.tensor,
-                .a_leaf = of_a.leaf,
-                .b_leaf = of_b.leaf};
+    Mismatch place{.kind = Mismatch::Kind::kLeaf,
+                   .path = of_a.path,
+                   .a = of_a.tensor,
+                   .b = of_b.tensor,
+                   .a_leaf = of_a.leaf,
+                   .b_leaf = of_b.leaf};
     if (place.a && place.b) return add_tensors(std::move(place));
     if (place.a_leaf && place.b_leaf && are_equal(*place.a_leaf, *place.b_leaf, options_)) {
       ++result_.equal_leaves;
@@ -117,16 +117,16 @@ class Comparer {
     }
   }
 
-  void add_tensors(Place place) {
+  void add_tensors(Mismatch place) {
     const TensorEntry& of_a = a_.entries()[*place.a];
     const TensorEntry& of_b = b_.entries()[*place.b];
     const Elements& a = a_elements_.emplace_back(a_files_, *place.a, ElementOrder::kC);
     const Elements& b = b_elements_.emplace_back(b_files_, *place.b, ElementOrder::kC);
-    place.kind = of_a.shape != of_b.shape   ? Place::Kind::kShape
-                 : of_a.dtype != of_b.dtype ? Place::Kind::kDType
-                                            : Place::Kind::kValues;
+    place.kind = of_a.shape != of_b.shape   ? Mismatch::Kind::kShape
+                 : of_a.dtype != of_b.dtype ? Mismatch::Kind::kDType
+                                            : Mismatch::Kind::kValues;
     // Pickles of arrays of one shape may have other lengths.
-    const bool same_count = place.kind != Place::Kind::kShape && a.count() == b.count();
+    const bool same_count = place.kind != Mismatch::Kind::kShape && a.count() == b.count();
     if (same_count && of_a.pickled == of_b.pickled && Difference::comparable(a.dtype(), b.dtype())) {
       jobs_.push_back({&a, &b});
       place_of_.push_back(places_.size());
@@ -172,10 +172,10 @@ class Comparer {
 
   Comparison finish() {
     for (std::size_t i = 0; i < place_of_.size(); ++i) places_[place_of_[i]].values = differences_[i].all();
-    for (Place& place : places_) {
+    for (Mismatch& place : places_) {
       const bool equal_values = place.values && place.values->different() == 0;
-      const bool is_equal = equal_values && (place.kind == Place::Kind::kValues ||
-                                             (place.kind == Place::Kind::kDType && options_.any_dtype));
+      const bool is_equal = equal_values && (place.kind == Mismatch::Kind::kValues ||
+                                             (place.kind == Mismatch::Kind::kDType && options_.any_dtype));
       if (is_equal) {
         ++result_.equal_tensors;
       } else {
@@ -192,7 +192,7 @@ class Comparer {
   ElementFiles b_files_;
   std::deque<Elements> a_elements_;
   std::deque<Elements> b_elements_;
-  std::vector<Place> places_;
+  std::vector<Mismatch> places_;
   std::vector<Job> jobs_;  ///< pairs, then tensors that are only read
   std::vector<std::size_t> place_of_;
   std::deque<InOrder<Difference>> differences_;

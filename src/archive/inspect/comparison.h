@@ -22,7 +22,7 @@ struct CompareOptions {
 };
 
 /// A place where two contents differ: a tensor, or a leaf (leaves.h).
-struct Place {
+struct Mismatch {
   enum class Kind : std::uint8_t {
     kOnlyInA,
     kOnlyInB,
@@ -41,7 +41,7 @@ struct Place {
 };
 
 struct Comparison {
-  std::vector<Place> places;  ///< in the order of A, then those that only B has
+  std::vector<Mismatch> places;  ///< in the order of A, then those that only B has
   std::size_t equal_tensors = 0;
   std::size_t equal_leaves = 0;
 

@@ -31,7 +31,7 @@ namespace {
 
 using dcp::Chunk;
 using dcp::Item;
-using dcp::Place;
+using dcp::StreamSpan;
 
 /// Each file is kept open; a rank writes one or a few.
 constexpr std::size_t kMaxFiles = 64 * 1024;
@@ -109,7 +109,7 @@ class CheckpointReader {
 
   /// Two chunks cannot lie in the same bytes: one of them would have the other's content.
   void refuse_shared_places(const std::vector<Item>& items) const {
-    std::vector<std::pair<const Place*, const Item*>> places;
+    std::vector<std::pair<const StreamSpan*, const Item*>> places;
     for (const Item& item : items) {
       for (const Chunk& chunk : item.chunks) {
         if (chunk.place.length != 0) places.emplace_back(&chunk.place, &item);
@@ -119,8 +119,8 @@ class CheckpointReader {
       return std::tie(a.first->file, a.first->offset) < std::tie(b.first->file, b.first->offset);
     });
     for (std::size_t i = 1; i < places.size(); ++i) {
-      const Place& before = *places[i - 1].first;
-      const Place& place = *places[i].first;
+      const StreamSpan& before = *places[i - 1].first;
+      const StreamSpan& place = *places[i].first;
       if (before.file != place.file || before.length <= place.offset - before.offset) continue;
       throw Error(
           ErrorCode::kCorrupt,
@@ -153,7 +153,7 @@ class CheckpointReader {
     return out;
   }
 
-  Index stream(const Item& item, const Place& place, Source& file) {
+  Index stream(const Item& item, const StreamSpan& place, Source& file) {
     const auto number = static_cast<std::uint32_t>(files_.at(place.file));
     file = index_.sources[number];
     Index stream = dcp::read_stream(file, number, place, ends_->take(place), item.name, options_);
@@ -251,7 +251,7 @@ std::vector<Content> dcp::streams_of(std::span<const Source> sources) {
   std::vector<Content> out;
   for (const Item& item : metadata.items) {
     for (const Chunk& chunk : item.chunks) {
-      const Place& place = chunk.place;
+      const StreamSpan& place = chunk.place;
       const std::size_t number = numbers.at(place.file);
       if (number >= sources.size()) {
         throw Error(ErrorCode::kChanged, ".metadata was written to while it was open; read it again when it is whole",

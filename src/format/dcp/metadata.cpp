@@ -80,7 +80,7 @@ class Places {
     }
   }
 
-  const Place& of(const std::string& item, const std::optional<Shape>& at) const {
+  const StreamSpan& of(const std::string& item, const std::optional<Shape>& at) const {
     const auto found = places_.find(key_of(item, at));
     if (found != places_.end()) return found->second;
     fail(core::format(".metadata does not say where {} lies; it is not complete, save the checkpoint again",
@@ -101,8 +101,8 @@ class Places {
     require_plain(info, item);
     std::optional<Shape> at;
     if (const std::optional<Value> offset = attribute(key, "offset")) at = shape_of(*offset, item);
-    Place place{required(info, "relative_path", Kind::kString, item).as_string(), size_in(info, "offset", item),
-                size_in(info, "length", item)};
+    StreamSpan place{required(info, "relative_path", Kind::kString, item).as_string(), size_in(info, "offset", item),
+                     size_in(info, "length", item)};
     if (!places_.emplace(key_of(item, at), std::move(place)).second) {
       fail("storage_data in .metadata says twice where one of its chunks lies", item);
     }
@@ -123,7 +123,7 @@ class Places {
     return at ? item + '\0' + at->to_string() : item;
   }
 
-  std::unordered_map<std::string, Place> places_;
+  std::unordered_map<std::string, StreamSpan> places_;
 };
 
 /// TensorProperties are pickled as a tuple that begins with the dtype; older releases had a dict.
@@ -145,7 +145,7 @@ Item tensor_item(std::string name, const Value& tensor, const Places& places) {
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     const Value chunk = chunks[i];
     Box box{shape_in(chunk, "offsets", item.name), shape_in(chunk, "sizes", item.name)};
-    Place place = places.of(item.name, box.at);
+    StreamSpan place = places.of(item.name, box.at);
     item.chunks.push_back({std::move(box), std::move(place)});
   }
   return item;

@@ -16,7 +16,7 @@
 namespace penstock::format::dcp {
 
 /// A run of bytes of a file beside `.metadata`: one stream of torch.save.
-struct Place {
+struct StreamSpan {
   std::string file;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
@@ -30,7 +30,7 @@ struct Box {
 
 struct Chunk {
   Box box;
-  Place place;
+  StreamSpan place;
 };
 
 /// An entry of the flattened state dict.

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kAdvice = "the file is damaged, or it and .metadata are not of one save: copy both again";
 
 /// Counts offsets of the window from the begin of the file, and names the item.
-Error placed(const Error& error, const Source& file, const Place& place, const std::string& item) {
+Error placed(const Error& error, const Source& file, const StreamSpan& place, const std::string& item) {
   const ErrorCode code = error.code();
   const bool of_content =
       code == ErrorCode::kCorrupt || code == ErrorCode::kTruncated || code == ErrorCode::kUnknownFormat;
@@ -33,7 +33,7 @@ Error placed(const Error& error, const Source& file, const Place& place, const s
 
 }  // namespace
 
-void require_range(const Source& file, const Place& place, const std::string& item) {
+void require_range(const Source& file, const StreamSpan& place, const std::string& item) {
   if (core::range_fits(place.offset, place.length, file.size())) return;
   throw Error(ErrorCode::kTruncated,
               core::format("it should take {} bytes here, and the file ends at byte {}: the file was cut, or is of "
@@ -42,7 +42,7 @@ void require_range(const Source& file, const Place& place, const std::string& it
               {.path = file.name(), .offset = place.offset, .tensor = item});
 }
 
-Index read_stream(const Source& file, std::uint32_t number, const Place& place, io::OpenedFile::Ends ends,
+Index read_stream(const Source& file, std::uint32_t number, const StreamSpan& place, io::OpenedFile::Ends ends,
                   const std::string& item, const OpenOptions& options) {
   require_range(file, place, item);
   try {

@@ -29,7 +29,7 @@ StreamEnds::StreamEnds(std::vector<Stream> streams) : streams_(std::move(streams
   std::erase_if(streams_, [](const Stream& stream) { return !is_far(stream); });
 }
 
-io::OpenedFile::Ends StreamEnds::take(const Place& place) {
+io::OpenedFile::Ends StreamEnds::take(const StreamSpan& place) {
   if (next_ < streams_.size() && streams_[next_].place == &place) read_ahead();
   const auto found = read_.find(&place);
   if (found == read_.end()) return {};

@@ -15,7 +15,7 @@ namespace penstock::format::dcp {
 class StreamEnds {
  public:
   struct Stream {
-    const Place* place = nullptr;
+    const StreamSpan* place = nullptr;
     Source file;
   };
 
@@ -24,14 +24,14 @@ class StreamEnds {
 
   /// Those of this stream; nothing where reading them when they are wanted costs little, and where the place does not
   /// lie in its file. The errors of reading.
-  io::OpenedFile::Ends take(const Place& place);
+  io::OpenedFile::Ends take(const StreamSpan& place);
 
  private:
   void read_ahead();
 
   std::vector<Stream> streams_;  ///< those that are read ahead
   std::size_t next_ = 0;         ///< the first stream that was not read yet
-  std::unordered_map<const Place*, io::OpenedFile::Ends> read_;
+  std::unordered_map<const StreamSpan*, io::OpenedFile::Ends> read_;
 };
 
 }  // namespace penstock::format::dcp

@@ -1,4 +1,4 @@
-#include "cli/convert/conversion.h"
+#include "cli/convert/float_cast.h"
 
 #include <limits>
 
@@ -14,9 +14,9 @@ std::int64_t infinities(const Tensor& tensor) {
 
 }  // namespace
 
-DType Conversion::type_of(const DType& dtype) const { return changes(dtype) ? *dtype_ : dtype; }
+DType FloatCast::type_of(const DType& dtype) const { return changes(dtype) ? *dtype_ : dtype; }
 
-Tensor Conversion::operator()(const Tensor& tensor) {
+Tensor FloatCast::operator()(const Tensor& tensor) {
   if (!changes(tensor.dtype())) return tensor;
   const Tensor out = tensor.to(*dtype_);
   if (out.dtype().itemsize() <= tensor.dtype().itemsize()) overflows_ += infinities(out) - infinities(tensor);

@@ -12,9 +12,9 @@
 namespace penstock::cli {
 
 /// What becomes of the values on the way: floats, but neither complex numbers nor integers, become `dtype`.
-class Conversion final : public archive::ElementChange {
+class FloatCast final : public archive::ElementChange {
  public:
-  explicit Conversion(std::optional<DType> dtype) : dtype_(std::move(dtype)) {}
+  explicit FloatCast(std::optional<DType> dtype) : dtype_(std::move(dtype)) {}
 
   bool is_none() const noexcept { return !dtype_; }
   DType type_of(const DType& dtype) const override;
