@@ -50,7 +50,7 @@ namespace {
 constexpr std::size_t kManyStreams = 64;
 
 struct Wanted {
-  format::dcp::Place place;
+  format::dcp::StreamSpan place;
   std::string tensor;
   std::string dtype;  ///< that .metadata says
   Shape shape;
@@ -278,7 +278,7 @@ class ObjectStreams {
   ObjectStreams(nb::handle metadata_path, bool verify) : metadata_path_(path_from(metadata_path)), verify_(verify) {}
 
   nb::bytes read(nb::handle file, std::uint64_t offset, std::uint64_t length, nb::handle item) {
-    const format::dcp::Place place{name_from(file), offset, length};
+    const format::dcp::StreamSpan place{name_from(file), offset, length};
     const std::string name = name_from(item);
     const Source source = opened(path_beside(metadata_path_, place.file, name));
     const auto bytes = interruptible(true, [source, place, name, verify = verify_](const std::stop_token& stop) {
@@ -299,7 +299,7 @@ class ObjectStreams {
     return files_.emplace(path, std::move(source)).first->second;
   }
 
-  static std::vector<std::byte> content(const Source& source, const format::dcp::Place& place, const std::string& item,
+  static std::vector<std::byte> content(const Source& source, const format::dcp::StreamSpan& place, const std::string& item,
                                         bool verify) {
     format::dcp::require_range(source, place, item);
     std::vector<std::byte> bytes(static_cast<std::size_t>(place.length));
