@@ -15,17 +15,37 @@ from penstock._processes import _worker
 from penstock._text import plural
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["explained", "processes_for", "threads_share_a_lock", "why_threads", "workers_argument", "workers_for"]
+__all__ = [
+    "explained",
+    "method_of",
+    "processes_for",
+    "threads_share_a_lock",
+    "why_threads",
+    "workers_argument",
+    "workers_for",
+]
 
 
-def workers_for(workers: Any, num_workers: Any) -> Any:
+def workers_for(workers: Any, num_workers: Any, context: Any = None) -> Any:
     """The processes of a loader with these arguments; None where its functions are called in threads (`why_threads`).
 
     For "auto" a trial says whether they are asked at all (`src/data/sample/host_trial.h`).
     """
+    method = method_of(context)
     if why_threads(workers, num_workers):
         return None
-    return processes_for(_count(num_workers), trial="batches" if workers == "auto" else None)
+    return processes_for(_count(num_workers), method, trial="batches" if workers == "auto" else None)
+
+
+def method_of(context: Any) -> str:
+    """How processes start, by `multiprocessing_context`; InvalidArgumentError for no way to start them."""
+    name = context.get_start_method() if hasattr(context, "get_start_method") else context
+    if name in (None, "forkserver"):
+        return "forkserver"
+    if name in ("spawn", "fork"):
+        return str(name)
+    message = f"found multiprocessing_context={name!r}, expected 'forkserver', 'spawn' or 'fork'"
+    raise InvalidArgumentError(message, message)
 
 
 def why_threads(workers: Any, num_workers: Any) -> str:

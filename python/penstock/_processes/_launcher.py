@@ -2,6 +2,7 @@
 
 A server process forks them (`_server.py`): it has imported what they need, and has no threads that could hold a lock.
 All loaders of a program share it, because importing torch takes seconds. With "spawn" each worker is a new interpreter.
+With "fork" the program is forked, before the loader has threads (`_fork.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import threading
 import time
 
 from penstock._processes import _worker
+from penstock._processes._fork import Forked, require_safe
 from penstock._processes._server import GREETING
 from penstock.errors import CancelledError
 
@@ -33,7 +35,7 @@ _PRELOADED = ("numpy", "torch", "penstock.torch.loader._processes")
 class Launcher:
     """Starts the workers of one loader, and ends them.
 
-    `method` is "forkserver" or "spawn".
+    `method` is "forkserver", "spawn" or "fork".
     """
 
     def __init__(self, count: int, method: str) -> None:
@@ -42,12 +44,18 @@ class Launcher:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._numbers: set[int] = set()
-        self._servers: dict[int, _Server] = {}  # by the worker's pid
+        self._servers: dict[int, _Server | Forked] = {}  # by the worker's pid
+        self._waiting: list[tuple[int, int]] = []  # (socket, pid) of workers that were forked and not asked for yet
         self._number_of: dict[int, int] = {}
         self._closed = False
 
     def prepare(self) -> None:
-        """Begins what takes long, and does not wait for it."""
+        """Begins what takes long, and does not wait for it; forks, where that is the way, or raises why it cannot."""
+        if self._method == "fork":
+            require_safe()
+            self._waiting = [self._started() for _ in range(self._count)]
+            self._method = "forkserver"  # for those that take the place of one that has ended
+            return
         if self._method == "forkserver" and not _worker.here.is_preparing:
             _server()
 
@@ -55,11 +63,17 @@ class Launcher:
         """Whether `start` would not wait for imports."""
         if _worker.here.is_preparing:
             return False
-        return self._method == "spawn" or _server().is_ready()
+        return self._method == "spawn" or bool(self._waiting) or _server().is_ready()
 
     def start(self, _: None = None) -> list[int]:
         """[socket, pid] of a new worker."""
         _worker.require_prepared()
+        with self._lock:
+            if self._waiting:
+                return list(self._waiting.pop(0))
+        return list(self._started())
+
+    def _started(self) -> tuple[int, int]:
         with self._lock:
             number = next(free for free in range(len(self._numbers) + 1) if free not in self._numbers)
             self._numbers.add(number)
@@ -68,8 +82,12 @@ class Launcher:
             with theirs:
                 setup = self._setup(number)
                 if self._method == "spawn":
-                    server = _Server(())
-                    pid = server.become_worker(theirs, setup)
+                    server: _Server | Forked
+                    server = fresh = _Server(())
+                    pid = fresh.become_worker(theirs, setup)
+                elif self._method == "fork":
+                    server = Forked()
+                    pid = server.fork_worker(theirs, setup)
                 else:
                     server, pid = _forked(theirs, setup)
         except BaseException:
@@ -79,7 +97,7 @@ class Launcher:
             raise
         with self._lock:
             self._servers[pid], self._number_of[pid] = server, number
-        return [ours.detach(), pid]
+        return ours.detach(), pid
 
     def reap(self, pid: int) -> str:
         """How the worker ended, in words; it is killed where it has not."""
@@ -90,6 +108,10 @@ class Launcher:
         """Waits until all workers have ended; those that take too long are killed."""
         if os.getpid() != self._process:  # a fork has the parent's
             return
+        with self._lock:
+            unused, self._waiting = self._waiting, []
+        for link, _ in unused:
+            os.close(link)
         deadline = time.monotonic() + _PATIENCE
         for pid in list(self._servers):
             self._ended(pid, deadline)

@@ -39,6 +39,7 @@ class SetAside:
     def __init__(self) -> None:
         self._reasons: dict[int, tuple[str, str]] = {}
         self._in_a_row: list[int] = []  # the latest, since one could be read
+        self._refused: list[int] = []  # the latest, since functions made a batch
 
     def __contains__(self, index: int) -> bool:
         return index in self._reasons
@@ -58,6 +59,15 @@ class SetAside:
 
     def any_of(self, indices: Iterable[int]) -> bool:
         return bool(self._reasons) and any(index in self._reasons for index in indices)
+
+    def refuse(self, index: int, what: str, error: Exception) -> None:
+        """Sets a sample aside whose function raised; raises where too many did so behind each other, as `try_each`."""
+        self._reasons[index] = (what, str(error))
+        self._refused.append(index)
+        self._require_no_outage(error, self._refused)
+
+    def some_were_made(self) -> None:
+        self._refused.clear()
 
     def try_each(self, samples: Samples, indices: Iterable[int]) -> bool:
         """Reads each sample by itself. True where one of them could not be read.
@@ -80,13 +90,17 @@ class SetAside:
                 found, last = True, error
             else:
                 self._in_a_row.clear()
-        outage = _outage(last, len(self._in_a_row)) if last is not None else None
-        if outage is not None:
-            for index in self._in_a_row:
-                self._reasons.pop(index, None)
-            self._in_a_row.clear()
-            raise outage from None
+        if last is not None:
+            self._require_no_outage(last, self._in_a_row)
         return found
+
+    def _require_no_outage(self, last: Exception, in_a_row: list[int]) -> None:
+        outage = _outage(last, len(in_a_row))
+        if outage is not None:
+            for index in in_a_row:
+                self._reasons.pop(index, None)
+            in_a_row.clear()
+            raise outage from None
 
     def without(self, indices: Iterable[int]) -> list[int]:
         return [index for index in indices if index not in self._reasons]

@@ -26,6 +26,7 @@ TREES = {
 # Private names of others than torch, and why they are used.
 OTHERS = {
     "_TemporaryFileWrapper": "what tempfile gives, which has no public type",
+    "_current_frames": "of sys, documented",
     "_getframe": "of sys, documented",
     "_is_gil_enabled": "of sys, documented",
     "_exit": "of os, documented",

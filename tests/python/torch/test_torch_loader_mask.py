@@ -334,8 +334,18 @@ class TestWhatIsLeft:
         )
 
     @pytest.mark.parametrize("workers", [0, 2])
-    def test_errors_of_functions_are_no_matter_of_masks(self, dicts, workers):
+    def test_a_sample_whose_function_raises_is_masked(self, dicts, workers):
         files = pt.Files(dicts.paths).map(lambda sample: 1 / sample["y"])
+        loader = pt.DataLoader(files, 3, on_error="mask", num_workers=workers)
+        batch, valid = next(iter(loader))
+        same(batch, torch.tensor([1, 1, 1 / 2], dtype=batch.dtype))
+        assert valid.tolist() == [False, True, True]
+        index, what, why = loader.set_aside[0]
+        assert (index, "000.pt" in what, "division by zero" in why) == (0, True, True)
+
+    @pytest.mark.parametrize("workers", [0, 2])
+    def test_errors_of_functions_of_batches_are_no_matter_of_masks(self, dicts, workers):
+        files = pt.Files(dicts.paths).map(lambda batch: 1 // 0, batched=True)
         with pytest.raises(ZeroDivisionError, match=r"000\.pt"):
             next(iter(pt.DataLoader(files, 3, on_error="mask", num_workers=workers)))
 

@@ -3,6 +3,7 @@
 import gc
 import multiprocessing
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -60,10 +61,31 @@ def test_the_program_asks_for_a_way_to_start():
     expected = list(pt.DataLoader(data, 3))
     for context in ("spawn", "forkserver", multiprocessing.get_context("spawn")):
         assert same(list(pt.DataLoader(data, 3, multiprocessing_context=context, **PROCESSES)), expected)
-    with pytest.raises(ValueError, match="expected 'forkserver' or 'spawn'"):
-        pt.DataLoader(data, 3, multiprocessing_context="fork", **PROCESSES)
     with pytest.raises(ValueError, match="expected 'threads', 'processes' or 'auto'"):
         pt.DataLoader(data, 3, workers="fibres")
+
+
+FORK = """
+import os, torch, torch_worker_functions as functions, penstock.torch as pt
+
+if __name__ == "__main__":
+    torch.ones(500, 500) @ torch.ones(500, 500)  # torch has its threads, which wait
+    data = pt.Rows(torch.arange(40.0).reshape(20, 2)).map(functions.with_parent)
+    loader = pt.DataLoader(data, 4, num_workers=2, workers="processes", multiprocessing_context="fork")
+    for _ in range(2):
+        batches = list(loader)
+        assert {int(pid) for batch in batches for pid in batch[1]} == {os.getpid()}, batches
+        assert torch.cat([batch[0] for batch in batches]).tolist() == torch.arange(40.0).reshape(20, 2).tolist()
+    print("done")
+"""
+
+
+def test_forks_are_of_the_program_itself(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(FORK)
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    done = subprocess.run([sys.executable, path], env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 @pytest.mark.parametrize("persistent", [False, True])
@@ -187,12 +209,48 @@ def test_on_error_leaves_files_out_that_cannot_be_read(tmp_path):
     assert torch.cat([valid for _, valid in batches]).tolist() == [True, True, True, False, True, True]
 
 
+def indices_of(batches):
+    return [[int(sample[0]) // 2 for sample in batch] for batch in batches]
+
+
+@pytest.mark.parametrize("brief", [True, False], ids=["in the caller's thread", "in threads"])
+@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 2}], ids=["0", "threads"])
+def test_on_error_is_the_same_rule_for_functions_wherever_they_are_called(options, brief):
+    data = rows(20).map(functions.refuses_six if brief else functions.refuses_six_slowly)
+    whole = [list(range(first, first + 4)) for first in range(0, 20, 4)]
+    loader = pt.DataLoader(data, 4, on_error="skip", **options)
+    for _ in range(2):
+        assert indices_of(loader) == [batch if 3 not in batch else [0, 1, 2] for batch in whole]
+    assert [(index, "six" in why) for index, _, why in loader.set_aside] == [(3, True)]
+    loader = pt.DataLoader(data, 4, on_error="replace", **options)
+    assert indices_of(loader) == [batch if 3 not in batch else [0, 1, 2, 4] for batch in whole]
+    batches = list(pt.DataLoader(data, 4, on_error="mask", **options))
+    assert torch.cat([valid for _, valid in batches]).tolist() == [index != 3 for index in range(20)]
+    with pytest.raises(KeyError, match="six"):
+        list(pt.DataLoader(data, 4, **options))
+    loader = pt.DataLoader(data, 1, on_error="skip", **options)
+    assert indices_of(loader) == [[index] for index in range(20) if index != 3]
+
+
+@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 2}], ids=["0", "threads"])
+@pytest.mark.parametrize("on_error", ["skip", "replace", "mask"])
+def test_where_no_sample_can_be_made_that_is_an_error(options, on_error):
+    loader = pt.DataLoader(rows(8).map(functions.refuses_all), 4, on_error=on_error, **options)
+    with pytest.raises(Exception, match="none"):
+        list(loader)
+    loader = pt.DataLoader(rows(200).map(functions.refuses_all), 4, on_error=on_error, **options)
+    with pytest.raises(Exception, match=r"outage|in a row|none"):
+        list(loader)
+
+
 def test_samples_without_a_native_form_are_made_in_threads(tmp_path):
     for index in range(4):
         torch.save(torch.eye(2).to_sparse(), tmp_path / f"{index}.pt")
     data = pt.Files(str(tmp_path / "*.pt")).map(functions.twice)
     loader = pt.DataLoader(data, 2, collate_fn=list, **PROCESSES)
-    assert [sample.is_sparse for batch in loader for sample in batch] == [True] * 4
+    with pytest.warns(UserWarning, match="threads call the functions of this dataset from here on"):
+        assert [sample.is_sparse for batch in loader for sample in batch] == [True] * 4
+    assert len(list(loader)) == 2  # and it is said once
 
 
 def test_iterable_datasets_go_to_torchs_own_loader():

@@ -42,10 +42,23 @@ def kinds(sample):
     ), torch.ones(1)
 
 
+def with_parent(sample):
+    return sample, os.getppid()
+
+
 def refuses_six(sample):
     if sample[0] == 6:
         raise KeyError("six")
     return sample
+
+
+def refuses_six_slowly(sample):
+    time.sleep(0.0005)
+    return refuses_six(sample)
+
+
+def refuses_all(sample):
+    raise ValueError("none of them")
 
 
 def ends_at_six(sample):

@@ -22,7 +22,7 @@ from penstock.torch.datasets._making import Make
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
-from penstock.torch.loader._located import located_at
+from penstock.torch.loader._located import located_at, of_sample
 from penstock.torch.loader._packing import unpacked
 from penstock.torch.loader._reads import Read
 from penstock.torch.loader._thread_state import settings_now
@@ -85,8 +85,14 @@ class Finish:
         return in_rows(batch) if self._in_rows else batch
 
     def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
-        pairs = zip(indices, samples, strict=True)
-        return [self._call(partial(make, index), [index], sample) for index, sample in pairs]
+        out = []
+        for index, sample in zip(indices, samples, strict=True):
+            try:
+                out.append(self._call(partial(make, index), [index], sample))
+            except Exception as error:
+                of_sample(error, index)
+                raise
+        return out
 
     def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""

@@ -12,6 +12,7 @@ import sys
 import threading
 import warnings
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -53,7 +54,7 @@ class Iteration(BaseDataLoaderIter):
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._threads: Threads | None = None
-        self._working: deque[Future[Any]] = deque()
+        self._working: deque[tuple[Future[Any], Read | None]] = deque()
         self._start(settings, resume, draws_seed=True)
         if not self._reads.on_device:
             _warn_of_pinning(settings)
@@ -73,6 +74,7 @@ class Iteration(BaseDataLoaderIter):
         self._auto_collation = settings.batches
         self._draws_seed = draws_seed
         self._num_yielded = 0
+        self._left_out = 0  # batches of which no sample could be made
         self._pins = settings.pin_memory and torch.accelerator.is_available()
         self._index_sampler = settings.index_sampler
         restarts = 0 if draws_seed else self._restarts + 1
@@ -147,11 +149,16 @@ class Iteration(BaseDataLoaderIter):
 
     def _next(self) -> Any:
         try:
-            value = self._next_mapped() if self._uses_threads() else self._next_read()
+            value = _LEFT_OUT
+            while value is _LEFT_OUT:
+                value = self._next_mapped() if self._uses_threads() else self._next_read()
         except StopIteration:
             if self._reads.finished and not self._working:  # else a function's own
                 self.progress.finished = True
                 self._stop()
+                left_out, self._left_out = self._left_out, 0
+                if self._num_yielded == 0:
+                    self._reads.require_some_made(left_out)
             raise
         finally:
             self._note()
@@ -190,7 +197,24 @@ class Iteration(BaseDataLoaderIter):
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
             finish = self._finish.here if self._num_workers > 0 else self._finish
-            return finish(read, self._reads.alone)
+            return self._settled(read, lambda read: finish(read, self._reads.alone))
+
+    def _settled(self, read: Read, finish: Callable[[Read], Any]) -> Any:
+        """What `finish` makes of the batch, or of what is left of it where functions of its samples raise
+        (`on_error`)."""
+        current: Read | None = read
+        while current is not None:
+            try:
+                batch = finish(current)
+            except Exception as error:
+                if not self._reads.sets_aside(error):
+                    raise
+                current = self._reads.without_bad(current, error)
+            else:
+                self._settings.set_aside.some_were_made()
+                return batch
+        self._left_out += 1
+        return _LEFT_OUT
 
     def _next_mapped(self) -> Any:
         """The next batch where functions are called in threads. As many calls are under way as torch has batches, and
@@ -203,21 +227,27 @@ class Iteration(BaseDataLoaderIter):
         if not self._working:
             self._call_with_next(self._threads)
         if "random" not in self._settings.warned:
-            self._watch_first(self._working[0])
+            self._watch_first(self._working[0][0])
         if not self._calls_here():
             self._call_with_ready(self._threads)
         with self.progress.in_functions():
-            in_time = are_done([self._working[0]], self._timeout or None)
+            in_time = are_done([self._working[0][0]], self._timeout or None)
         if not in_time:
             raise timed_out(self._timeout)
-        first = self._working.popleft()
+        first, read = self._working.popleft()
         try:
             self._reads.release()
             if not self._calls_here():
                 self._call_with_ready(self._threads)
-            return first.result()
+            if read is None or self._settings.on_error == "raise":
+                return first.result()
+            return self._settled(read, partial(self._again_here, first, read))
         finally:
             del first  # whose error's traceback leads here
+
+    def _again_here(self, future: Future[Any], read: Read, now: Read) -> Any:
+        """What the thread made of the batch, or what this one makes of what is left of it."""
+        return future.result() if now is read else self._finish.here(now, self._reads.alone)
 
     def _watch_first(self, first: Future[Any]) -> None:
         """Warns, once in a loader's life, where functions draw from generators that all threads share. Nothing else
@@ -241,12 +271,12 @@ class Iteration(BaseDataLoaderIter):
                 raise
             # It waits for the batches before it.
             self._states = random_states()
-            self._working.append(Future())
-            self._working[-1].set_exception(error)
+            self._working.append((Future(), None))
+            self._working[-1][0].set_exception(error)
         else:
             if "random" not in self._settings.warned:
                 self._states = random_states()
-            self._working.append(self._started(threads, read))
+            self._working.append((self._started(threads, read), read))
 
     def _started(self, threads: Threads, read: Read) -> Future[Any]:
         if not read.finished:
@@ -265,6 +295,9 @@ class Iteration(BaseDataLoaderIter):
             self.progress.keep_stats()
         finally:
             self._stop()
+
+
+_LEFT_OUT: Any = object()
 
 
 def _note_here(workers: Any, count: int, seconds: float, samples: int, is_here: bool) -> None:

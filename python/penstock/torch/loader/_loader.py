@@ -19,7 +19,7 @@ import penstock
 from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
 from penstock._core import _require_loader_options, _typed
-from penstock._processes import workers_argument
+from penstock._processes import method_of, workers_argument
 from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of
 from penstock.torch._samples import SetAside, to_device
@@ -37,7 +37,6 @@ from penstock.torch.loader._processes import (
     Started,
     chosen,
     left_behind,
-    method_of,
     why_it_stays,
 )
 from penstock.torch.loader._progress import Progress
@@ -101,7 +100,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         "processes".
     multiprocessing_context
         How torch's own loader starts processes. With `workers="processes"`: "forkserver", which None
-        is then, or "spawn".
+        is then, "spawn" or "fork". Forks are made when the first iterator is, and refused while other
+        threads of Python or of Penstock run, which may hold locks.
     generator
         What the order is drawn from; None is torch's global one.
     prefetch_factor
@@ -120,9 +120,9 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         current stream; `pin_memory` has nothing to do then. Others are moved by torch when they are
         taken, after `pin_memory` if that is set.
     on_error
-        What a sample that cannot be read does. "raise": the error names it and its file, and the
-        iterator can go on with the next batch. "skip": the batch is delivered without it. "replace":
-        the next sample that can be read takes its place. "mask": it does so too, and the loader gives
+        What a sample does that cannot be read, or whose function raises. "raise": the error names it
+        and its file, and the iterator can go on with the next batch. "skip": the batch is delivered
+        without it. "replace": the next sample takes its place. "mask": it does so too, and the loader gives
         pairs `(batch, valid)`, also where all samples are good: `valid` is a bool tensor with one
         element for each sample of the batch, False where another stands in, which is to be ignored. It
         goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is a

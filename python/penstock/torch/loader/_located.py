@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 from penstock._batches.functions import named
 
-__all__ = ["located_at", "noted", "raised_there"]
+__all__ = ["located_at", "noted", "of_sample", "raised_there", "sample_of"]
 
 _NOTE = "_penstock_indices"
+_SAMPLE = "_penstock_sample"
 
 
 def located_at(error: Exception, indices: Sequence[int], describe: Callable[[int], str]) -> Exception:
@@ -22,6 +23,17 @@ def noted(error: Exception, indices: Sequence[int]) -> None:
     """Notes in a worker process, which has no names of samples, what the function was called with."""
     with contextlib.suppress(AttributeError):  # it has a place for nothing: then its batch is named
         setattr(error, _NOTE, list(indices))
+
+
+def of_sample(error: Exception, index: int) -> None:
+    """Notes whose function raised it, for `on_error`."""
+    with contextlib.suppress(AttributeError):
+        setattr(error, _SAMPLE, index)
+
+
+def sample_of(error: Exception) -> int | None:
+    """The sample whose function raised it; None where that was no function of samples."""
+    return getattr(error, _SAMPLE, None)
 
 
 def raised_there(error: BaseException, describe: Callable[[int], str]) -> BaseException:

@@ -11,13 +11,13 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
 
 from penstock._core import _HeldFunction, _note_part
-from penstock._processes import processes_for, why_threads
+from penstock._processes import method_of, processes_for, why_threads
 from penstock._processes._functions import pickled
 from penstock._processes._worker import here
 from penstock.torch import _private
@@ -28,7 +28,7 @@ from penstock.torch.loader._located import noted
 from penstock.torch.loader._packing import packed
 from penstock.torch.loader._reads import Read
 
-__all__ = ["Chosen", "Finisher", "Finishing", "Started", "State", "chosen", "left_behind", "method_of", "why_it_stays"]
+__all__ = ["Chosen", "Finisher", "Finishing", "Started", "State", "chosen", "left_behind", "why_it_stays"]
 
 
 class Finishing(NamedTuple):
@@ -159,11 +159,19 @@ def seed_of(seed: int, indices: Sequence[int]) -> int:
 
 def seed_generators(seed: int) -> None:
     """As torch seeds its workers, and NumPy's and Python's generators too."""
-    torch.manual_seed(seed)
+    if _has_accelerator():
+        torch.manual_seed(seed)
+    else:  # without a look for devices, which takes ten times as long
+        torch.default_generator.manual_seed(seed)
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed & 0xFFFFFFFF)
+
+
+@cache
+def _has_accelerator() -> bool:
+    return torch.accelerator.is_available()
 
 
 class _Uninformed:
@@ -201,19 +209,6 @@ class _Noting(Finish):
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
         return error
-
-
-def method_of(context: Any) -> str:
-    """How processes start, by `multiprocessing_context`; ValueError for a way that is not safe here."""
-    name = context if isinstance(context, str) or context is None else context.get_start_method()
-    if name in (None, "forkserver"):
-        return "forkserver"
-    if name == "spawn":
-        return "spawn"
-    raise ValueError(
-        f"found multiprocessing_context={name!r} with workers='processes', expected 'forkserver' or 'spawn': this "
-        "process has threads that read, and a fork of it may wait for ever for a lock that one of them holds"
-    )
 
 
 class Started:

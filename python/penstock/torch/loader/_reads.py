@@ -8,6 +8,7 @@ cannot stack. What Python does with a batch afterwards is in `_finish.py`.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -33,12 +34,12 @@ from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule, Stack
 from penstock.torch.datasets._dataset import counted
 from penstock.torch.loader._drawn import Drawn
-from penstock.torch.loader._located import raised_there
+from penstock.torch.loader._located import raised_there, sample_of
 from penstock.torch.loader._sample_feed import SampleFeed
 from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._timeout import timed_out
 
-__all__ = ["Read", "Reads", "arrives_on_device", "explained"]
+__all__ = ["Read", "Reads", "arrives_on_device", "explained", "is_default"]
 
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
@@ -93,6 +94,7 @@ class Reads:
         self._samples = Samples(read, settings.native)
         self._one_by_one = False
         self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
+        self._refused = ""  # why C++ could not make a batch
         self._failure = 0  # the id of the program's own error that the last `next` raised for its batch
         self.whole = not settings.batches
         self.bulk = False
@@ -229,7 +231,7 @@ class Reads:
             if isinstance(collate, Stack):
                 return self._stack()
             return collate.native if isinstance(collate, Rule) else collate
-        self._native = self._native and _is_default(collate)
+        self._native = self._native and is_default(collate)
         return self._stack() if self._native else _samples_in_order()
 
     def _stack(self) -> penstock.Collate:
@@ -393,6 +395,28 @@ class Reads:
                 raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
             return other
 
+    def sets_aside(self, error: Exception) -> bool:
+        """Whether what a function raised is one sample's, which `on_error` says to set aside."""
+        return self._settings.on_error != "raise" and sample_of(error) is not None and not _is_of_surroundings(error)
+
+    def without_bad(self, read: Read, error: Exception) -> Read | None:
+        """The batch without the sample whose function raised, or with another for it, as `on_error` says; None where
+        nothing is left of it."""
+        index = sample_of(error)
+        assert index is not None
+        self._set_aside.refuse(index, self.describe(index), error)
+        if isinstance(self._feed, _Feed):
+            self._feed.know(self._set_aside.listed())
+        again = self._again(self._repaired(read.indices))
+        if again is None and self._settings.on_error == "mask":
+            raise self._unreadable()
+        return None if again is None else again._replace(wanted=read.wanted, number=read.number)
+
+    def require_some_made(self, left_out: int) -> None:
+        """Raises where functions left so many batches out, and no other came."""
+        if left_out:
+            raise self._unreadable()
+
     def _users(self, error: penstock.Error) -> BaseException:
         """What the program gets for an error of a feed."""
         found = _users(error, self._refusal)
@@ -410,7 +434,7 @@ class Reads:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
         samples. All later batches are then made that way. None where that fails too; the caller then raises the native
         error, which names the files."""
-        stacked = self._native and _is_default(self._collate_fn)
+        stacked = self._native and is_default(self._collate_fn)
         found = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
             found = self._tried(self._new_feed(0, _samples_in_order()), indices)
@@ -421,6 +445,7 @@ class Reads:
             self._one_by_one = found is not None
         if found is None:
             return None
+        self._refused = str(error)
         self._go_on_apart()
         return found
 
@@ -448,6 +473,12 @@ class Reads:
 
     def _go_on_apart(self) -> None:
         self._collate, self._native, self.on_device = _samples_in_order(), False, False
+        if self.in_processes and "not sent" not in self._settings.warned:
+            self._settings.warned.add("not sent")
+            warnings.warn(
+                f"{self._refused}; threads call the functions of this dataset from here on, and not worker processes",
+                stacklevel=8,
+            )
         self.in_processes = False
         self._feed.close()
         self._feed = self._new_feed(self._workers)
@@ -485,7 +516,7 @@ def explained(settings: Settings, in_processes: bool) -> str:
         made = f"{calls} the dataset's functions and collate{s}"
     elif not settings.batches:
         made = "samples come one by one"
-    elif isinstance(collate, (Rule, penstock.Collate)) or _is_default(collate):
+    elif isinstance(collate, (Rule, penstock.Collate)) or is_default(collate):
         made = "batches are collated natively"
     else:
         made = f"{calls} collate_fn with the samples"
@@ -493,7 +524,7 @@ def explained(settings: Settings, in_processes: bool) -> str:
     return f"native: {workers} the samples; {made}{behind}"
 
 
-def _is_default(collate: Any) -> bool:
+def is_default(collate: Any) -> bool:
     """Whether this is torch's default_collate without additions: programs may teach it other types."""
     if collate is not torch_data.default_collate:
         return False

@@ -1,5 +1,6 @@
-"""accelerate's `prepare` of a loader, in `one` process or `two`."""
+"""accelerate's `prepare` of a loader, in `one` process or `two`, and one that calls functions in worker `processes`."""
 
+import os
 import sys
 import warnings
 
@@ -29,6 +30,23 @@ def one(folder):
     assert ["on_error='skip'" in str(w.message) for w in said if w.category is pt.NotNativeWarning] == [True]
 
 
+def with_pid(sample):
+    return {"y": sample["y"] * 10, "pid": os.getpid()}
+
+
+def processes(folder):
+    dataset = pt.Files(f"{folder}/*.pt")
+    for data, options in (
+        (dataset.map(with_pid), {"workers": "processes"}),
+        (dataset.map(with_pid, processes=True), {}),
+    ):
+        loader = Accelerator(cpu=True).prepare(pt.DataLoader(data, 4, num_workers=2, **options))
+        for _ in range(2):
+            got = list(loader)
+            assert torch.cat([batch["y"] for batch in got]).tolist() == list(range(0, 160, 10))
+            assert os.getpid() not in torch.cat([batch["pid"] for batch in got]).tolist()
+
+
 def in_each(folder):
     accelerator, got = batches(folder, shuffle=False)
     assert accelerator.num_processes == 2
@@ -41,4 +59,4 @@ def two(folder):
 
 
 if __name__ == "__main__":
-    {"one": one, "two": two}[sys.argv[1]](sys.argv[2])
+    {"one": one, "two": two, "processes": processes}[sys.argv[1]](sys.argv[2])

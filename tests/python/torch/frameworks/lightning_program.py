@@ -1,5 +1,7 @@
-"""pytorch-lightning over a folder of files: `fit` or `resume` in one process, or `ddp` of two."""
+"""pytorch-lightning over a folder of files: `fit` or `resume` in one process, or `ddp` of two; `processes` calls
+functions of samples in worker processes."""
 
+import os
 import sys
 
 import pytorch_lightning as lightning
@@ -22,8 +24,8 @@ class Model(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-def trained(loader, folder, checkpoint=None, **options):
-    model = Model()
+def trained(loader, folder, checkpoint=None, model=None, **options):
+    model = model or Model()
     trainer = lightning.Trainer(
         accelerator="cpu",
         logger=False,
@@ -41,9 +43,9 @@ def flat(batches):
     return [number for batch in batches for number in batch]
 
 
-def loader_of(folder):
+def loader_of(folder, **options):
     generator = torch.Generator().manual_seed(5)
-    return pt.DataLoader(pt.Files(f"{folder}/*.pt"), 4, shuffle=True, num_workers=2, generator=generator)
+    return pt.DataLoader(pt.Files(f"{folder}/*.pt"), 4, shuffle=True, num_workers=2, generator=generator, **options)
 
 
 def fit(folder):
@@ -54,6 +56,55 @@ def fit(folder):
     for epoch in (model.seen[:4], model.seen[4:]):
         assert sorted(flat(epoch)) == list(range(16))
     assert model.seen[:4] != model.seen[4:]
+
+
+def made_there(sample):
+    info = torch.utils.data.get_worker_info()
+    assert info.num_workers == 2
+    assert os.environ["PENSTOCK_TEST_PROCESS"] != str(os.getpid())
+    return {**sample, "worker": info.id, "offset": getattr(info.dataset, "offset", 0)}
+
+
+def init(worker):
+    torch.utils.data.get_worker_info().dataset.offset = worker + 1
+
+
+class WithOffset(pt.Files):
+    offset = 0
+
+
+def in_processes(folder, **options):
+    os.environ["PENSTOCK_TEST_PROCESS"] = str(os.getpid())
+    generator = torch.Generator().manual_seed(5)
+    return pt.DataLoader(
+        WithOffset(f"{folder}/*.pt").map(made_there),
+        4,
+        shuffle=True,
+        num_workers=2,
+        generator=generator,
+        workers="processes",
+        **options,
+    )
+
+
+class Checked(Model):
+    def training_step(self, batch, index):
+        assert (batch["offset"] == batch["worker"] + 1).all()
+        return super().training_step(batch, index)
+
+
+def processes(folder):
+    _, threads = trained(loader_of(folder, persistent_workers=True), folder, max_epochs=2)
+    loader = in_processes(folder, worker_init_fn=init, persistent_workers=True)
+    _, model = trained(loader, folder, model=Checked(), max_epochs=2)
+    assert model.seen == threads.seen
+    assert loader.stats()["worker_processes"] == 2
+    _, whole = trained(in_processes(folder), folder, max_steps=8)
+    trainer, first = trained(in_processes(folder), folder, max_steps=2)
+    assert first.seen == whole.seen[:2]
+    trainer.save_checkpoint(f"{folder}/middle.ckpt")
+    _, second = trained(in_processes(folder), folder, f"{folder}/middle.ckpt", max_steps=4)
+    assert second.seen == whole.seen[2:4], (second.seen, whole.seen)
 
 
 def resume(folder):
@@ -78,4 +129,4 @@ def ddp(folder):
 
 
 if __name__ == "__main__":
-    {"fit": fit, "resume": resume, "ddp": ddp}[sys.argv[1]](sys.argv[2])
+    {"fit": fit, "resume": resume, "ddp": ddp, "processes": processes}[sys.argv[1]](sys.argv[2])

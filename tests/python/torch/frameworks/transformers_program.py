@@ -1,5 +1,6 @@
-"""transformers' Trainer with a tiny model."""
+"""transformers' Trainer with a tiny model, whose samples are made in its process, or in worker `processes`."""
 
+import os
 import sys
 
 import torch
@@ -32,7 +33,34 @@ class Counted(pt.Files):
 
 def train(folder):
     files = Counted(f"{folder}/*.pt")
-    dataset = files.map(lambda sample: {"x": sample["x"], "labels": sample["y"]})
+    trained(files.map(lambda sample: {"x": sample["x"], "labels": sample["y"]}), folder)
+    assert Counted.reads == 8 + 2  # of two epochs, and of the evaluation
+
+
+def made_there(sample):
+    assert torch.utils.data.get_worker_info().num_workers == 2
+    assert os.environ["PENSTOCK_TEST_PROCESS"] != str(os.getpid())
+    return {"x": sample["x"], "labels": sample["y"]}
+
+
+class WithOurLoader(Trainer):
+    """Takes its batches from a loader of ours, as programs do that know a better one."""
+
+    def get_train_dataloader(self):
+        self.loader = pt.DataLoader(
+            self.train_dataset, 4, shuffle=True, num_workers=2, persistent_workers=True, workers="processes"
+        )
+        return self.accelerator.prepare(self.loader)
+
+
+def processes(folder):
+    os.environ["PENSTOCK_TEST_PROCESS"] = str(os.getpid())
+    files = pt.Files(f"{folder}/*.pt")
+    trained(files.map(made_there), folder, WithOurLoader, dataloader_num_workers=2)
+    trained(files.map(made_there, processes=True), folder, dataloader_num_workers=2, dataloader_persistent_workers=True)
+
+
+def trained(dataset, folder, kind=Trainer, **more):
     options = TrainingArguments(
         output_dir=f"{folder}/out",
         num_train_epochs=2,
@@ -43,14 +71,14 @@ def train(folder):
         remove_unused_columns=False,
         disable_tqdm=True,
         dataloader_pin_memory=False,
+        **more,
     )
     model = Model()
-    trainer = Trainer(model=model, args=options, train_dataset=dataset, eval_dataset=dataset)
+    trainer = kind(model=model, args=options, train_dataset=dataset, eval_dataset=dataset)
     trainer.train()
     assert sorted(model.seen) == sorted([*range(16)] * 2)
-    assert Counted.reads == 8
     assert trainer.evaluate()["eval_loss"] > 0
 
 
 if __name__ == "__main__":
-    {"train": train}[sys.argv[1]](sys.argv[2])
+    {"train": train, "processes": processes}[sys.argv[1]](sys.argv[2])
