@@ -2,8 +2,8 @@
 
 vLLM finds `register` by the entry point `vllm.general_plugins` of this distribution and calls it in each of its
 processes; nothing has to be imported. Options come by `--model-loader-extra-config`, as JSON, and are the arguments of
-`penstock.torch.weights`: `ring_bytes`, `threads`, `device`, `include`, `exclude`, `ignore`, `key`, `ranks` ("auto");
-and `weights`, a path or URL of the weights where they do not lie beside the model's configuration.
+`penstock.torch.weights`: `ring_bytes`, `threads`, `device`, `include`, `exclude`, `ignore`, `key`, `mmap`, `ranks`
+("auto"); and `weights`, a path or URL of the weights where they do not lie beside the model's configuration.
 """
 
 from __future__ import annotations

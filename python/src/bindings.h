@@ -66,5 +66,6 @@ void bind_workers(nb::module_& module);
 void bind_checks(nb::module_& module);
 void bind_placed(nb::module_& module);
 void bind_blocks(nb::module_& module);
+void bind_lent(nb::module_& module);
 
 }  // namespace penstock::python

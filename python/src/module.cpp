@@ -52,6 +52,7 @@ void bind_all(nb::module_& module) {
   bind_checks(module);
   bind_placed(module);
   bind_blocks(module);
+  bind_lent(module);
 }
 
 }  // namespace

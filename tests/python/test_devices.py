@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import penstock
+import penstock.sharing
 from penstock import _core
 
 needs_device = pytest.mark.skipif(not penstock.device.is_available(), reason="no device")
@@ -242,7 +243,12 @@ def test_a_load_into_pinned_memory(tmp_path, name):
     assert loaded["t"].cuda().cpu().equal(state["t"])
     with penstock.open(tmp_path / name) as archive:
         assert archive.load(pinned=True)["few"].is_pinned()
-    for others in ({"shared": True}, {"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}):
+    both = penstock.load(tmp_path / name, pinned=True, shared=True)
+    assert all(both[key].is_pinned() and both[key].equal(value) for key, value in state.items())
+    there = penstock.sharing.attach(penstock.sharing.share(both))
+    assert there["t"].equal(state["t"])
+    assert not there["t"].is_pinned()  # in this mapping
+    for others in ({"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}):
         with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
             penstock.load(tmp_path / name, pinned=True, **others)
 

@@ -85,6 +85,7 @@ def load(
     shared
         Read into one block of host memory that other processes map too: `sharing.share` gives its name.
         The block is there until the last tensor in it is gone. Tensors have the types of the file.
+        With `pinned` too it is page-locked for this process.
     pinned
         Read into one block of page-locked host memory, from which devices copy without the processor.
         It takes what the tensors take, below 1 GiB up to an eighth more, and is there until the last of
@@ -136,7 +137,7 @@ def _in_block(
     archive: Archive, device: object, shared: bool, pinned: bool, others: dict[str, Any], *reading: Any
 ) -> Any:
     """A load whose tensors lie in one block, which does not go together with other places and types."""
-    from penstock._load.shared_memory import load_block, shared_block
+    from penstock._load.shared_memory import load_block, pinned_block, shared_block, shared_pinned_block
     from penstock.errors import DTypeMismatchError, UnsupportedError
 
     for name, value in (("shared", shared), ("pinned", pinned)):
@@ -144,13 +145,15 @@ def _in_block(
             message = f"found {name}={value!r}, expected True or False"
             raise DTypeMismatchError(message, message)
     asked = "shared" if shared else "pinned"
-    others = {"device": None if str(device) == "cpu" else device, "pinned": shared and pinned, **others}
+    others = {"device": None if str(device) == "cpu" else device, **others}
     for name, value in others.items():
         if value is not None and value is not False:
             raise UnsupportedError(
                 f"{asked}=True reads a file into host memory as it is: leave out one of {asked} and {name}"
             )
-    return load_block(archive, shared_block if shared else _core._pinned_bytes, *reading)
+    return load_block(
+        archive, shared_pinned_block if shared and pinned else shared_block if shared else pinned_block, *reading
+    )
 
 
 def save(

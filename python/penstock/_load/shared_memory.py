@@ -14,7 +14,17 @@ import fcntl
 import mmap
 import os
 
-from penstock._core import _entry_parts, _load_storages_into, _storage_parts, _value_over, empty
+from penstock._core import (
+    _entry_parts,
+    _load_into,
+    _load_storages_into,
+    _pinned_bytes,
+    _pinned_over,
+    _storage_parts,
+    _tensor_in,
+    _value_over,
+    empty,
+)
 from penstock.errors import InvalidArgumentError, LimitError, OutOfMemoryError, UnsupportedError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from penstock._core import Archive
 
 __all__ = [
+    "aligned",
     "descriptor_of",
     "lay_out",
     "load_block",
@@ -34,7 +45,9 @@ __all__ = [
     "new_file",
     "opened",
     "path_of",
+    "pinned_block",
     "shared_block",
+    "shared_pinned_block",
 ]
 
 _NAME = "penstock"
@@ -106,13 +119,15 @@ def opened(path: str) -> int:
     return descriptor
 
 
-def lay_out(archive: Archive, left_out: Collection[int] = ()) -> tuple[dict[int, tuple[int, int]], int]:
+def lay_out(
+    archive: Archive, left_out: Collection[int] = (), odd: Collection[int] = ()
+) -> tuple[dict[int, tuple[int, int]], int]:
     """Where the storages with tensors go in one block, {storage: (offset, bytes)} in the order of the files, and how
-    many bytes that takes."""
+    many bytes that takes. `odd`: entries that do not count."""
     used = set()
     for index in range(len(archive)):
         number, _, shape, *_ = _entry_parts(archive, index)
-        if 0 not in shape:
+        if 0 not in shape and index not in odd:
             used.add(number)
     placed = []
     for number in used.difference(left_out):
@@ -127,6 +142,11 @@ def lay_out(archive: Archive, left_out: Collection[int] = ()) -> tuple[dict[int,
     return out, end
 
 
+def aligned(nbytes: int) -> int:
+    """Where the next part of a block begins."""
+    return (nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+
+
 def shared_block(nbytes: int) -> Any:
     """Memory that other processes map too, while this one does."""
     descriptor = new_file(nbytes)
@@ -134,6 +154,16 @@ def shared_block(nbytes: int) -> Any:
         return memoryview(mapped(descriptor, nbytes))
     finally:
         os.close(descriptor)
+
+
+def pinned_block(nbytes: int) -> Any:
+    """Page-locked memory of this process."""
+    return _pinned_bytes(nbytes)
+
+
+def shared_pinned_block(nbytes: int) -> Any:
+    """Memory that other processes map, page-locked for this one."""
+    return _pinned_over(shared_block(nbytes))
 
 
 def load_block(
@@ -144,12 +174,41 @@ def load_block(
     direct: bool | None,
     threads: int | None,
 ) -> Any:
-    """What `load` gives, in one block of memory, which `block_of` makes: `shared_block` or `_core._pinned_bytes`."""
-    places, nbytes = lay_out(archive)
+    """What `load` gives, in one block of memory, which `block_of` makes."""
+    odd = _odd_entries(archive)
+    places, nbytes = lay_out(archive, odd=odd)
+    behind = {}
+    for index, (dtype, shape, size) in odd.items():
+        behind[index] = aligned(nbytes), dtype, shape
+        nbytes = aligned(nbytes) + size
     memory = block_of(max(nbytes, 1))
     storages = {number: memory[at : at + size] for number, (at, size) in places.items()}
     _load_storages_into(archive, storages, progress, report, direct, threads)
-    return _value_over(archive, storages)
+    entries = {
+        index: _tensor_in(memory, at, dtype, shape, _c_order(shape)) for index, (at, dtype, shape) in behind.items()
+    }
+    if entries:
+        _load_into(archive, list(entries), list(entries.values()))
+    return _value_over(archive, storages, entries)
+
+
+def _odd_entries(archive: Archive) -> dict[int, tuple[str, tuple[int, ...], int]]:
+    """{entry: (dtype, shape, bytes)} of the conjugated and negated views, whose values lie nowhere in the file."""
+    names = archive.keys()
+    out = {}
+    for index, name in enumerate(names):
+        _, dtype, shape, _, _, _, conj, neg = _entry_parts(archive, index)
+        if (conj or neg) and 0 not in shape:
+            out[index] = dtype, shape, archive[name].nbytes
+    return out
+
+
+def _c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for length in reversed(shape):
+        strides.append(step)
+        step *= length
+    return tuple(reversed(strides))
 
 
 def mapping_at(address: int) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ import penstock
 __all__ = ["changed_signature", "checked_options", "mismatch", "version_of"]
 
 _TEXTS = {"include", "exclude", "ignore"}
-_OPTIONS = {"weights", "device", "ring_bytes", "threads", "key", "ranks", *_TEXTS}
+_OPTIONS = {"weights", "device", "ring_bytes", "threads", "key", "mmap", "ranks", *_TEXTS}
 
 
 def checked_options(given: Any, ignored: Sequence[str] | str | None) -> dict[str, Any]:

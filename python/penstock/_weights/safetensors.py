@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import penstock
@@ -282,7 +282,13 @@ class safe_open:  # noqa: N801 - named like the class it stands for
 
     @names_arguments
     def prefetch(
-        self, plan: dict[str, slice | None] | None = None, *, device: Any = None, threads: int = 8
+        self,
+        plan: dict[str, slice | None] | None = None,
+        *,
+        device: Any = None,
+        threads: int = 8,
+        ranks: Any = None,
+        report: dict[str, Any] | None = None,
     ) -> PrefetchLoader:
         """Begins to load tensors in the background, in the order of the file.
 
@@ -294,6 +300,12 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             Where they go; by default that of this file. safetensors takes CUDA devices alone.
         threads
             How many tensors are loaded at once.
+        ranks
+            Read each byte once for several processes that each have a plan of their own, such as whole
+            tensors and slices of a rank's own rows: a process group of torch.distributed, or "auto".
+            All ranks make the same call with the same file, and everything is read when it returns.
+        report
+            A dict to fill with how `ranks` have read: "way", "why", and the bytes this rank has read.
 
         Returns
         -------
@@ -310,16 +322,12 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             raise TypeError(f"argument 'plan': '{type(plan).__name__}' object is not an instance of 'dict'")
         if not isinstance(threads, int) or threads < 1:
             raise SafetensorError(f"prefetch reads with at least one thread, not {threads}")
-        wanted: dict[str, slice | None] = {}
-        try:
-            for name, part in (plan if plan is not None else dict.fromkeys(self._shards.entries)).items():
-                wanted[name] = rows_of(part, self._named(name).shape, name)
-        except ValueError as error:
-            raise SafetensorError(str(error)) from None
-        if not wanted:
-            raise SafetensorError("prefetch plan selects no tensors")
+        place = self._device if device is None else device
+        if (together := _ranks_of(ranks, report)) is not None:
+            return self._prefetched(plan, place, together)
+        wanted = self._wanted(plan)
         shards = self._shards
-        framework = _framework_of(self._kind, self._device if device is None else device)
+        framework = _framework_of(self._kind, place)
 
         def read(name: str) -> Any:
             rows = wanted[name]
@@ -328,7 +336,29 @@ class safe_open:  # noqa: N801 - named like the class it stands for
                     return framework.one(shards.archive, shards.entries[name])
                 return framework.part(shards.entries[name], rows)
 
-        names = [name for name in shards.entries if name in wanted]
+        return self._loader(wanted, read, threads)
+
+    def _wanted(self, plan: dict[str, slice | None] | None) -> dict[str, slice | None]:
+        wanted: dict[str, slice | None] = {}
+        try:
+            for name, part in (plan if plan is not None else dict.fromkeys(self._shards.entries)).items():
+                wanted[name] = rows_of(part, self._named(name).shape, name)
+        except ValueError as error:
+            raise SafetensorError(str(error)) from None
+        if not wanted:
+            raise SafetensorError("prefetch plan selects no tensors")
+        return wanted
+
+    def _prefetched(self, plan: dict[str, slice | None] | None, place: Any, together: Any) -> PrefetchLoader:
+        """What ranks read together."""
+        archive = self._shards.archive
+        _framework_of(self._kind, place)  # says it of devices that there are none of
+        with translated(archive.path):
+            read = together.parts(archive, place, lambda: self._wanted(plan))
+        return self._loader(read, read.pop, 1)
+
+    def _loader(self, wanted: Collection[str], read: Callable[[str], Any], threads: int) -> PrefetchLoader:
+        names = [name for name in self._shards.entries if name in wanted]
         return PrefetchLoader(names, read, threads, lambda text, name: SafetensorError(text, tensor=name or None))
 
     def _named(self, name: str) -> penstock.LazyTensor:
@@ -338,6 +368,13 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         if entry is None:
             raise SafetensorError(f"File does not contain tensor {name}", tensor=name)
         return entry
+
+
+def _ranks_of(ranks: Any, report: Any) -> Any:
+    """Who reads together, where somebody does. Only torch's processes have groups."""
+    if ranks is None and report is None:
+        return None
+    return importlib.import_module("penstock.torch.loading._together").together_of(ranks, report)
 
 
 def _path_of(filename: Any) -> str:

@@ -10,16 +10,22 @@ import os
 from typing import Any
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 import penstock
+from penstock._core import _pinned_over
+from penstock._load.shared_memory import mapped
 from penstock.sharing import _found, _made
 from penstock.torch._private import new_shared_storage
 
 __all__ = ["attach", "private_storage", "shared_storage"]
 
 
-def shared_storage(descriptor: int, nbytes: int) -> torch.UntypedStorage:
-    """A file in memory as a storage that processes share."""
+def shared_storage(descriptor: int, nbytes: int, *, pinned: bool = False) -> torch.UntypedStorage:
+    """A file in memory as a storage that processes share. A page-locked one is not torch's own shared memory, because
+    the lock has to end before the mapping does."""
+    if pinned:
+        return from_dlpack(_pinned_over(memoryview(mapped(descriptor, nbytes))).__dlpack__()).untyped_storage()
     try:
         storage: torch.UntypedStorage = new_shared_storage(descriptor, max(nbytes, 1))
     except RuntimeError as error:

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "content/archive.h"
 #include "content/value.h"
 #include "core/format.h"
+#include "device/backend.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
@@ -29,18 +31,14 @@ Tensor memory_in(nb::handle given) {
 }
 
 Tensor tensor_over(const Tensor& storage, const TensorEntry& entry) {
-  if (entry.encoding.has_math_bits()) {
-    throw Error(ErrorCode::kUnsupported,
-                "it is a conjugated or negated view, which cannot be where its storage is; leave shared out",
-                {.tensor = entry.name});
-  }
   const std::size_t offset = storage.byte_offset() + static_cast<std::size_t>(entry.byte_offset);
   return Tensor(storage.buffer(), entry.dtype, entry.shape, entry.strides, offset)
       .with_requires_grad(entry.requires_grad);
 }
 
-/// What `load` gives, over storages whose values are in memory already: {storage: its bytes}.
-nb::object value_over(const PyArchive& opened, const nb::dict& storages) {
+/// What `load` gives, over values that are in memory already: {storage: its bytes}, and {entry: its tensor} for those
+/// that do not lie in their storage as they are.
+nb::object value_over(const PyArchive& opened, const nb::dict& storages, const nb::dict& entries) {
   const Archive archive = opened.get();
   std::vector<std::optional<Tensor>> memory(archive.storages().size());
   for (const auto& [number, bytes] : storages) memory.at(nb::cast<std::size_t>(number)) = memory_in(bytes);
@@ -48,6 +46,9 @@ nb::object value_over(const PyArchive& opened, const nb::dict& storages) {
     const TensorEntry& entry = archive.entries()[index];
     if (entry.nbytes() == 0) {
       return nb::cast(Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad));
+    }
+    if (entries.contains(index)) {
+      return nb::cast(nb::cast<Tensor>(entries[nb::int_(index)]).with_requires_grad(entry.requires_grad));
     }
     return nb::cast(tensor_over(memory[entry.storage].value(), entry));
   };
@@ -96,6 +97,21 @@ Tensor pinned_bytes(std::size_t bytes) {
   return {Buffer::allocate_pinned(bytes), DType::uint8, Shape{static_cast<std::int64_t>(bytes)}};
 }
 
+/// Host memory that exists already, page-locked as long as the tensor lives.
+Tensor pinned_over(nb::handle given) {
+  struct Pinned {
+    Buffer memory;
+    std::shared_ptr<const void> lock;  // goes first
+  };
+  const Tensor bytes = memory_in(given);
+  const ReleasedGil released;
+  const Buffer& memory = bytes.buffer();
+  const device::Backend* const backend = device::pinning_backend();
+  if (backend == nullptr) device::require_device(Device(DeviceType::kCuda, 0));
+  const auto owner = std::make_shared<Pinned>(Pinned{memory, backend->register_host(memory.data(), memory.size())});
+  return {Buffer::wrap(memory.data(), memory.size(), owner), bytes.dtype(), bytes.shape()};
+}
+
 /// Of each file that was opened its size and when it was modified; None of one that has no such version.
 nb::list file_versions(const PyArchive& opened) {
   const Archive archive = opened.get();
@@ -110,8 +126,9 @@ nb::list file_versions(const PyArchive& opened) {
 }  // namespace
 
 void bind_blocks(nb::module_& module) {
-  module.def("_value_over", value_over, nb::arg("archive"), nb::arg("storages"),
-             nb::sig("def _value_over(archive: Archive, storages: dict[int, typing.Any]) -> typing.Any"));
+  module.def("_value_over", value_over, nb::arg("archive"), nb::arg("storages"), nb::arg("entries"),
+             nb::sig("def _value_over(archive: Archive, storages: dict[int, typing.Any], "
+                     "entries: dict[int, Tensor]) -> typing.Any"));
   module.def("_load_rows_into", load_rows_into, nb::arg("archive"), nb::arg("parts"),
              nb::sig("def _load_rows_into(archive: Archive, "
                      "parts: list[tuple[int, int, int, int, typing.Any]]) -> None"));
@@ -120,6 +137,7 @@ void bind_blocks(nb::module_& module) {
              nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: tuple[int, ...], "
                      "strides: tuple[int, ...]) -> Tensor"));
   module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"), nb::sig("def _pinned_bytes(bytes: int) -> Tensor"));
+  module.def("_pinned_over", pinned_over, nb::arg("memory"), nb::sig("def _pinned_over(memory: object) -> Tensor"));
   module.def("_file_versions", file_versions, nb::arg("archive"),
              nb::sig("def _file_versions(archive: Archive) -> list[tuple[int, int] | None]"));
 }

@@ -7,6 +7,7 @@ prints one word a case; a rank that fails prints why and ends the program.
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import resource
 import shutil
@@ -120,6 +121,22 @@ def in_memory(folder, rank, size):
     error = error_of(lambda: pt.load_file(folder / "m.pt", ranks="auto"))
     assert isinstance(error, pt.SafetensorError), error
     yield "shared"
+    for name in FILES:
+        for options in ({}, {"shared": True}):
+            loaded = pt.load(folder / name, ranks="auto", dtype=torch.float64, **options)
+            alone = pt.load(folder / name, dtype=torch.float64)
+            assert all(torch.equal(loaded[key], alone[key]) for key in STATE)
+            assert loaded["half"].dtype == torch.float64
+            dist.barrier()
+            if rank == 1:
+                loaded["rows"][1, 1] = -1
+            dist.barrier()
+            assert (loaded["rows"][1, 1] == -1) == (rank == 1 or bool(options))
+    error = error_of(lambda: pt.load(folder / "m.pt", ranks="auto", dtype=torch.float16 if rank == 1 else None))
+    assert "rank 1 has other tensors, or other arguments" in str(error), error
+    error = error_of(lambda: pt.load(folder / "m.pt", "meta" if rank == 1 else "cpu", ranks="auto"))
+    assert "rank 1 has other tensors, or other arguments" in str(error), error
+    yield "converted"
 
 
 def by_messages(folder, rank, size):
@@ -131,6 +148,9 @@ def by_messages(folder, rank, size):
         assert report["way"] == "torch.distributed", report
         assert "Operation not permitted" in report["why"], report
         assert sum(of_all(report["read_bytes"])) == nbytes
+        converted = pt.load(folder / name, ranks="auto", dtype="float64")
+        assert torch.equal(converted["rows"], STATE["rows"].double())
+        assert torch.equal(converted["one"], STATE["one"])
     error = error_of(lambda: pt.load(folder / "m.pt", ranks="auto", shared=True))
     assert isinstance(error, penstock.UnsupportedError), error
     assert "memfd_create: Operation not permitted" in str(error), error
@@ -206,6 +226,38 @@ def faults(folder, rank, size):
     assert isinstance(wrong, penstock.DTypeMismatchError), wrong
     require_same(pt.load(folder / "m.pt", ranks="auto"), folder / "m.pt")
     yield "after"
+
+
+def shards(folder, rank, size):
+    """A shard that is missing, or cut, on one machine alone."""
+    own = folder / f"shards{rank}"
+    own.mkdir()
+    places = {}
+    for number, names in enumerate((("rows", "half"), ("one", "empty", "scalar"))):
+        last = own / f"model-{number}.safetensors"
+        pt.save_file({name: STATE[name] for name in names}, last)
+        places.update(dict.fromkeys(names, last.name))
+    index = own / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    for path in own.iterdir():
+        os.utime(path, ns=(10**18, 10**18))
+    dist.barrier()
+    calls = [
+        lambda: pt.load(index, ranks="auto"),
+        lambda: pt.load_file(index, ranks="auto"),
+        lambda: dict(pt.weights(own, ranks="auto")),
+        lambda: pt.load_into({"one": torch.zeros(1, 200_000)}, index, ranks="auto", strict=False),
+    ]
+    for call in calls:
+        call()
+    for harm, kind in ((lambda: os.truncate(last, 5000), penstock.Error), (last.unlink, penstock.NotFoundError)):
+        if rank == 2:
+            harm()
+        for call in calls:
+            error = error_of(call)
+            assert last.name in str(error), error
+            assert isinstance(error, kind) if rank == 2 else "rank 2 could not open" in str(error), error
+    yield "shards"
 
 
 def into(folder, rank, size):
@@ -286,6 +338,52 @@ def taken(folder, rank, size):
     yield "refused"
 
 
+def own_rows(rank, size):
+    first, last = 300 * rank // size, 300 * (rank + 1) // size
+    return slice(max(first - 10, 0), last)  # which others want too, in part
+
+
+def parts(folder, rank, size):
+    """Whole tensors and a rank's own rows: what any rank wants is read once."""
+    path = folder / "m.safetensors"
+    for way in ("memory", "messages"):
+        kept = os.memfd_create
+        if way == "messages":
+            os.memfd_create = refusing
+        plan = {"rows": own_rows(rank, size), "one": None, "scalar": None, "empty": None}
+        report = {}
+        with pt.safe_open(path, "pt") as file:
+            found = dict(file.prefetch(plan, ranks="auto", report=report))
+            assert found.keys() == plan.keys()
+            assert all(torch.equal(found[key], STATE[key]) for key in ("one", "scalar", "empty"))
+            assert torch.equal(found["rows"], STATE["rows"][plan["rows"]])
+            told = of_all(report["read_bytes"])
+            assert sum(told) == 300 * 4000 + 200_000 * 8 + 4, told  # "half" is wanted by nobody
+            assert max(told) < sum(told) * 0.4, told
+            assert (report["way"] == "shared memory") == (way == "memory"), report
+            some = {"half": None} if rank == 0 else {"rows": slice(7, 9), "half": slice(1, 1)}
+            found = file.prefetch(some, ranks="auto", report=report)
+            assert torch.equal(found.take("half"), STATE["half"] if rank == 0 else STATE["half"][1:1])
+            assert rank == 0 or torch.equal(found.take("rows"), STATE["rows"][7:9])
+            assert sum(of_all(report["read_bytes"])) == 2 * 4000 + 70
+        yield f"parts {way}"
+        os.memfd_create = kept
+    with pt.safe_open(path, "pt") as file:
+        error = error_of(lambda: file.prefetch({"none" if rank == 1 else "one": None}, ranks="auto"))
+        assert isinstance(error, pt.SafetensorError) or rank != 1
+        assert "does not contain tensor none" in str(error), error
+        assert rank == 1 or "rank 1 could not" in str(error), error
+        error = error_of(lambda: file.prefetch({"rows": slice(0, 301) if rank == 2 else None}, ranks="auto"))
+        assert "out of range for 300 rows" in str(error), error
+    other = folder / "m.safetensors" if rank else folder / "other.safetensors"
+    if rank == 0:
+        pt.save_file({"rows": torch.zeros(2)}, other)
+    with pt.safe_open(other, "pt") as file:
+        error = error_of(lambda: file.prefetch(ranks="auto"))
+        assert "has other tensors, or other arguments" in str(error), error
+    yield "parts refused"
+
+
 def absent(folder, rank, size):
     """A rank that never comes is waited for until the time-out of the group."""
     group = dist.new_group(timeout=datetime.timedelta(seconds=1))
@@ -329,7 +427,19 @@ def killed_while_sending(folder, rank, size):
 
 WORLDS = {
     f.__name__: f
-    for f in (in_memory, by_messages, faults, into, taken, absent, killed, killed_in_the_middle, killed_while_sending)
+    for f in (
+        in_memory,
+        by_messages,
+        faults,
+        shards,
+        into,
+        taken,
+        parts,
+        absent,
+        killed,
+        killed_in_the_middle,
+        killed_while_sending,
+    )
 }
 
 

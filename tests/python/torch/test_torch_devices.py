@@ -10,6 +10,7 @@ import torch
 from penstock._core import _load_into, _load_storages_into
 
 import penstock
+import penstock.sharing
 import penstock.torch as pt
 from penstock.torch import _devices
 from penstock.torch.safetensors import load_file, safe_open, save_file
@@ -289,6 +290,13 @@ def test_a_load_into_pinned_memory(tmp_path):
     assert torch.equal(loaded["b"], state["b"])
     assert loaded["w"].untyped_storage().nbytes() < 2 * 3000 * 4
     assert penstock.from_dlpack(loaded["w"]).is_pinned()
-    for others in ({"shared": True}, {"mmap": True}, {"ranks": "auto"}, {"dtype": torch.float16}):
+    both = pt.load(tmp_path / "x.pt", pinned=True, shared=True)
+    assert torch.equal(both["b"], state["b"])
+    assert penstock.from_dlpack(both["w"]).is_pinned()
+    assert torch.equal(pt.attach(penstock.sharing.share(both))["w"], state["w"])
+    half = pt.load(tmp_path / "x.pt", pinned=True, dtype=torch.float16)["w"]
+    assert torch.equal(half, state["w"].half())
+    assert penstock.from_dlpack(half).is_pinned()
+    for others in ({"mmap": True}, {"ranks": "auto"}):
         with pytest.raises(penstock.UnsupportedError, match="leave out one of pinned"):
             pt.load(tmp_path / "x.pt", pinned=True, **others)

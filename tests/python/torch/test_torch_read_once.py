@@ -19,11 +19,13 @@ pytestmark = pytest.mark.skipif(
 )
 
 WORLDS = {
-    "in_memory": ["private", "shared"],
+    "in_memory": ["private", "shared", "converted"],
     "by_messages": ["sent", "some", "first"],
     "faults": ["missing", "version", "plan", "cut memory", "cut messages", "after"],
+    "shards": ["shards"],
     "into": ["filled", "mismatch"],
     "taken": ["taken memory", "stopped memory", "taken messages", "stopped messages", "refused"],
+    "parts": ["parts memory", "parts messages", "parts refused"],
     "killed": ["killed"],
 }
 MORE = {"absent": ["timed out"], "killed_in_the_middle": ["killed"], "killed_while_sending": ["killed"]}

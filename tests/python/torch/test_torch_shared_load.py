@@ -126,7 +126,7 @@ def test_a_description_that_reaches_behind_the_memory_is_refused(path, monkeypat
         penstock.sharing.attach(name)
 
 
-@pytest.mark.parametrize("others", [{"mmap": True}, {"dtype": torch.float16}])
+@pytest.mark.parametrize("others", [{"mmap": True}])
 def test_what_cannot_be_shared_is_refused(path, others):
     with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
         pt.load(path, shared=True, **others)
@@ -142,3 +142,26 @@ def test_ranks_without_others_read_alone(path):
     report = {}
     assert pt.load(path, ranks="auto", report=report)["step"] == 17
     assert report["way"] == "alone"
+
+
+def test_conjugated_and_negated_views_lie_in_the_block_with_their_values(tmp_path):
+    base = torch.arange(6).reshape(2, 3).to(torch.complex64) * (1 + 2j)
+    state = {"turned": base.T.conj(), "base": base, "alone": torch.arange(3.0)._neg_view(), "plain": torch.ones(2)}
+    torch.save(state, tmp_path / "m.pt")
+    loaded = penstock.load(tmp_path / "m.pt", shared=True)
+    there = penstock.sharing.attach(penstock.sharing.share(loaded))
+    for name, tensor in state.items():
+        assert torch.equal(torch.from_dlpack(loaded[name]), tensor.resolve_conj().resolve_neg()), name
+        assert there[name].equal(loaded[name]), name
+        assert loaded[name].strides == penstock.load(tmp_path / "m.pt")[name].strides
+
+
+def test_tensors_are_converted_on_their_way_into_the_block(path):
+    loaded, plain = pt.load(path, shared=True, dtype=torch.float16), pt.load(path, dtype=torch.float16)
+    assert parts_of(loaded) == parts_of(plain)
+    assert loaded["tied"].data_ptr() == loaded["model"]["w"].data_ptr()
+    name = penstock.sharing.share(loaded)
+    assert torch.equal(pt.attach(name)["model"]["w"], plain["model"]["w"])
+    torch.save({"w": torch.tensor([1e30])}, path)
+    with pytest.raises(penstock.InvalidArgumentError, match="strict cast"):
+        pt.load(path, shared=True, dtype=torch.float16, strict=True)

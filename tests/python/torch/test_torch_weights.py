@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import threading
 
@@ -11,6 +12,7 @@ import torch.distributed.checkpoint as dcp
 
 import penstock
 import penstock.torch as pt
+from penstock.torch.loading import _lending
 from penstock.torch.loading._weights import Unit, _in_order
 
 
@@ -215,3 +217,114 @@ def test_an_error_of_reading_ends_the_iterator_and_its_threads():
         next(found)
     assert threading.active_count() == before
     assert list(found) == []
+
+
+LARGE = {f"{n}.weight": torch.full((600, 512), float(n)) for n in range(12)}
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A file in the page cache whose tensors are large enough to be lent; the last one never is."""
+    path = tmp_path / "model.safetensors"
+    pt.save_file(LARGE, path)
+    path.read_bytes()
+    return path
+
+
+def mapped(path):
+    gc.collect()
+    with open("/proc/self/maps") as lines:
+        return sum(str(path) in line for line in lines)
+
+
+def copied(path, at_each=lambda name, tensor: None, **options):
+    """What an engine's loop does. The parameters, and in how many steps a tensor was a part of the mapped file."""
+    parameters = {name: torch.empty_like(tensor) for name, tensor in LARGE.items()}
+    lent = 0
+    for name, tensor in pt.weights(path, threads=1, ring_bytes=1, **options):
+        parameters[name].copy_(tensor)
+        lent += mapped(path) > 0
+        at_each(name, tensor)
+    return parameters, lent
+
+
+def test_a_loop_that_copies_gets_parts_of_the_mapped_file_and_leaves_no_mapping(large):
+    parameters, lent = copied(large)
+    same(parameters, LARGE)
+    assert lent == len(LARGE) - 1  # the loop keeps the last one, which is read
+    assert mapped(large) == 0
+    parameters, lent = copied(large, mmap=False)
+    same(parameters, LARGE)
+    assert lent == 0
+
+
+def test_what_is_kept_is_no_part_of_the_file_any_more(large):
+    kept = {}
+
+    def keep(name, tensor):
+        if name in ("1.weight", "6.weight"):
+            kept[name] = tensor[100:300]  # also a part of one
+            tensor[100] = -1  # which the loop may do
+
+    before = large.read_bytes()
+    copied(large, keep)
+    assert large.read_bytes() == before
+    assert mapped(large) == 0
+    large.write_bytes(b"")  # would end the process that reads a mapping
+    for name, tensor in kept.items():
+        expected = LARGE[name][100:300].clone()
+        expected[0] = -1
+        assert torch.equal(tensor, expected), name
+        tensor.zero_()
+
+
+def test_when_much_is_kept_the_rest_is_read(large):
+    found = dict(pt.weights(large, threads=1, ring_bytes=1))
+    assert mapped(large) == 0
+    large.write_bytes(b"")
+    same(found, LARGE)
+    calls = []
+    lend = _lending._lend
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lending, "_lend", lambda *given: calls.append(given) or lend(*given))
+        pt.save_file(LARGE, large)
+        large.read_bytes()
+        list(pt.weights(large, threads=1, ring_bytes=1))
+    assert len(calls) < 8
+
+
+def test_a_loop_that_stops_keeps_what_it_has(large):
+    taken = pt.weights(large)
+    name, tensor = next(taken)
+    taken.close()
+    assert mapped(large) == 0
+    large.write_bytes(b"")
+    assert torch.equal(tensor, LARGE[name])
+
+
+def test_a_file_that_changes_while_the_loop_copies_is_an_error(large):
+    def change(name, tensor):
+        if name == "3.weight":
+            with open(large, "r+b") as file:
+                file.seek(-4, 2)
+                file.write(b"\0\0\0\0")
+
+    with pytest.raises(penstock.ChangedError, match=r"model\.safetensors"):
+        copied(large, change)
+
+
+def test_a_file_that_is_cut_is_an_error_where_nothing_is_mapped(large):
+    def cut(name, tensor):
+        if name == "3.weight":
+            large.write_bytes(b"")
+
+    with pytest.raises(penstock.TruncatedError):
+        copied(large, cut, mmap=False)
+
+
+def test_small_tensors_and_those_of_other_formats_are_read(tmp_path):
+    write_sharded(tmp_path)
+    for _ in pt.weights(tmp_path):
+        assert mapped(tmp_path) == 0
+    with pytest.raises(penstock.DTypeMismatchError, match="mmap='no'"):
+        pt.weights(tmp_path, mmap="no")

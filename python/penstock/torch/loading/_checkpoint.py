@@ -156,7 +156,8 @@ def load(
     shared
         Read into one block of host memory that other processes map too: they get tensors by
         torch.multiprocessing without a copy, or by the name that `penstock.sharing.share` gives. All
-        are views of one storage, which is there until the last of them is gone. Write them by
+        are views of one storage, which is there until the last of them is gone. With `pinned` too they
+        are page-locked, and go to others by name alone. Write them by
         `penstock.torch.save` or `save_file`: `torch.save` writes that storage whole, or refuses it.
     pinned
         Read into one block of page-locked host memory. It takes what the tensors take, below 1 GiB up
@@ -192,7 +193,8 @@ def load(
     mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
     if mmap and not _is_path(f):
         raise ValueError("f must be a file path in order to use the mmap argument")
-    together = together_of(ranks, report, shared=shared, pinned=pinned, mmap=bool(mmap), dtype=dtype)
+    alike = f"{conversion} {_kind_of(map_location)}"
+    together = together_of(ranks, report, shared=shared, pinned=pinned, alike=alike, mmap=bool(mmap))
     with _named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
         return load_archive(
             part,
@@ -203,6 +205,13 @@ def load(
             conversion=conversion,
             together=together,
         )
+
+
+def _kind_of(map_location: MapLocation) -> str:
+    """What ranks compare of it: each may have a device of its own."""
+    if isinstance(map_location, (str, torch.device)):
+        return str(map_location).partition(":")[0]
+    return type(map_location).__name__
 
 
 @contextlib.contextmanager
@@ -219,7 +228,7 @@ def opened_by_all(
     if ranks is None or together is None:
         part = open_part()
     else:
-        part = agreed(ranks, open_part, lambda archive: plan_of([archive], str(together.shared)))
+        part = agreed(ranks, open_part, lambda archive: plan_of([archive], together.alike))
     with part:
         yield part
 
@@ -251,7 +260,7 @@ def load_archive(
     if conversion is None:
         leaves = read_tensors(archive, map_location, mmap=mmap, progress=progress, together=together)
     else:
-        leaves = read_converted(archive, map_location, conversion, progress=progress)
+        leaves = read_converted(archive, map_location, conversion, progress=progress, together=together)
     try:
         value = _assemble(archive, leaves, rebuilder)
     except penstock.Error as error:

@@ -10,11 +10,11 @@ is read.
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,12 +22,34 @@ import torch.distributed as dist
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _entry_parts, _load_rows_into, _load_storages_into, _pinned_bytes
+from penstock._core import (
+    _entry_parts,
+    _load_rows_into,
+    _load_storages_into,
+    _load_typed_into,
+    _pinned_bytes,
+    _storage_count,
+)
 from penstock._load.shared_memory import lay_out, mapped, new_file, opened, path_of
 from penstock.torch._blocks import private_storage, shared_storage
 from penstock.torch.loading._ranks import Ranks
 
-__all__ = ["Loaded", "NoSharedMemoryError", "common_file", "read_once", "read_pinned", "read_shared"]
+__all__ = [
+    "BlockLayout",
+    "Kind",
+    "Loaded",
+    "NoSharedMemoryError",
+    "Piece",
+    "common_file",
+    "first_long",
+    "layout_of",
+    "most_of_a_piece",
+    "parted",
+    "read_block",
+    "read_once",
+    "read_pinned",
+    "read_shared",
+]
 
 _ROUND = 64 << 20  # bytes that each rank reads before it sends them
 _LEAST = 8 << 20  # smaller parts of a tensor are not worth a read of their own
@@ -44,67 +66,112 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Piece:
-    """What is read at once: a storage, or rows of the entry that is all of it."""
+    """What is read at once: a storage, rows of the entry that is all of it, or an entry that is converted."""
 
     begin: int  # in the block
     end: int
     storage: int
     rows: tuple[int, int, int, int] | None = None  # entry, dimension, first, behind the last
+    typed: tuple[int, tuple[int, ...]] | None = None  # entry, strides
 
 
-def read_shared(archive: penstock.Archive, left_out: Collection[int], count: int, progress: Any) -> Loaded:
+@dataclass(frozen=True)
+class BlockLayout:
+    """What lies where in a block, {storage: (offset, bytes)}, of `count` storages. Those of converted entries are
+    numbered behind the file's own; `typed` has an entry of each, and its strides there."""
+
+    places: dict[int, tuple[int, int]]
+    nbytes: int
+    count: int
+    typed: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    dtype: penstock.DType | None = None
+    strict: bool = False
+
+    def over(self, storage: torch.UntypedStorage) -> Loaded:
+        """Each storage as all of the block, because torch.multiprocessing sends whole files in memory."""
+        begins = {number: at for number, (at, _) in self.places.items()}
+        return Loaded([storage if number in self.places else None for number in range(self.count)], begins)
+
+    def apart(self, storage: torch.UntypedStorage) -> Loaded:
+        """Each storage as a part of the block."""
+        places = [self.places.get(number, (0, 0)) for number in range(self.count)]
+        return Loaded([storage[at : at + size] if size else None for at, size in places], {})
+
+
+def layout_of(archive: penstock.Archive, left_out: Collection[int]) -> BlockLayout:
+    """Of a load that converts nothing."""
+    return BlockLayout(*lay_out(archive, left_out), _storage_count(archive))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Of a block of host memory: that ranks go on sharing it, and that it is page-locked on each of them."""
+
+    shared: bool = False
+    pinned: bool = False
+
+
+def read_shared(archive: penstock.Archive, layout: BlockLayout, progress: Any, *, pinned: bool) -> Loaded:
     """The storages in one block that other processes map too."""
-    places, nbytes = lay_out(archive, left_out)
-    descriptor = new_file(nbytes)
+    descriptor = new_file(layout.nbytes)
     try:
-        memory = memoryview(mapped(descriptor, nbytes))
-        _load_storages_into(archive, {n: memory[at : at + size] for n, (at, size) in places.items()}, progress)
-        return _in_shared(descriptor, nbytes, places, count)
+        memory = memoryview(mapped(descriptor, layout.nbytes))
+        _read(archive, layout, _pieces(archive, layout, 0), lambda begin, end: memory[begin:end], progress)
+        return layout.over(shared_storage(descriptor, layout.nbytes, pinned=pinned))
     finally:
         os.close(descriptor)
 
 
-def read_pinned(archive: penstock.Archive, left_out: Collection[int], count: int, progress: Any) -> Loaded:
+def read_pinned(archive: penstock.Archive, layout: BlockLayout, progress: Any) -> Loaded:
     """The storages in one block of page-locked memory. torch's own blocks are a power of two."""
-    places, nbytes = lay_out(archive, left_out)
-    block = from_dlpack(_pinned_bytes(max(nbytes, 1)).__dlpack__())
-    _load_storages_into(archive, {n: block[at : at + size] for n, (at, size) in places.items()}, progress)
-    storage = block.untyped_storage()
-    begins = {number: at for number, (at, _) in places.items()}
-    return Loaded([storage if number in places else None for number in range(count)], begins)
+    block = from_dlpack(_pinned_bytes(max(layout.nbytes, 1)).__dlpack__())
+    _read(archive, layout, _pieces(archive, layout, 0), lambda begin, end: block[begin:end], progress)
+    return layout.over(block.untyped_storage())
 
 
 def read_once(
     archive: penstock.Archive,
     ranks: Ranks,
     device: torch.device,
-    left_out: Collection[int],
-    count: int,
-    *,
-    shared: bool,
+    layout: BlockLayout,
+    kind: Kind,
     report: dict[str, Any] | None,
 ) -> Loaded:
     """The storages on this rank. All ranks call it alike, for an archive that they have agreed on."""
-    places, nbytes = lay_out(archive, left_out)
+    storage = read_block(archive, ranks, device, layout, partial(_pieces, archive, layout), kind, report)
+    return layout.over(storage) if kind.shared else layout.apart(storage)
+
+
+def read_block(
+    archive: penstock.Archive,
+    ranks: Ranks,
+    device: torch.device,
+    layout: BlockLayout,
+    pieces_for: Callable[[int], list[Piece]],
+    kind: Kind,
+    report: dict[str, Any] | None,
+) -> torch.UntypedStorage:
+    """A block on this rank with all that ranks read of it; `pieces_for` takes it apart for so many of them."""
+    nbytes = layout.nbytes
     local = ranks.on_this_host()
     told: dict[str, Any] = {"ranks": ranks.size}
     out = None
     if device.type == "cpu":
         try:
-            pieces = _share(_pieces(archive, places, nbytes, len(local)), nbytes, len(local))[local.index(ranks.rank)]
-            out = _by_memory(archive, ranks, local, places, nbytes, pieces, count, shared)
+            pieces = _share(pieces_for(len(local)), nbytes, len(local))[local.index(ranks.rank)]
+            out = _by_memory(archive, ranks, local, layout, pieces, kind)
             told |= {
                 "way": "shared memory",
                 "why": f"{len(local)} ranks on this machine, and tensors of the host: each reads its share in place",
                 "read_bytes": sum(piece.end - piece.begin for piece in pieces),
             }
         except NoSharedMemoryError as error:
-            if shared:
+            if kind.shared:
                 raise penstock.UnsupportedError(str(error)) from error
             told["why"] = f"{error}; each rank reads its share and sends it to the others"
     if out is None:
-        shares = _share(_pieces(archive, places, nbytes, ranks.size), nbytes, ranks.size)
-        out = _by_messages(archive, ranks, places, nbytes, shares, device, count)
+        shares = _share(pieces_for(ranks.size), nbytes, ranks.size)
+        out = _by_messages(archive, ranks, layout, shares, device)
         told.setdefault("why", f"tensors of {device.type}: each rank reads its share and sends it to the others")
         told |= {"way": "torch.distributed", "read_bytes": sum(p.end - p.begin for p in shares[ranks.rank])}
     if report is not None:
@@ -116,22 +183,42 @@ def read_once(
 # Who reads what.
 
 
-def _pieces(archive: penstock.Archive, places: dict[int, tuple[int, int]], nbytes: int, readers: int) -> list[Piece]:
-    """All that is read, in the order of the block. Large tensors are taken apart, so that shares are about equal."""
-    most = min(max(nbytes // (16 * readers), _LEAST), _ROUND)
+def most_of_a_piece(nbytes: int, readers: int) -> int:
+    """Larger tensors are taken apart, so that shares are about equal; for no readers none is."""
+    if readers == 0:
+        return max(nbytes, 1)
+    return min(max(nbytes // (16 * readers), _LEAST), _ROUND)
+
+
+def _pieces(archive: penstock.Archive, layout: BlockLayout, readers: int) -> list[Piece]:
+    """All that is read, in the order of the block."""
+    most = most_of_a_piece(layout.nbytes, readers)
     whole = _whole_entries(archive) if archive.format in _BY_ROWS else {}
     out = []
-    for number, (at, size) in places.items():
+    for number, (at, size) in layout.places.items():
         if size <= most or number not in whole:
-            out.append(Piece(at, at + size, number))
+            out.append(Piece(at, at + size, number, typed=layout.typed.get(number)))
             continue
         index, shape = whole[number]
-        dim = next(dim for dim, length in enumerate(shape) if length > 1)
-        step = max(most * shape[dim] // size, 1)
-        for first in range(0, shape[dim], step):
-            last = min(first + step, shape[dim])
-            begin, end = (at + size * row // shape[dim] for row in (first, last))
-            out.append(Piece(begin, end, number, (index, dim, first, last)))
+        dim = first_long(shape)
+        out += parted(at, size // shape[dim], number, (index, dim, 0, shape[dim]), most)
+    return out
+
+
+def first_long(shape: tuple[int, ...]) -> int:
+    """The dimension whose parts lie one behind the other."""
+    return next((dim for dim, length in enumerate(shape) if length > 1), 0)
+
+
+def parted(begin: int, row_bytes: int, storage: int, rows: tuple[int, int, int, int], most: int) -> list[Piece]:
+    """Rows of an entry (entry, dimension, first, behind the last) in pieces of at most so many bytes."""
+    entry, dim, first, last = rows
+    step = max(most // max(row_bytes, 1), 1)
+    out = []
+    for at in range(first, last, step):
+        to = min(at + step, last)
+        place, end = (begin + (row - first) * row_bytes for row in (at, to))
+        out.append(Piece(place, end, storage, (entry, dim, at, to)))
     return out
 
 
@@ -165,10 +252,21 @@ def _share(pieces: list[Piece], nbytes: int, readers: int) -> list[list[Piece]]:
     return out
 
 
-def _read(archive: penstock.Archive, pieces: Sequence[Piece], part: Callable[[int, int], Any]) -> None:
+def _read(
+    archive: penstock.Archive,
+    layout: BlockLayout,
+    pieces: Sequence[Piece],
+    part: Callable[[int, int], Any],
+    progress: Any = None,
+) -> None:
     """Reads pieces to their places; `part(begin, end)` gives the memory of a part of the block."""
-    wholes = {piece.storage: part(piece.begin, piece.end) for piece in pieces if piece.rows is None}
-    _load_storages_into(archive, wholes)
+    typed = {piece.typed[0]: (part(piece.begin, piece.end), piece.typed[1]) for piece in pieces if piece.typed}
+    wholes = {p.storage: part(p.begin, p.end) for p in pieces if p.rows is None and p.typed is None}
+    if typed:
+        assert layout.dtype is not None
+        _load_typed_into(archive, typed, wholes, layout.dtype, layout.strict, progress)
+    else:
+        _load_storages_into(archive, wholes, progress)
     _load_rows_into(archive, [(*piece.rows, part(piece.begin, piece.end)) for piece in pieces if piece.rows])
 
 
@@ -180,24 +278,24 @@ class NoSharedMemoryError(Exception):
 
 
 def _by_memory(
-    archive: penstock.Archive,
-    ranks: Ranks,
-    local: list[int],
-    places: dict[int, tuple[int, int]],
-    nbytes: int,
-    pieces: list[Piece],
-    count: int,
-    shared: bool,
-) -> Loaded:
+    archive: penstock.Archive, ranks: Ranks, local: list[int], layout: BlockLayout, pieces: list[Piece], kind: Kind
+) -> torch.UntypedStorage:
+    nbytes = layout.nbytes
     descriptor = common_file(ranks, local[0], nbytes)
+    error: BaseException | None = None
+    storage = torch.UntypedStorage(0)
     try:
-        _fill(archive, ranks, descriptor, nbytes, pieces)
-        if shared:
-            return _in_shared(descriptor, nbytes, places, count)
-        storage = private_storage(descriptor, nbytes)
-        return Loaded([storage[at : at + size] if size else None for at, size in _all_places(places, count)], {})
+        _fill(archive, layout, descriptor, pieces)
+        if kind.shared:
+            storage = shared_storage(descriptor, nbytes, pinned=kind.pinned)
+        else:  # nobody looks at it before all have read
+            storage = private_storage(descriptor, nbytes)
+    except BaseException as failure:  # Ctrl-C too: the others would wait
+        error = failure
     finally:
         os.close(descriptor)
+    ranks.require(error, "read its share")
+    return storage
 
 
 def common_file(ranks: Ranks, leader: int, nbytes: int) -> int:
@@ -231,41 +329,20 @@ def _close(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def _fill(archive: penstock.Archive, ranks: Ranks, descriptor: int, nbytes: int, pieces: list[Piece]) -> None:
-    """Reads this rank's share. When this returns all shares are there, and this rank writes no more."""
-    error: BaseException | None = None
-    try:
-        block: mmap.mmap = mapped(descriptor, nbytes)
-        memory = memoryview(block)
-        _read(archive, pieces, lambda begin, end: memory[begin:end])
-    except BaseException as failure:  # Ctrl-C too: the others would wait
-        error = failure
-    ranks.require(error, "read its share")
-
-
-def _in_shared(descriptor: int, nbytes: int, places: dict[int, tuple[int, int]], count: int) -> Loaded:
-    storage = shared_storage(descriptor, nbytes)
-    begins = {number: at for number, (at, _) in places.items()}
-    return Loaded([storage if number in places else None for number in range(count)], begins)
-
-
-def _all_places(places: dict[int, tuple[int, int]], count: int) -> list[tuple[int, int]]:
-    return [places.get(number, (0, 0)) for number in range(count)]
+def _fill(archive: penstock.Archive, layout: BlockLayout, descriptor: int, pieces: list[Piece]) -> None:
+    """Reads this rank's share. When this returns, this rank writes no more."""
+    memory = memoryview(mapped(descriptor, layout.nbytes))
+    _read(archive, layout, pieces, lambda begin, end: memory[begin:end])
 
 
 # By torch.distributed.
 
 
 def _by_messages(
-    archive: penstock.Archive,
-    ranks: Ranks,
-    places: dict[int, tuple[int, int]],
-    nbytes: int,
-    shares: list[list[Piece]],
-    device: torch.device,
-    count: int,
-) -> Loaded:
+    archive: penstock.Archive, ranks: Ranks, layout: BlockLayout, shares: list[list[Piece]], device: torch.device
+) -> torch.UntypedStorage:
     ranks.require_backend(device)
+    nbytes = layout.nbytes
     error: BaseException | None = None
     block = torch.empty(0, dtype=torch.uint8)
     try:
@@ -278,7 +355,7 @@ def _by_messages(
 
     def read(turn: int) -> None:
         if turn < len(mine):
-            _read(archive, mine[turn], lambda begin, end: block[begin:end])
+            _read(archive, layout, mine[turn], lambda begin, end: block[begin:end])
 
     with ThreadPoolExecutor(1, thread_name_prefix="penstock-ranks") as ahead:
         coming: Future[None] = ahead.submit(read, 0)
@@ -290,8 +367,7 @@ def _by_messages(
             ranks.require(error, "read its share")
             coming = ahead.submit(read, turn + 1)
             _send(block, [(rank, own[turn]) for rank, own in enumerate(turns) if turn < len(own)], ranks)
-    storage = block.untyped_storage()
-    return Loaded([storage[at : at + size] if size else None for at, size in _all_places(places, count)], {})
+    return block.untyped_storage()
 
 
 def _rounds(pieces: list[Piece]) -> list[list[Piece]]:

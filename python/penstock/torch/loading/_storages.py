@@ -32,6 +32,7 @@ from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
 from penstock.torch._private import detect_fake_mode, serialization_state, set_tensor_metadata
+from penstock.torch.loading._once import BlockLayout, layout_of
 from penstock.torch.loading._together import Together
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "arrays_of",
     "check_map_location",
     "devices_of",
+    "in_a_block",
     "is_meta",
     "meta_storage",
     "moved",
@@ -97,7 +99,8 @@ def read_tensors(
     if skips_data():
         return Views(archive, moved(archive, _empty_storages(archive), map_location), arrays).all()
     if together is not None:
-        return _in_a_block(archive, map_location, arrays, together, progress)
+        layout = layout_of(archive, storages_of(archive, arrays))
+        return in_a_block(archive, map_location, arrays, together, layout, progress)
     if mmap:
         storages = _mapped_storages(archive, storages_of(archive, arrays))
         return Views(archive, moved(archive, storages, map_location), arrays).all()
@@ -120,15 +123,24 @@ def read_tensors(
     return Views(archive, moved(archive, loaded, map_location), arrays).all()
 
 
-def _in_a_block(
-    archive: penstock.Archive, map_location: MapLocation, arrays: dict[int, Any], how: Together, progress: Any
+def in_a_block(
+    archive: penstock.Archive,
+    map_location: MapLocation,
+    arrays: dict[int, Any],
+    how: Together,
+    layout: BlockLayout,
+    progress: Any,
+    places: Mapping[int, tuple[int, tuple[int, ...]]] = MappingProxyType({}),
+    origins: Sequence[int] = (),
 ) -> list[Any]:
+    """Tensors over a block that is read as it is laid out; `places` and `origins` are those of converted entries."""
     stays = stays_on_cpu(archive, map_location)
     device = None if stays or not isinstance(map_location, (str, torch.device)) else reachable(map_location)
-    left_out, count = storages_of(archive, arrays), _storage_count(archive)
-    loaded = how.read(archive, device or torch.device("cpu"), left_out, count, progress, stays=stays)
-    storages = loaded.storages if stays or device is not None else moved(archive, loaded.storages, map_location)
-    return Views(archive, storages, arrays, begins=loaded.begins).all()
+    loaded = how.read(archive, device or torch.device("cpu"), layout, progress, stays=stays)
+    storages = (
+        loaded.storages if stays or device is not None else moved(archive, loaded.storages, map_location, origins)
+    )
+    return Views(archive, storages, arrays, places, str(layout.dtype or ""), loaded.begins).all()
 
 
 def arrays_of(archive: penstock.Archive) -> dict[int, Any]:
@@ -236,6 +248,8 @@ class Views:
 
 def _unread(archive: penstock.Archive, number: int) -> torch.UntypedStorage:
     """A storage of zeros, as large as the file's. No tensor has elements in it, so that it was not read."""
+    if number >= _storage_count(archive):  # of a converted tensor
+        return torch.UntypedStorage(0)
     return torch.zeros(_storage_parts(archive, number)[0], dtype=torch.uint8, device="cpu").untyped_storage()
 
 

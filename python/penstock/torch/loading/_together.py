@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 import penstock
-from penstock.torch.loading._once import Loaded, read_once, read_pinned, read_shared
+from penstock.torch.loading._once import BlockLayout, Kind, Loaded, read_once, read_pinned, read_shared
+from penstock.torch.loading._parts_once import read_parts
 from penstock.torch.loading._ranks import Ranks, ranks_of
 
 __all__ = ["Together", "together_of"]
@@ -17,39 +18,43 @@ __all__ = ["Together", "together_of"]
 
 @dataclass(frozen=True)
 class Together:
-    """That other processes map the block (`shared`), that it is page-locked (`pinned`), or that `ranks` read it."""
+    """That other processes map the block (`shared`), that it is page-locked (`pinned`), or that `ranks` read it.
+    `alike`: the arguments that all ranks give alike."""
 
     shared: bool
     pinned: bool
     ranks: Ranks | None
     report: dict[str, Any] | None
+    alike: str
 
     def read(
-        self,
-        archive: penstock.Archive,
-        device: torch.device,
-        left_out: Collection[int],
-        count: int,
-        progress: Any,
-        *,
-        stays: bool,
+        self, archive: penstock.Archive, device: torch.device, layout: BlockLayout, progress: Any, *, stays: bool
     ) -> Loaded:
-        """The archive's `count` storages, without those that are left out. `stays`: the host is where they belong."""
+        """The archive's storages, as they are laid out. `stays`: the host is where they belong."""
         if (self.shared or self.pinned) and not stays:
             asked = "shared" if self.shared else "pinned"
             raise penstock.UnsupportedError(
                 f"{asked}=True gives memory of the host, and map_location or the file names another device: give "
                 "map_location='cpu'"
             )
-        if self.pinned:
-            return read_pinned(archive, left_out, count, progress)
-        if self.ranks is None:
-            return read_shared(archive, left_out, count, progress)
-        return read_once(archive, self.ranks, device, left_out, count, shared=self.shared, report=self.report)
+        if self.ranks is not None:
+            kind = Kind(self.shared, self.pinned)
+            return read_once(archive, self.ranks, device, layout, kind, self.report)
+        if self.shared:
+            return read_shared(archive, layout, progress, pinned=self.pinned)
+        return read_pinned(archive, layout, progress)
+
+    def parts(
+        self, archive: penstock.Archive, device: Any, make_plan: Callable[[], Mapping[str, slice | None]]
+    ) -> dict[str, torch.Tensor]:
+        """The rows of tensors that this rank's plan names."""
+        assert self.ranks is not None
+        place = torch.device(int(device) if str(device).isdigit() else device)
+        return read_parts(archive, self.ranks, place, make_plan, self.report)
 
 
 def together_of(
-    ranks: Any, report: Any = None, *, shared: bool = False, pinned: bool = False, **others: Any
+    ranks: Any, report: Any = None, *, shared: bool = False, pinned: bool = False, alike: str = "", **others: Any
 ) -> Together | None:
     """What these arguments ask for; None where it is nothing, also of ranks where there is one. `others` do not go with
     any of them."""
@@ -58,8 +63,8 @@ def together_of(
             raise penstock.DTypeMismatchError(f"found {name}={value!r}, expected True or False")
     if report is not None and ranks is None:
         raise penstock.InvalidArgumentError("report tells how ranks have read: give it beside ranks")
-    if pinned:
-        others = {"shared": shared, "ranks": ranks, **others}
+    if pinned and not shared:
+        others = {"ranks": ranks, **others}
     asked = "pinned" if pinned else "shared" if shared else "ranks"
     for name, value in others.items():
         if (shared or pinned or ranks is not None) and value:
@@ -68,4 +73,6 @@ def together_of(
     if report is not None and found is None:
         report.clear()
         report.update(way="alone", why="there is one rank", ranks=1)
-    return Together(shared, pinned, found, report) if shared or pinned or found is not None else None
+    if not shared and not pinned and found is None:
+        return None
+    return Together(shared, pinned, found, report, f"{shared} {pinned} {alike}")

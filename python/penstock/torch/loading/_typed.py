@@ -23,19 +23,24 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
+from penstock._load.shared_memory import aligned, lay_out
 from penstock.torch._devices import filled_typed
 from penstock.torch._private import detect_fake_mode
+from penstock.torch.loading._once import BlockLayout
 from penstock.torch.loading._storages import (
     MapLocation,
     Views,
     arrays_of,
     devices_of,
+    in_a_block,
     is_meta,
     meta_storage,
     moved,
     skips_data,
     storage_of,
+    storages_of,
 )
+from penstock.torch.loading._together import Together
 
 __all__ = ["Conversion", "conversion_of", "read_converted"]
 
@@ -100,7 +105,12 @@ class _Runs:
 
 
 def read_converted(
-    archive: penstock.Archive, map_location: MapLocation, conversion: Conversion, *, progress: Any = None
+    archive: penstock.Archive,
+    map_location: MapLocation,
+    conversion: Conversion,
+    *,
+    progress: Any = None,
+    together: Together | None = None,
 ) -> list[Any]:
     """What `read_tensors` gives, of the type. Nothing is mapped."""
     arrays = arrays_of(archive)
@@ -110,6 +120,10 @@ def read_converted(
     devices = None
     fake = detect_fake_mode(None) is not None
     unread = fake or is_meta(map_location) or skips_data()
+    if not unread and together is not None:
+        runs = _planned(archive, converted, conversion.dtype.itemsize)
+        layout = _laid_out(archive, storages_of(archive, arrays), runs, conversion)
+        return in_a_block(archive, map_location, arrays, together, layout, progress, runs.places, runs.origins)
     if not unread:
         devices = devices_of(archive, map_location)
     if unread or devices is not None:
@@ -191,6 +205,20 @@ def _dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
         out[dim] = step
         step *= max(shape[dim], 1)
     return tuple(out)
+
+
+def _laid_out(archive: penstock.Archive, left_out: list[int], runs: _Runs, conversion: Conversion) -> BlockLayout:
+    """The storages of what is not converted in one block, and the runs behind them."""
+    places, nbytes = lay_out(archive, left_out, runs.places)
+    begin = _storage_count(archive)
+    typed: dict[int, tuple[int, tuple[int, ...]]] = {}
+    for index, (number, strides) in runs.places.items():
+        size = runs.sizes[number - begin]
+        if size and number not in typed:
+            typed[number] = index, strides
+            places[number] = aligned(nbytes), size
+            nbytes = aligned(nbytes) + size
+    return BlockLayout(places, nbytes, begin + len(runs.sizes), typed, conversion.dtype, conversion.strict)
 
 
 def _wanted_storages(archive: penstock.Archive, entries: Sequence[int]) -> set[int]:

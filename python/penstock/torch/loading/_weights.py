@@ -9,8 +9,9 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
 from penstock.torch._devices import device_of, reachable
 from penstock.torch.loading._checkpoint import load
+from penstock.torch.loading._lending import Lending
 from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of
 from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
 
@@ -42,13 +44,14 @@ def weights(
     key: str | None = None,
     files: Sequence[str] = tuple(KINDS.values()),
     ignore: Sequence[str] = (),
+    mmap: bool = True,
     ranks: Any = None,
 ) -> Iterator[tuple[str, torch.Tensor]]:
     """Names and tensors of a model, in the order of its files, while the next ones are read.
 
     Files are found and their headers read when this is called, so that what is missing is an error
-    before the first tensor. Each tensor has memory of its own and may be kept. To stop early, drop the
-    iterator or `close()` it.
+    before the first tensor. Tensors may be kept and written to. To stop early, drop the iterator or
+    `close()` it.
 
     Parameters
     ----------
@@ -76,6 +79,12 @@ def weights(
         Patterns of file names in a folder; the first that finds a file decides.
     ignore
         Patterns of files in a folder that are left out.
+    mmap
+        Of files in the page cache, hand out large tensors of the host as parts of the mapped file,
+        which nobody has to copy for a loop that copies them into its parameters. Those that are kept
+        get memory of their own when the fourth one behind them is taken, and at the end; when many are
+        kept, the next ones are read. Files must not be cut while they are loaded: with False, that is
+        an error of Penstock's. Not with `ranks`.
     ranks
         Read each tensor once for several processes: a process group of torch.distributed, or "auto" for
         all of its processes where a program has initialised it. All ranks take all tensors, and stop
@@ -90,22 +99,28 @@ def weights(
     Raises
     ------
     penstock.Error
-        Where files are missing or damaged, a name is in two files, or a value is no tensor.
+        Where files are missing, damaged or written to meanwhile, a name is in two files, or a value is
+        no tensor.
     """
     _require_counts(ring_bytes, threads)
     place = _device(device)
     wanted = _filter(include, exclude)
     given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     together = ranks_of(ranks)
+    if type(mmap) is not bool:
+        raise penstock.DTypeMismatchError(f"found mmap={mmap!r}, expected True or False")
+    lending = Lending(mmap and together is None and place.type == "cpu")
 
     def all_units() -> list[Unit]:
         found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
-        units = [unit for each in found for unit in _units(each, key, wanted, place, ranks)]
+        units = [unit for each in found for unit in _units(each, key, wanted, place, ranks, lending)]
         _require_each_once(units)
         return [unit for _, unit in units]
 
     if together is None:
-        return _in_order(all_units(), ring_bytes, threads)
+        alone = all_units()
+        lending.last = alone[-1].name if alone else ""
+        return lending.watched(_in_order(alone, ring_bytes, threads))
     units = agreed(together, all_units, lambda units: _plan(units, f"{ring_bytes} {place.type}"))
     return taken_together(units, ring_bytes, together, place)
 
@@ -144,19 +159,23 @@ def _filter(
 
 
 def _units(
-    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any
+    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any, lending: Lending
 ) -> Iterator[tuple[Any, Unit]]:
     """Units of a file with the names that they will have; a `.pt` says them when it is read."""
     archive = penstock.open(path)
     if archive.format in _BY_TENSOR:
-        yield from _tensor_units(archive, key, wanted, device)
+        yield from _tensor_units(archive, key, wanted, device, lending)
         return
     size = sum(archive[name].nbytes for name in archive)
     yield None, Unit(size, lambda: _whole(path, key, wanted, device, ranks), archive)
 
 
 def _tensor_units(
-    archive: penstock.Archive, key: str | None, wanted: Callable[[str], bool], device: torch.device
+    archive: penstock.Archive,
+    key: str | None,
+    wanted: Callable[[str], bool],
+    device: torch.device,
+    lending: Lending,
 ) -> Iterator[tuple[Any, Unit]]:
     begin = "" if key is None else f"{key}."
     placed = []
@@ -175,6 +194,7 @@ def _tensor_units(
             entry.nbytes,
             _reader(archive, arrays, name, short, device),
             archive,
+            partial(lending.pairs, archive, number, short, arrays),
             (number, short, arrays.dtype(entry.dtype.name, name), tuple(entry.shape)),
         )
         yield (short, archive.path), unit
@@ -225,7 +245,7 @@ def _require_each_once(units: Iterable[tuple[Any, Unit]]) -> None:
         seen[name] = path
 
 
-def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Iterator[tuple[str, torch.Tensor]]:
+def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Generator[tuple[str, torch.Tensor], None, None]:
     """What the units read, in their order. Whoever takes a tensor has the next units begun, so that nothing is read
     when nobody takes any."""
     pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-weights")
@@ -237,7 +257,7 @@ def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Iterator[
         nonlocal held
         while left and (held == 0 or held + left[0].nbytes <= ring_bytes):
             unit = left.popleft()
-            coming.append((unit.nbytes, pool.submit(unit.read)))
+            coming.append((unit.nbytes, _at_once(unit) or pool.submit(unit.read)))
             held += unit.nbytes
 
     try:
@@ -257,3 +277,17 @@ def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Iterator[
                 begin()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _at_once(unit: Unit) -> Future[Pairs] | None:
+    """What needs no reading; an error waits for its turn."""
+    out: Future[Pairs] = Future()
+    try:
+        pairs = None if unit.lend is None else unit.lend()
+    except penstock.Error as error:
+        out.set_exception(error)
+        return out
+    if pairs is None:
+        return None
+    out.set_result(pairs)
+    return out

@@ -21,15 +21,13 @@ import torch.distributed as dist
 
 import penstock
 from penstock._core import _load_into
-from penstock._load.shared_memory import mapped
+from penstock._load.shared_memory import aligned, mapped
 from penstock.torch.loading._once import NoSharedMemoryError, common_file
 from penstock.torch.loading._ranks import Ranks
 
 __all__ = ["Pairs", "Unit", "taken_together"]
 
 Pairs = list[tuple[str, torch.Tensor]]
-
-_ALIGNMENT = 64
 
 
 @dataclass(frozen=True)
@@ -40,12 +38,12 @@ class Unit:
     nbytes: int
     read: Callable[[], Pairs]
     archive: penstock.Archive | None = None
+    lend: Callable[[], Pairs | None] | None = None  # what needs no reading, at once
     place: tuple[int, str, torch.dtype, tuple[int, ...]] | None = None
 
     @property
     def name(self) -> str:
-        assert self.place is not None
-        return self.place[1]
+        return "" if self.place is None else self.place[1]
 
 
 @dataclass
@@ -63,7 +61,7 @@ class _Round:
     def add(self, unit: Unit) -> None:
         self.units.append(unit)
         self.begins.append(self.nbytes)
-        self.nbytes += (unit.nbytes + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+        self.nbytes += aligned(unit.nbytes)
 
     def reader(self, index: int, turn: int, ranks: int) -> int:
         """Another rank begins each round, so that rounds of one large tensor are not all read by the first."""
