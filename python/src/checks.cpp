@@ -94,14 +94,11 @@ std::optional<std::uint64_t> require_loader_options(nb::handle ranks, nb::handle
 void bind_checks(nb::module_& module) {
   module.def("_forks", core::forks);
   module.def("_require_own_process", core::require_own_process, nb::arg("forks"));
-  module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"),
-             nb::sig("def _require_ranks(rank: int, size: int, source: str) -> None"));
+  module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"));
   module.def("_class_folders", classes_and_numbers, nb::arg("files"),
              nb::sig("def _class_folders(files: Dataset) -> tuple[list[str], list[int]]"));
-  module.def("_require_new_place", require_nothing_at, nb::arg("path"),
-             nb::sig("def _require_new_place(path: str) -> None"));
-  module.def("_is_of_surroundings", is_of_surroundings, nb::arg("error"),
-             nb::sig("def _is_of_surroundings(error: BaseException) -> bool"));
+  module.def("_require_new_place", require_nothing_at, nb::arg("path"));
+  module.def("_is_of_surroundings", is_of_surroundings, nb::arg("error"));
   module.def("_outage", outage_of, nb::arg("error"), nb::arg("in_a_row"),
              nb::sig("def _outage(error: BaseException, in_a_row: int) -> BaseException | None"));
   module.def("_safetensors_dtypes", safetensors_table);
@@ -112,9 +109,7 @@ void bind_checks(nb::module_& module) {
       },
       nb::arg("position"), nb::arg("own"), nb::arg("batches").none());
   module.def("_require_loader_options", require_loader_options, nb::arg("ranks").none(), nb::arg("remainder").none(),
-             nb::arg("on_error").none(), nb::arg("drop_last"), nb::arg("memory_budget").none(),
-             nb::sig("def _require_loader_options(ranks: Ranks | None, remainder: str, on_error: str, drop_last: bool, "
-                     "memory_budget: int | None) -> int | None"));
+             nb::arg("on_error").none(), nb::arg("drop_last"), nb::arg("memory_budget").none());
   module.def(
       "_require_undealt",
       [](std::int64_t dealt, nb::handle ranks) { data::require_undealt(dealt, ranks_from(ranks).value()); },

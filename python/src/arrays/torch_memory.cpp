@@ -125,10 +125,8 @@ void forbid_resizing(nb::handle object) {
 
 void bind_torch_memory(nb::module_& module) {
   module.def("_memory_fault", memory_fault, nb::arg("object").none(),
-             nb::sig("def _memory_fault(object: object) -> str | None"),
              "Why the elements of a torch tensor cannot be touched; None where they can.");
   module.def("_storage_fault", storage_fault, nb::arg("object").none(),
-             nb::sig("def _storage_fault(object: object) -> str | None"),
              "That a torch tensor's storage is shorter than it reaches; None where it is not.");
 }
 

@@ -299,8 +299,8 @@ class ObjectStreams {
     return files_.emplace(path, std::move(source)).first->second;
   }
 
-  static std::vector<std::byte> content(const Source& source, const format::dcp::StreamSpan& place, const std::string& item,
-                                        bool verify) {
+  static std::vector<std::byte> content(const Source& source, const format::dcp::StreamSpan& place,
+                                        const std::string& item, bool verify) {
     format::dcp::require_range(source, place, item);
     std::vector<std::byte> bytes(static_cast<std::size_t>(place.length));
     source.read(place.offset, bytes);
@@ -362,16 +362,9 @@ void bind_dcp(nb::module_& module) {
            nb::sig("def __init__(self, metadata_path: str, verify: bool) -> None"))
       .def("read", &ObjectStreams::read, nb::arg("file"), nb::arg("offset"), nb::arg("length"), nb::arg("item"),
            nb::sig("def read(self, file: str, offset: int, length: int, item: str) -> bytes"));
-  module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"),
-             nb::sig("def _dcp_open(metadata_path: str, "
-                     "streams: list[tuple[str, int, int, str, str, typing.Sequence[int]]], "
-                     "verify: bool) -> Archive"));
-  module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"),
-             nb::sig("def _dcp_require_cover(metadata_path: str, tensors: list[tuple[str, typing.Sequence[int], "
-                     "typing.Iterable[tuple[typing.Sequence[int], typing.Sequence[int]]]]]) -> None"));
-  module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"),
-             nb::sig("def _dcp_read(archive: Archive, boxes: list[tuple[int, typing.Sequence[int], "
-                     "typing.Sequence[int], typing.Any]]) -> None"));
+  module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"));
+  module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"));
+  module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"));
 }
 
 }  // namespace penstock::python

@@ -290,17 +290,14 @@ void bind_files(nb::module_& module) {
              nb::sig("def _saved(obj: object, name: str, format: str, "
                      "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "
                      "progress: bool | typing.Callable[[int, int], object] | None, most: int) -> bytes | None"));
-  module.def("_goes_to_store", goes_to_store, nb::arg("path"),
-             nb::sig("def _goes_to_store(path: str | bytes | os.PathLike[str]) -> bool"));
-  module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"),
-             nb::sig("def _put_file(source: str, url: str | bytes | os.PathLike[str]) -> None"));
+  module.def("_goes_to_store", goes_to_store, nb::arg("path"));
+  module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::arg("format").none(), nb::arg("compress"),
              nb::arg("metadata").none(), nb::arg("sync"), nb::arg("progress").none());
   nb::class_<HeldValue>(module, "_HeldValue")
       .def("save", &HeldValue::save, nb::arg("path"), nb::arg("format").none(), nb::arg("compress"),
            nb::arg("metadata").none(), nb::arg("sync"));
-  module.def("_hold", hold, nb::arg("obj").none(), nb::arg("copy"),
-             nb::sig("def _hold(obj: object, copy: bool) -> _HeldValue"));
+  module.def("_hold", hold, nb::arg("obj").none(), nb::arg("copy"));
 }
 
 }  // namespace penstock::python

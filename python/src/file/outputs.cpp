@@ -223,17 +223,12 @@ void bind_outputs(nb::module_& module) {
           "read",
           [](const PyBytes& self, std::uint64_t at, std::uint64_t length) { return read(self.source, at, length); },
           nb::arg("offset"), nb::arg("length"), nb::sig("def read(self, offset: int, length: int) -> bytes"));
-  module.def("_open_bytes", open_bytes, nb::arg("path"),
-             nb::sig("def _open_bytes(path: str | bytes | os.PathLike[str]) -> _Bytes"));
-  module.def("_save_parts", save_parts, nb::arg("obj").none(), nb::arg("url"), nb::arg("metadata") = nb::none(),
-             nb::sig("def _save_parts(obj: object, url: str, metadata: dict[str, str] | None = None) -> "
-                     "tuple[tuple[str, list[tuple[str, str]]], int]"));
-  module.def("_complete_parts", complete, nb::arg("tickets"),
-             nb::sig("def _complete_parts(tickets: list[tuple[str, tuple[str, list[tuple[str, str]]]]]) -> None"));
-  module.def("_abort_uploads", abort_uploads, nb::arg("url"), nb::arg("word"),
-             nb::sig("def _abort_uploads(url: str, word: str) -> None"));
-  module.def("_names_in", names_in, nb::arg("url"), nb::sig("def _names_in(url: str) -> list[str]"));
-  module.def("_remove", remove, nb::arg("url"), nb::sig("def _remove(url: str) -> None"));
+  module.def("_open_bytes", open_bytes, nb::arg("path"));
+  module.def("_save_parts", save_parts, nb::arg("obj").none(), nb::arg("url"), nb::arg("metadata") = nb::none());
+  module.def("_complete_parts", complete, nb::arg("tickets"));
+  module.def("_abort_uploads", abort_uploads, nb::arg("url"), nb::arg("word"));
+  module.def("_names_in", names_in, nb::arg("url"));
+  module.def("_remove", remove, nb::arg("url"));
 }
 
 }  // namespace penstock::python

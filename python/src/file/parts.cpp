@@ -362,43 +362,33 @@ void bind_parts(nb::module_& module) {
   module.def("_mappable_place", mappable_place, nb::arg("archive"), nb::arg("index"),
              nb::sig("def _mappable_place(archive: Archive, index: int) -> "
                      "tuple[str, int, tuple[int, int, int, int]] | None"));
-  module.def("_is_hosted", is_hosted, nb::arg("archive"), nb::sig("def _is_hosted(archive: Archive) -> bool"));
+  module.def("_is_hosted", is_hosted, nb::arg("archive"));
   module.def("_array_entries", array_entries, nb::arg("archive"),
              nb::sig("def _array_entries(archive: Archive) -> list[int]"));
-  module.def("_alignments", alignments, nb::arg("archive"), nb::sig("def _alignments(archive: Archive) -> list[int]"));
-  module.def("_require_unchanged", require_unchanged, nb::arg("archive"),
-             nb::sig("def _require_unchanged(archive: Archive) -> None"));
+  module.def("_alignments", alignments, nb::arg("archive"));
+  module.def("_require_unchanged", require_unchanged, nb::arg("archive"));
   module.def("_storage_count", [](const PyArchive& opened) {
     const Archive archive = opened.get();
     return archive.storages().size();
   });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
-             nb::arg("progress") = nb::none(),
-             nb::sig("def _load_into(archive: Archive, entries: list[int], tensors: list[typing.Any], "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
+             nb::arg("progress") = nb::none());
   module.def("_span", span_of, nb::arg("array"), nb::sig("def _span(array: object) -> tuple[str, int, int]"));
   module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
              nb::arg("progress") = nb::none(), nb::arg("report") = nb::none(), nb::arg("direct") = nb::none(),
-             nb::arg("threads") = nb::none(),
-             nb::sig("def _load_storages_into(archive: Archive, places: dict[int, typing.Any], "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None, "
-                     "report: dict[str, typing.Any] | None = None, direct: bool | None = None, "
-                     "threads: int | None = None) -> None"));
+             nb::arg("threads") = nb::none());
   module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
              nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
                      "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
-  module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"),
-             nb::sig("def _legacy_end(data: object, name: str) -> int"));
-  module.def("_is_legacy", is_legacy, nb::arg("head"), nb::sig("def _is_legacy(head: object) -> bool"));
+  module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"));
+  module.def("_is_legacy", is_legacy, nb::arg("head"));
   module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"),
              nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int | None]"));
   module.def("_numpy_facts", numpy_facts, nb::arg("archive"),
              nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int], list[str]]"));
-  module.def("_pickle_end", pickle_end, nb::arg("data"), nb::sig("def _pickle_end(data: object) -> int"));
+  module.def("_pickle_end", pickle_end, nb::arg("data"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
-             nb::arg("big_endian") = false,
-             nb::sig("def _open_file(path: str | bytes | os.PathLike[str] | Source, verify: bool = True, "
-                     "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
+             nb::arg("big_endian") = false);
   module.def(
       "_open_memory",
       [](nb::handle data, const std::string& name, bool verify, nb::handle decode, bool big_endian) {

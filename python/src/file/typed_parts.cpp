@@ -174,10 +174,7 @@ void bind_typed_parts(nb::module_& module) {
                      "progress: bool | typing.Callable[[int, int], object] | None = None) -> "
                      "tuple[list[Tensor], list[tuple[int, tuple[int, ...]]], list[Tensor | None]]"));
   module.def("_load_typed_into", load_typed_into, nb::arg("archive"), nb::arg("converted"), nb::arg("storages"),
-             nb::arg("dtype"), nb::arg("strict") = false, nb::arg("progress") = nb::none(),
-             nb::sig("def _load_typed_into(archive: Archive, converted: dict[int, tuple[typing.Any, tuple[int, ...]]], "
-                     "storages: dict[int, typing.Any], dtype: DType, strict: bool = False, "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> None"));
+             nb::arg("dtype"), nb::arg("strict") = false, nb::arg("progress") = nb::none());
 }
 
 }  // namespace penstock::python

@@ -90,8 +90,7 @@ void bind_placed(nb::module_& module) {
              nb::arg("path"),
              nb::sig("def _placed(collate: Collate, dtypes: list[str], shapes: list[typing.Sequence[int]], "
                      "key: str | None, path: str) -> tuple[tuple[int, ...], list[int], int] | None"));
-  module.def("_require_met", require_met, nb::arg("collate"), nb::arg("keys"),
-             nb::sig("def _require_met(collate: Collate, keys: list[str | None]) -> None"));
+  module.def("_require_met", require_met, nb::arg("collate"), nb::arg("keys"));
 }
 
 }  // namespace penstock::python
