@@ -105,28 +105,36 @@ Tensor native(const Tensor& tensor, bool byte_swapped) {
   return copy;
 }
 
-Tensor from_interface(nb::handle object, const nb::dict& interface) {
-  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
-    throw_masked();
-  }
-  const InterfaceType type = interface_type(object, interface);
+/// What both interfaces say in the same way, of an array of that type at `data`, which is (address, read-only).
+device::ForeignArray described(nb::handle object, const nb::dict& interface, const DType& dtype,
+                               const nb::object& data) {
   device::ForeignArray array;
-  array.dtype = type.dtype;
+  array.dtype = dtype;
   array.shape = shape_from(nb::object(interface["shape"]));
   const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
   array.byte_strides =
       strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
+  array.data = address_from(nb::object(data[0]));
+  array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
+  // The interface may own what it describes (an object that makes it anew each time).
+  array.owner = keep_alive(nb::make_tuple(object, interface));
+  return array;
+}
+
+void require_unmasked(const nb::dict& interface) {
+  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) throw_masked();
+}
+
+Tensor from_interface(nb::handle object, const nb::dict& interface) {
+  require_unmasked(interface);
+  const InterfaceType type = interface_type(object, interface);
   const nb::object data = interface.contains("data") ? nb::object(interface["data"]) : nb::none();
   if (!PyTuple_Check(data.ptr())) {
     throw Error(ErrorCode::kUnsupported, core::format("found an __array_interface__ without an address in an object of "
                                                       "type {}; pass numpy.asarray of it",
                                                       object_type(object)));
   }
-  array.data = address_from(nb::object(data[0]));
-  array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
-  // The interface may own what it describes (an object that makes it anew each time).
-  array.owner = keep_alive(nb::make_tuple(object, interface));
-  return native(device::tensor_over(array), type.byte_swapped);
+  return native(device::tensor_over(described(object, interface, type.dtype, data)), type.byte_swapped);
 }
 
 // --- __cuda_array_interface__ (Numba, CuPy) ---
@@ -151,24 +159,13 @@ void order_after(nb::handle stream, const Tensor& tensor) {
 }
 
 Tensor from_cuda_interface(nb::handle object, const nb::dict& interface) {
-  if (interface.contains("mask") && !nb::object(interface["mask"]).is_none()) {
-    throw_masked();
-  }
+  require_unmasked(interface);
   const InterfaceType type = interface_type(object, interface);
   if (type.byte_swapped) {
     throw Error(ErrorCode::kUnsupported, "found device memory in the other byte order, expected this machine's");
   }
-  const nb::object data = nb::object(interface["data"]);
-  device::ForeignArray array;
-  array.dtype = type.dtype;
-  array.shape = shape_from(nb::object(interface["shape"]));
-  const nb::object strides = interface.contains("strides") ? nb::object(interface["strides"]) : nb::none();
-  array.byte_strides =
-      strides.is_none() ? contiguous_byte_strides(array.shape, array.dtype.itemsize()) : integers_from(strides);
-  array.data = address_from(nb::object(data[0]));
-  array.read_only = nb::cast<bool>(nb::bool_(nb::object(data[1])));
+  device::ForeignArray array = described(object, interface, type.dtype, nb::object(interface["data"]));
   array.device = device_of_pointer(array.data);
-  array.owner = keep_alive(nb::make_tuple(object, interface));
   Tensor tensor = device::tensor_over(array);
   if (interface.contains("stream") && tensor.numel() != 0) order_after(nb::object(interface["stream"]), tensor);
   return tensor;

@@ -67,18 +67,24 @@ class Raised {
 
 /// Base of the sampler classes; each holds a C++ sampler, except objects of a class that a program derives from
 /// the base itself.
-struct PySampler {
-  std::optional<Sampler> sampler;
-  std::shared_ptr<Raised> raised;  ///< what a Python sampler within it raises
-  nb::object arguments;            ///< the tuple that it was made by; keeps a Python sampler within it alive
-  std::uint64_t epoch = 0;         ///< that `__iter__` gives
+template <class Native>
+struct SamplerHandle {
+  std::optional<Native> sampler;
+  std::shared_ptr<Raised> raised = {};  ///< what a Python sampler within it raises
+  nb::object arguments = {};            ///< the tuple that it was made by; keeps a Python sampler within it alive
+  std::uint64_t epoch = 0;              ///< that `__iter__` gives
 };
-struct PyBatchSampler {
-  std::optional<BatchSampler> sampler;
-  std::shared_ptr<Raised> raised;
-  nb::object arguments;
-  std::uint64_t epoch = 0;
-};
+using PySampler = SamplerHandle<Sampler>;
+using PyBatchSampler = SamplerHandle<BatchSampler>;
+/// Makes the sampler in place and keeps what it was made by, for pickles and copies.
+template <class Handle, class Native>
+void make_sampler(nb::pointer_and_handle<Handle> self, Native sampler, const nb::tuple& arguments,
+                  std::shared_ptr<Raised> raised = std::make_shared<Raised>()) {
+  auto* made = new (self.p) Handle;
+  made->sampler = std::move(sampler);
+  made->raised = std::move(raised);
+  made->arguments = arguments;
+}
 
 /// A sampler of ours, or any iterable of integers, which is gone through anew
 /// at each epoch (after `set_epoch(epoch)` when it has that), as far as its

@@ -89,13 +89,6 @@ bool is_dataset(nb::handle object) {
          (PyType_Check(object.ptr()) == 0 && has_attribute(object, "__penstock_dataset__"));
 }
 
-void make(nb::pointer_and_handle<PyLengthBuckets> self, BatchSampler sampler, nb::tuple arguments) {
-  auto* made = new (self.p) PyLengthBuckets;
-  made->sampler = std::move(sampler);
-  made->raised = std::make_shared<Raised>();
-  made->arguments = std::move(arguments);
-}
-
 void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given, nb::handle boundaries,
                   nb::handle max_tokens, nb::handle batch_size, nb::handle dim, nb::handle key, nb::handle shuffle,
                   nb::handle drop_last, nb::handle num_replicas, nb::handle rank, nb::handle too_long) {
@@ -109,9 +102,9 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
   };
   const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(found)));
   const nb::object bounds = boundaries.is_none() ? nb::none() : nb::cast(options.boundaries);
-  make(self, data::length_buckets(found, options, name),
-       nb::make_tuple(kept, bounds, max_tokens, batch_size, 0, nb::none(), shuffle, drop_last, num_replicas, rank,
-                      too_long));
+  make_sampler(self, data::length_buckets(found, options, name),
+               nb::make_tuple(kept, bounds, max_tokens, batch_size, 0, nb::none(), shuffle, drop_last, num_replicas,
+                              rank, too_long));
 }
 
 Typed<Dataset> pack(nb::handle given, nb::handle length, nb::handle too_long, nb::handle value, nb::handle key,

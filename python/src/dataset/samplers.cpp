@@ -60,7 +60,8 @@ nb::list list_of(std::span<const std::int64_t> indices) {
   throw nb::python_error();
 }
 
-std::int64_t length_of(const PySampler& self) {
+template <class Native>
+std::int64_t length_of(const SamplerHandle<Native>& self) {
   if (!self.sampler) throw nb::type_error("this sampler has no len(); give its class a __len__");
   return self.sampler->size();
 }
@@ -86,11 +87,6 @@ nb::list batches_of(const PyBatchSampler& self, std::uint64_t seed, std::uint64_
   });
 }
 
-std::int64_t length_of(const PyBatchSampler& self) {
-  if (!self.sampler) throw nb::type_error("this sampler has no len(); give its class a __len__");
-  return self.sampler->size();
-}
-
 // One type for each name, so that Python has one class for each.
 struct PySequential : PySampler {};
 struct PyRandom : PySampler {};
@@ -113,38 +109,35 @@ BatchSampler batched(const nb::tuple& arguments, const std::shared_ptr<Raised>& 
   return sampler::batches(order, nb::cast<std::int64_t>(arguments[1]), nb::cast<bool>(arguments[2]));
 }
 
-/// Makes the sampler in place and keeps what it was made by, for pickles and copies.
-template <class Sampler, class Ptr>
-void make(nb::pointer_and_handle<Sampler> self, Ptr sampler, const nb::tuple& arguments,
-          std::shared_ptr<Raised> raised = std::make_shared<Raised>()) {
-  auto* made = new (self.p) Sampler;
-  made->sampler = std::move(sampler);
-  made->raised = std::move(raised);
-  made->arguments = arguments;
-}
-
 nb::object reduced(nb::handle self) {
   return nb::module_::import_("penstock._objects.pickling").attr("reduced_sampler")(self);
 }
 
+/// What samplers of samples and of batches have alike.
+template <class Handle>
+void bind_common(nb::class_<Handle>& bound) {
+  bound.def("__len__", length_of<std::remove_cvref_t<decltype(*Handle::sampler)>>)
+      .def(
+          "_set_epoch", [](Handle& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
+          nb::lock_self())
+      .def_prop_ro(
+          "_arguments", [](const Handle& self) { return self.arguments; },
+          nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
+      .def_prop_ro("_replicas", [](const Handle& self) { return self.sampler ? self.sampler->replicas() : 1; })
+      .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
+}
+
 void bind_base(nb::module_& module) {
-  nb::class_<PySampler>(module, "Sampler", nb::sig("class Sampler(SamplerMethods)"), nb::is_weak_referenceable(),
-                        "Sampler()\n--\n\n")
+  nb::class_<PySampler> bound(module, "Sampler", nb::sig("class Sampler(SamplerMethods)"), nb::is_weak_referenceable(),
+                              "Sampler()\n--\n\n");
+  bind_common(bound);
+  bound
       .def("__init__",
-           [](nb::pointer_and_handle<PySampler> self) { make(self, std::optional<Sampler>(), nb::tuple()); })
-      .def("__len__", [](const PySampler& self) { return length_of(self); })
+           [](nb::pointer_and_handle<PySampler> self) { make_sampler(self, std::optional<Sampler>(), nb::tuple()); })
       .def("_order", order_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "_set_epoch", [](PySampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::lock_self())
-      .def(
           "__iter__", [](const PySampler& self) { return nb::iter(order_of(self, 0, self.epoch)); }, nb::lock_self(),
-          nb::sig("def __iter__(self) -> typing.Iterator[int]"))
-      .def_prop_ro(
-          "_arguments", [](const PySampler& self) { return self.arguments; },
-          nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
-      .def_prop_ro("_replicas", [](const PySampler& self) { return self.sampler ? self.sampler->replicas() : 1; })
-      .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
+          nb::sig("def __iter__(self) -> typing.Iterator[int]"));
 }
 
 void bind_samplers_over_sizes(nb::module_& module) {
@@ -153,7 +146,7 @@ void bind_samplers_over_sizes(nb::module_& module) {
           "__init__",
           [](nb::pointer_and_handle<PySequential> self, nb::handle dataset) {
             const std::int64_t size = size_from(dataset);
-            make(self, sampler::sequential(size), nb::make_tuple(size));
+            make_sampler(self, sampler::sequential(size), nb::make_tuple(size));
           },
           nb::arg("dataset").none());
   nb::class_<PyRandom, PySampler>(module, "RandomSampler")
@@ -162,8 +155,8 @@ void bind_samplers_over_sizes(nb::module_& module) {
           [](nb::pointer_and_handle<PyRandom> self, nb::handle dataset, bool replacement,
              std::optional<std::int64_t> num_samples, bool compact) {
             const std::int64_t size = size_from(dataset);
-            make(self, make_random(size, replacement, num_samples, compact),
-                 nb::make_tuple(size, replacement, num_samples, compact));
+            make_sampler(self, make_random(size, replacement, num_samples, compact),
+                         nb::make_tuple(size, replacement, num_samples, compact));
           },
           nb::arg("dataset").none(), nb::arg("replacement"), nb::arg("num_samples").none(), nb::arg("compact"));
   nb::class_<PyDistributed, PySampler>(module, "DistributedSampler")
@@ -174,8 +167,8 @@ void bind_samplers_over_sizes(nb::module_& module) {
             const DistributedOptions options = distributed_options(num_replicas, rank, shuffle, drop_last);
             const auto raised = std::make_shared<Raised>();
             const nb::object given = is_sampler(dataset) ? nb::borrow(dataset) : nb::cast(size_from(dataset));
-            make(self, rethrowing(raised, [&] { return split(given, options, raised); }),
-                 nb::make_tuple(given, num_replicas, rank, shuffle, drop_last), raised);
+            make_sampler(self, rethrowing(raised, [&] { return split(given, options, raised); }),
+                         nb::make_tuple(given, num_replicas, rank, shuffle, drop_last), raised);
           },
           nb::arg("dataset").none(), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("shuffle"),
           nb::arg("drop_last"));
@@ -188,9 +181,9 @@ void bind_node_local_sampler(nb::module_& module) {
           [](nb::pointer_and_handle<PyNodeLocal> self, nb::handle dataset, std::int64_t nodes,
              std::int64_t ranks_per_node, bool shuffle) {
             const std::int64_t size = size_from(dataset);
-            make(self,
-                 sampler::node_local(size, {.nodes = nodes, .ranks_per_node = ranks_per_node, .shuffle = shuffle}),
-                 nb::make_tuple(size, nodes, ranks_per_node, shuffle));
+            make_sampler(
+                self, sampler::node_local(size, {.nodes = nodes, .ranks_per_node = ranks_per_node, .shuffle = shuffle}),
+                nb::make_tuple(size, nodes, ranks_per_node, shuffle));
           },
           nb::arg("dataset").none(), nb::arg("nodes"), nb::arg("ranks_per_node"), nb::arg("shuffle"));
 }
@@ -202,7 +195,7 @@ void bind_samplers_over_lists(nb::module_& module) {
           [](nb::pointer_and_handle<PySubset> self, nb::handle indices, bool shuffle) {
             const std::vector<std::int64_t> chosen = indices_from(indices, "indices");
             const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
-            make(self, sampler::subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
+            make_sampler(self, sampler::subset(chosen, shuffle), nb::make_tuple(kept, shuffle));
           },
           nb::arg("indices").none(), nb::arg("shuffle"));
   nb::class_<PyWeighted, PySampler>(module, "WeightedSampler")
@@ -211,8 +204,8 @@ void bind_samplers_over_lists(nb::module_& module) {
           [](nb::pointer_and_handle<PyWeighted> self, nb::handle weights, std::int64_t num_samples, bool replacement) {
             const std::vector<double> values = numbers_argument(weights, "weights");
             const nb::object kept = nb::cast(Tensor::of(std::span<const double>(values)));
-            make(self, sampler::weighted(values, num_samples, replacement),
-                 nb::make_tuple(kept, num_samples, replacement));
+            make_sampler(self, sampler::weighted(values, num_samples, replacement),
+                         nb::make_tuple(kept, num_samples, replacement));
           },
           nb::arg("weights").none(), nb::arg("num_samples"), nb::arg("replacement"));
 }
@@ -228,7 +221,7 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
     const nb::object kept =
         is_sampler(sampler) ? nb::borrow(sampler) : nb::object(list_of(integers_argument(sampler, "sampler")));
     const nb::tuple arguments = nb::make_tuple(kept, *batch_size, drop_last);
-    make(self, rethrowing(raised, [&] { return batched(arguments, raised); }), arguments, raised);
+    make_sampler(self, rethrowing(raised, [&] { return batched(arguments, raised); }), arguments, raised);
     return;
   }
   std::vector<std::vector<std::int64_t>> given;
@@ -238,30 +231,23 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
     kept.append(list_of(given.back()));
     yield_at(given.size());
   }
-  make(self, sampler::batches(std::move(given)), nb::make_tuple(kept), raised);
+  make_sampler(self, sampler::batches(std::move(given)), nb::make_tuple(kept), raised);
 }
 
 void bind_batch_sampler(nb::module_& module) {
-  nb::class_<PyBatchSampler>(module, "BatchSampler", nb::sig("class BatchSampler(BatchSamplerMethods)"),
-                             nb::is_weak_referenceable(),
-                             "BatchSampler(sampler, batch_size=None, drop_last=False)\n--\n\n")
+  nb::class_<PyBatchSampler> bound(module, "BatchSampler", nb::sig("class BatchSampler(BatchSamplerMethods)"),
+                                   nb::is_weak_referenceable(),
+                                   "BatchSampler(sampler, batch_size=None, drop_last=False)\n--\n\n");
+  bind_common(bound);
+  bound
       .def("__init__", make_batches, nb::arg("sampler").none(), nb::arg("batch_size") = nb::none(),
            nb::arg("drop_last") = false,
            nb::sig("def __init__(self, sampler: Sampler | typing.Iterable[typing.Any], "
                    "batch_size: int | None = None, drop_last: bool = False) -> None"))
-      .def("__len__", [](const PyBatchSampler& self) { return length_of(self); })
       .def("_batches", batches_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "_set_epoch", [](PyBatchSampler& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
-          nb::lock_self())
-      .def(
           "__iter__", [](const PyBatchSampler& self) { return nb::iter(batches_of(self, 0, self.epoch)); },
-          nb::lock_self(), nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"))
-      .def_prop_ro(
-          "_arguments", [](const PyBatchSampler& self) { return self.arguments; },
-          nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
-      .def_prop_ro("_replicas", [](const PyBatchSampler& self) { return self.sampler ? self.sampler->replicas() : 1; })
-      .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
+          nb::lock_self(), nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
 }
 
 }  // namespace

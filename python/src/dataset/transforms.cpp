@@ -59,21 +59,15 @@ nb::object of(nb::handle below, const char* name, const nb::tuple& arguments, Da
   return with_recipe("transformed", nb::make_tuple(below, name, arguments), nb::cast(std::move(made)));
 }
 
+/// By cast(), or as an option `dtype=` does (`_typed`), whose `keys` name more than it converts by itself.
+template <bool kByOption>
 nb::object cast_to(nb::handle self, nb::handle dtype, nb::handle strict, nb::handle keys) {
   const auto names = keys_from(keys);
   const DType type = dtype_from(dtype);
   const bool exact = flag_argument(strict, "strict");
-  return of(self, "cast", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
-            nb::cast<const Dataset&>(self).cast(type, exact, names));
-}
-
-/// What an option `dtype=` makes; `keys` are those that name more than it converts by itself.
-nb::object typed_to(nb::handle self, nb::handle dtype, nb::handle strict, nb::handle keys) {
-  const auto names = keys_from(keys);
-  const DType type = dtype_from(dtype);
-  const bool exact = flag_argument(strict, "strict");
-  return of(self, "_typed", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
-            data::typed(nb::cast<const Dataset&>(self), type, exact, names));
+  const auto& given = nb::cast<const Dataset&>(self);
+  return of(self, kByOption ? "_typed" : "cast", nb::make_tuple(type.name().c_str(), exact, as_list(names)),
+            kByOption ? data::typed(given, type, exact, names) : given.cast(type, exact, names));
 }
 
 nb::object scaled(nb::handle self, nb::handle factor, nb::handle keys) {
@@ -206,8 +200,8 @@ struct Transform {
 
 /// By the names of the methods in python/penstock/_api/transforms.py, which say what their arguments are.
 constexpr Transform kTransforms[] = {
-    {"_typed", Call<typed_to>::with},
-    {"cast", Call<cast_to>::with},
+    {"_typed", Call<cast_to<true>>::with},
+    {"cast", Call<cast_to<false>>::with},
     {"scale", Call<scaled>::with},
     {"normalize", Call<normalized>::with},
     {"clamp", Call<clamped>::with},

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -24,6 +25,7 @@
 #include "content/contents.h"
 #include "content/py_source.h"
 #include "content/value.h"
+#include "core/format.h"
 #include "core/shared_walk.h"
 #include "format/numpy/npy_header.h"
 #include "format/pt/legacy.h"
@@ -92,12 +94,17 @@ nb::tuple load_parts(const PyArchive& source, nb::handle progress) {
   return nb::make_tuple(tensors, storages);
 }
 
+/// Of a list in an index; kIndexOutOfRange names what there is none of.
+template <class Item>
+const Item& item_at(std::span<const Item> items, std::size_t index, const char* what) {
+  if (index < items.size()) return items[index];
+  throw Error(ErrorCode::kIndexOutOfRange, core::format("there is no such {}", what));
+}
+
 /// (storage, dtype, shape, strides, byte_offset, requires_grad, conj, neg) of an entry.
 nb::tuple entry_parts(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
-  const auto entries = archive.entries();
-  if (index >= entries.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such entry");
-  const TensorEntry& entry = entries[index];
+  const TensorEntry& entry = item_at(archive.entries(), index, "entry");
   return nb::make_tuple(entry.storage, text_from(std::string(entry.dtype.name())), tuple_of(entry.shape),
                         tuple_of(entry.strides), entry.byte_offset, entry.requires_grad, entry.encoding.conjugate,
                         entry.encoding.negative);
@@ -106,9 +113,7 @@ nb::tuple entry_parts(const PyArchive& opened, std::size_t index) {
 /// (nbytes, location, source, offset) of a storage; offset is None when its bytes do not lie in a file as they are.
 nb::tuple storage_parts(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
-  const auto storages = archive.storages();
-  if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
-  const StorageEntry& storage = storages[index];
+  const StorageEntry& storage = item_at(archive.storages(), index, "storage");
   const Source& source = archive.sources()[storage.source];
   const bool in_one_place = storage.lies_in_file() && io::as_composed(source) == nullptr;
   const nb::object offset = in_one_place ? nb::object(nb::int_(storage.offset)) : nb::object(nb::none());
@@ -119,9 +124,7 @@ nb::tuple storage_parts(const PyArchive& opened, std::size_t index) {
 /// was opened; None where its bytes lie in several places and have to be read. kUnsupported, kIndexOutOfRange.
 nb::object mappable_place(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
-  const auto storages = archive.storages();
-  if (index >= storages.size()) throw Error(ErrorCode::kIndexOutOfRange, "there is no such storage");
-  const StorageEntry& storage = storages[index];
+  const StorageEntry& storage = item_at(archive.storages(), index, "storage");
   const Source& source = archive.sources()[storage.source];
   if (io::as_composed(source) != nullptr) return nb::none();
   if (!storage.lies_in_file()) {

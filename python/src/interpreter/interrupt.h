@@ -61,6 +61,27 @@ struct Release {
   ~Release() { held.reset(); }
 };
 
+/// Runs the task on a thread of its own, which may be left behind; where the system gives none here, so that no signal
+/// is answered. The task, and what it holds, is gone before it stops counting as running.
+template <class Result>
+std::future<Result> run_behind(std::shared_ptr<std::packaged_task<Result()>> task) {
+  std::future<Result> result = task->get_future();
+  try {
+    std::thread([running = Running(), task] { (*task)(); }).detach();
+  } catch (const std::system_error&) {
+    const ReleasedGil released;
+    (*task)();
+  }
+  return result;
+}
+
+/// Whether the result came within so long, waited for without the GIL.
+template <class Result>
+bool came(const std::future<Result>& result, std::chrono::milliseconds patience) {
+  const ReleasedGil released;
+  return result.wait_for(patience) == std::future_status::ready;
+}
+
 /// work(stop_token) with the GIL released, answering signals if `long_enough`; what is current in the calling thread
 /// (device, streams) is so for the work. An exception of a signal handler sets
 /// the token and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
@@ -72,33 +93,19 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
     return work(std::stop_token{});
   }
   std::stop_source stop;
-  auto task = std::make_shared<std::packaged_task<Result()>>(
+  std::future<Result> result = run_behind(std::make_shared<std::packaged_task<Result()>>(
       [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
         current.adopt();
         // What the work owns is gone before its result is there.
         const Release<Work> release{held};
         return (*held)(token);
-      });
-  std::future<Result> result = task->get_future();
-  try {
-    // The task, and what it holds, is gone before it stops counting as running.
-    std::thread([running = Running(), work_on = task] { (*work_on)(); }).detach();
-  } catch (const std::system_error&) {
-    // The system gives no thread: here, then, where no signal is answered.
-    const ReleasedGil released;
-    (*task)();
-  }
-  task.reset();
-  const auto done = [&](std::chrono::milliseconds patience) {
-    const ReleasedGil released;
-    return result.wait_for(patience) == std::future_status::ready;
-  };
-  while (!done(kSignalPeriod)) {
+      }));
+  while (!came(result, kSignalPeriod)) {
     try {
       check_signals();
     } catch (...) {
       stop.request_stop();
-      done(kStopPatience);
+      came(result, kStopPatience);
       throw;
     }
   }

@@ -282,33 +282,20 @@ std::optional<Batch> PyLoader::next_on_thread(std::uint64_t iteration) {
   const nb::object parts = parts_in_use();
   const auto before = is_stream_ ? std::make_shared<LoaderPosition>() : nullptr;
   // It owns all it uses: it may be left behind.
-  auto task = std::make_shared<std::packaged_task<std::optional<Batch>()>>(
+  std::future<std::optional<Batch>> result = run_behind(std::make_shared<std::packaged_task<std::optional<Batch>()>>(
       [iteration, turns = turns_, loader = usable(), before, current = device::Current()]() mutable {
         current.adopt();
         const std::shared_ptr<DataLoader> held = std::move(loader);
         const std::scoped_lock lock(turns->mutex);
         if (before) *before = held->position();
         return take(*turns, iteration, [&](bool&) { return held->next(); });
-      });
-  std::future<std::optional<Batch>> result = task->get_future();
-  try {
-    std::thread([running = Running(), task] { (*task)(); }).detach();
-  } catch (const std::system_error&) {
-    // The system gives no thread: here, then, where no signal is answered.
-    const ReleasedGil released;
-    (*task)();
-  }
-  task.reset();
-  const auto wait = [&](std::chrono::milliseconds patience) {
-    const ReleasedGil released;
-    return result.wait_for(patience) == std::future_status::ready;
-  };
-  while (!wait(kSignalPeriod)) {
+      }));
+  while (!came(result, kSignalPeriod)) {
     try {
       check_signals();
     } catch (...) {
       stop();
-      wait(kStopPatience);
+      came(result, kStopPatience);
       left_behind_ = {std::move(result), iteration, before};
       throw;
     }
