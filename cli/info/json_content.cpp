@@ -110,7 +110,7 @@ class Content {
     // Writing one may add others.
     for (std::size_t i = 0; i < shared_.size(); ++i) {
       const Value value = shared_[i];
-      this->value(value, 0);
+      write_value(value, 0);
     }
     out_.end();
   }
@@ -119,9 +119,9 @@ class Content {
   /// The value, or what stands for it.
   void place(const Value& value, std::size_t depth) {
     if (is_large(value) && (places_.several(value) || (depth >= kMaxDepth && is_container(value)))) {
-      return reference(number_of(value));
+      return write_reference(number_of(value));
     }
-    this->value(value, depth);
+    write_value(value, depth);
   }
 
   std::size_t number_of(const Value& value) {
@@ -130,24 +130,24 @@ class Content {
     return found->second;
   }
 
-  void reference(std::size_t number) { typed("shared", core::format("{}", number)); }
+  void write_reference(std::size_t number) { write_typed("shared", core::format("{}", number)); }
 
   /// {"WORD": JSON}
-  void typed(std::string_view word, std::string_view json) {
+  void write_typed(std::string_view word, std::string_view json) {
     out_.begin_object(Layout::kCompact);
     out_.key(word);
     out_.raw(json);
     out_.end();
   }
 
-  void typed_text(std::string_view word, std::string_view text) {
+  void write_typed_text(std::string_view word, std::string_view text) {
     out_.begin_object(Layout::kCompact);
     out_.key(word);
     out_.string(text);
     out_.end();
   }
 
-  void value(const Value& value, std::size_t depth) {
+  void write_value(const Value& value, std::size_t depth) {
     switch (value.kind()) {
       case Kind::kNone:
         return out_.raw("null");
@@ -156,50 +156,50 @@ class Content {
       case Kind::kInt:
         return out_.raw(core::format("{}", value.as_int()));
       case Kind::kBigInt:
-        return typed_text("int", value.as_string());
+        return write_typed_text("int", value.as_string());
       case Kind::kFloat:
-        return real(value.as_float());
+        return write_real(value.as_float());
       case Kind::kComplex:
-        return complex(value);
+        return write_complex(value);
       case Kind::kString:
         return out_.string(value.as_string());
       case Kind::kBytes:
-        return bytes(value.as_string());
+        return write_bytes(value.as_string());
       case Kind::kTensor:
-        return tensor(value);
+        return write_tensor(value);
       case Kind::kDType:
-        return typed_text("dtype", value.as_dtype().name());
+        return write_typed_text("dtype", value.as_dtype().name());
       case Kind::kGlobal:
-        return named("global", value.type_name());
+        return write_named("global", value.type_name());
       case Kind::kObject:
-        return object(value, depth);
+        return write_object(value, depth);
       case Kind::kDict:
-        return dict(value, depth);
+        return write_dict(value, depth);
       default:
-        return sequence(value, depth);
+        return write_sequence(value, depth);
     }
   }
 
-  void real(double value) {
-    if (!std::isfinite(value)) return typed_text("float", std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+  void write_real(double value) {
+    if (!std::isfinite(value)) return write_typed_text("float", std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
     std::string text = core::format("{}", value);
     // Else it reads as an int.
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
     out_.raw(text);
   }
 
-  void complex(const Value& value) {
+  void write_complex(const Value& value) {
     out_.begin_object(Layout::kCompact);
     out_.key("complex");
     out_.begin_array(Layout::kCompact);
-    real(value.as_complex().real());
-    real(value.as_complex().imag());
+    write_real(value.as_complex().real());
+    write_real(value.as_complex().imag());
     out_.end();
     out_.end();
   }
 
   /// Each byte as the character of its number.
-  void bytes(std::string_view raw) {
+  void write_bytes(std::string_view raw) {
     std::string text;
     text.reserve(raw.size());
     for (const char c : raw) {
@@ -211,27 +211,27 @@ class Content {
         text += static_cast<char>(0x80U | (byte & 0x3FU));
       }
     }
-    typed_text("bytes", text);
+    write_typed_text("bytes", text);
   }
 
-  void tensor(const Value& value) {
+  void write_tensor(const Value& value) {
     const auto index = value.entry_index();
-    typed_text("tensor", index ? archive_.entries()[*index].name : value.as_tensor().to_string());
+    write_typed_text("tensor", index ? archive_.entries()[*index].name : value.as_tensor().to_string());
   }
 
   /// {"WORD": NAME}, where the name may be long and be that of many.
-  void named(std::string_view word, const std::string& name) {
+  void write_named(std::string_view word, const std::string& name) {
     out_.begin_object(Layout::kCompact);
     out_.key(word);
-    this->name(name);
+    write_name(name);
     out_.end();
   }
 
-  void name(const std::string& name) {
+  void write_name(const std::string& name) {
     if (name.size() <= kLongText || !places_.several(name)) return out_.string(name);
     const auto [found, is_new] = names_.try_emplace(name, shared_.size());
     if (is_new) shared_.push_back(Value::string(name));
-    reference(found->second);
+    write_reference(found->second);
   }
 
   static Layout layout_at(std::size_t depth) { return depth < kMaxIndented ? Layout::kLines : Layout::kCompact; }
@@ -242,55 +242,55 @@ class Content {
     out_.end();
   }
 
-  void type_and_state(const Value& value, std::size_t depth) {
+  void write_type_and_state(const Value& value, std::size_t depth) {
     if (!value.type_name().empty()) {
       out_.key("type");
-      name(value.type_name());
+      write_name(value.type_name());
     }
-    state(value, depth);
+    write_state(value, depth);
   }
 
-  void state(const Value& value, std::size_t depth) {
+  void write_state(const Value& value, std::size_t depth) {
     const auto state = state_of(value);
     if (!state) return;
     out_.key("state");
     place(*state, depth + 1);
   }
 
-  void sequence(const Value& value, std::size_t depth) {
+  void write_sequence(const Value& value, std::size_t depth) {
     const bool plain = value.is(Kind::kList) && value.type_name().empty() && !state_of(value);
     if (plain) return items(value, depth);
     out_.begin_object(layout_at(depth));
     out_.key(value.is(Kind::kSet) ? "set" : value.is(Kind::kTuple) ? "tuple" : "list");
     items(value, depth + 1);
-    type_and_state(value, depth);
+    write_type_and_state(value, depth);
     out_.end();
   }
 
-  void object(const Value& value, std::size_t depth) {
+  void write_object(const Value& value, std::size_t depth) {
     out_.begin_object(layout_at(depth));
     out_.key("object");
-    name(value.type_name());
+    write_name(value.type_name());
     out_.key("arguments");
     items(value, depth + 1);
-    state(value, depth);
+    write_state(value, depth);
     out_.end();
   }
 
-  void dict(const Value& value, std::size_t depth) {
-    if (is_plain_dict(value)) return members(value, depth);
+  void write_dict(const Value& value, std::size_t depth) {
+    if (is_plain_dict(value)) return write_members(value, depth);
     out_.begin_object(layout_at(depth));
     out_.key("dict");
     if (has_plain_keys(value)) {
-      members(value, depth + 1);
+      write_members(value, depth + 1);
     } else {
-      pairs(value, depth + 1);
+      write_pairs(value, depth + 1);
     }
-    type_and_state(value, depth);
+    write_type_and_state(value, depth);
     out_.end();
   }
 
-  void members(const Value& value, std::size_t depth) {
+  void write_members(const Value& value, std::size_t depth) {
     out_.begin_object(layout_at(depth));
     for (std::size_t i = 0; i < value.size(); ++i) {
       const auto [key, item] = value.item(i);
@@ -300,7 +300,7 @@ class Content {
     out_.end();
   }
 
-  void pairs(const Value& value, std::size_t depth) {
+  void write_pairs(const Value& value, std::size_t depth) {
     out_.begin_array(layout_at(depth));
     for (std::size_t i = 0; i < value.size(); ++i) {
       const auto [key, item] = value.item(i);

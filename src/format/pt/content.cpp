@@ -106,20 +106,20 @@ class Pickler {
 
  private:
   void collect(const Value& root);
-  void tensor(PickleWriter& out, const Value& value);
-  bool object(PickleWriter& out, const Value& value);
-  bool name(PickleWriter& out, const Value& value);
-  void dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks);
-  void marked(PickleWriter& out, const Value& value);
-  void parameter(PickleWriter& out, const Value& value);
-  void composite(PickleWriter& out, const Value& value, const Composite& kind);
-  void quantized(PickleWriter& out, const Value& value);
-  void meta(PickleWriter& out, const Value& value);
-  void device(PickleWriter& out, const Value& value);
-  void jagged(PickleWriter& out, const Value& value);
+  void write_tensor(PickleWriter& out, const Value& value);
+  bool write_object(PickleWriter& out, const Value& value);
+  bool write_name(PickleWriter& out, const Value& value);
+  void write_dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks);
+  void write_marked(PickleWriter& out, const Value& value);
+  void write_parameter(PickleWriter& out, const Value& value);
+  void write_composite(PickleWriter& out, const Value& value, const Composite& kind);
+  void write_quantized(PickleWriter& out, const Value& value);
+  void write_meta(PickleWriter& out, const Value& value);
+  void write_device(PickleWriter& out, const Value& value);
+  void write_jagged(PickleWriter& out, const Value& value);
   void open_call(PickleWriter& out, const Value& owner, Function function);
   void close_call(PickleWriter& out, const Value& owner);
-  void storage_id(PickleWriter& out, std::size_t storage, bool untyped);
+  void write_storage_id(PickleWriter& out, std::size_t storage, bool untyped);
   const PlacedTensor& place_of(const Value& tensor) const {
     const std::optional<std::size_t> entry = tensor.entry_index();
     return plan_.tensors[entry ? tensors_.size() + *entry : positions_.at(tensor.node_id())];
@@ -143,8 +143,8 @@ PtPickle Pickler::run(const Value& root, const Unloaded* unloaded) {
     plan_.add(entries_, unloaded->storage_bytes);
   }
   keys_.assign(plan_.storages.size(), -1);
-  PickleWriter writer([this](PickleWriter& out, const Value& leaf) { tensor(out, leaf); },
-                      [this](PickleWriter& out, const Value& leaf) { return object(out, leaf); });
+  PickleWriter writer([this](PickleWriter& out, const Value& leaf) { write_tensor(out, leaf); },
+                      [this](PickleWriter& out, const Value& leaf) { return write_object(out, leaf); });
   PtPickle pickle{writer.write(root), {}};
   if (writer.wants_proof()) require_readable(pickle.text);
   for (const std::size_t storage : in_order_) pickle.storages.push_back(plan_.storages[storage]);
@@ -176,7 +176,7 @@ void Pickler::collect(const Value& root) {
   }
 }
 
-void Pickler::storage_id(PickleWriter& out, std::size_t storage, bool untyped) {
+void Pickler::write_storage_id(PickleWriter& out, std::size_t storage, bool untyped) {
   const PlannedStorage& planned = plan_.storages[storage];
   if (keys_[storage] < 0) {
     keys_[storage] = static_cast<std::int64_t>(in_order_.size());
@@ -216,21 +216,21 @@ void Pickler::close_call(PickleWriter& out, const Value& owner) {
   out.reduce();
 }
 
-void Pickler::tensor(PickleWriter& out, const Value& value) {
+void Pickler::write_tensor(PickleWriter& out, const Value& value) {
   const std::string_view type = value.type_name();
   if (type == pickle::kStorageName) {
     const std::size_t storage = place_of(value).storage;
-    storage_id(out, storage, plan_.storages[storage].mixed || storage_class(facts(value).dtype.code()).empty());
+    write_storage_id(out, storage, plan_.storages[storage].mixed || storage_class(facts(value).dtype.code()).empty());
     out.memoize();
   } else if (type == pickle::kParameterName) {
-    parameter(out, value);
+    write_parameter(out, value);
   } else {
-    dense(out, value, value, Value());
+    write_dense(out, value, value, Value());
   }
 }
 
 /// `marks`: None, or the flags of operations yet to be done.
-void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks) {
+void Pickler::write_dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks) {
   const TensorFacts tensor = facts(value);
   const DType& dtype = tensor.dtype;
   if (is_quantized(dtype.code())) {
@@ -244,7 +244,7 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
   const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
   open_call(out, owner, {"torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2"});
   out.mark();
-  storage_id(out, placed.storage, untyped);
+  write_storage_id(out, placed.storage, untyped);
   out.integer(placed.offset);
   out.integers(tensor.shape.dims());
   out.integers(tensor.strides.dims());
@@ -258,25 +258,25 @@ void Pickler::dense(PickleWriter& out, const Value& value, const Value& owner, c
   close_call(out, owner);
 }
 
-void Pickler::marked(PickleWriter& out, const Value& value) {
+void Pickler::write_marked(PickleWriter& out, const Value& value) {
   if (value.size() != 3 || !value[0].is(Kind::kTensor)) out.unsupported("the marked tensor is not (tensor, conj, neg)");
   std::vector<std::pair<std::string, Value>> marks;
   if (flag_of(out, value[1])) marks.emplace_back("conj", Value::boolean(true));
   if (flag_of(out, value[2])) marks.emplace_back("neg", Value::boolean(true));
   const Value flags = Value::dict(std::move(marks));
   marks_.push_back(flags);
-  dense(out, value[0], value, flags);
+  write_dense(out, value[0], value, flags);
 }
 
 /// A tensor with that type name, or an object (data, requires_grad).
-void Pickler::parameter(PickleWriter& out, const Value& value) {
+void Pickler::write_parameter(PickleWriter& out, const Value& value) {
   const auto state = value.state();
   out.global("torch._utils", state ? "_rebuild_parameter_with_state" : "_rebuild_parameter");
   if (state) out.mark();
   bool requires_grad = false;
   if (value.is(Kind::kTensor)) {
     const TensorFacts tensor = facts(value);
-    dense(out, value, Value(), Value());
+    write_dense(out, value, Value(), Value());
     requires_grad = tensor.requires_grad && (tensor.dtype.is_floating() || tensor.dtype.is_complex());
   } else if (value.size() == 2) {
     out.value(value[0]);
@@ -291,16 +291,16 @@ void Pickler::parameter(PickleWriter& out, const Value& value) {
   out.reduce();
 }
 
-bool Pickler::object(PickleWriter& out, const Value& value) {
-  if (value.is(Kind::kGlobal)) return name(out, value);
+bool Pickler::write_object(PickleWriter& out, const Value& value) {
+  if (value.is(Kind::kGlobal)) return write_name(out, value);
   struct Row {
     std::string_view type_name;
     void (Pickler::*write)(PickleWriter&, const Value&);
   };
   static constexpr Row kRows[] = {
-      {"torch.device", &Pickler::device},       {"torch.marked_tensor", &Pickler::marked},
-      {"torch.meta_tensor", &Pickler::meta},    {pickle::kParameterName, &Pickler::parameter},
-      {"torch.quantized", &Pickler::quantized}, {kJagged, &Pickler::jagged},
+      {"torch.device", &Pickler::write_device},       {"torch.marked_tensor", &Pickler::write_marked},
+      {"torch.meta_tensor", &Pickler::write_meta},    {pickle::kParameterName, &Pickler::write_parameter},
+      {"torch.quantized", &Pickler::write_quantized}, {kJagged, &Pickler::write_jagged},
   };
   const std::string& type = value.type_name();
   const auto is_of_type = [&type](const auto& row) { return row.type_name == type; };
@@ -310,11 +310,11 @@ bool Pickler::object(PickleWriter& out, const Value& value) {
   }
   const auto* kind = std::find_if(std::begin(kComposites), std::end(kComposites), is_of_type);
   if (kind == std::end(kComposites)) return false;
-  composite(out, value, *kind);
+  write_composite(out, value, *kind);
   return true;
 }
 
-bool Pickler::name(PickleWriter& out, const Value& value) {
+bool Pickler::write_name(PickleWriter& out, const Value& value) {
   constexpr std::string_view kTorch = "torch.";
   const std::string_view name = value.type_name();
   if (is_scheme(name)) {
@@ -331,7 +331,7 @@ bool Pickler::name(PickleWriter& out, const Value& value) {
   return true;
 }
 
-void Pickler::device(PickleWriter& out, const Value& value) {
+void Pickler::write_device(PickleWriter& out, const Value& value) {
   if (value.state()) out.refuse("the device has attributes, which torch's devices do not");
   out.global("torch", "device");
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
@@ -340,7 +340,7 @@ void Pickler::device(PickleWriter& out, const Value& value) {
 }
 
 /// Items: dtype, size, strides, requires_grad.
-void Pickler::meta(PickleWriter& out, const Value& value) {
+void Pickler::write_meta(PickleWriter& out, const Value& value) {
   if (value.size() != 4) out.unsupported("the meta tensor is not (dtype, size, strides, requires_grad)");
   open_call(out, value, {"torch._utils", "_rebuild_meta_tensor_no_storage"});
   out.mark();
@@ -350,7 +350,7 @@ void Pickler::meta(PickleWriter& out, const Value& value) {
 }
 
 /// Items: what its constructor takes, by name. torch wants the class named, and attributes even if there are none.
-void Pickler::jagged(PickleWriter& out, const Value& value) {
+void Pickler::write_jagged(PickleWriter& out, const Value& value) {
   constexpr std::string_view kModule = "torch.nested._internal.nested_tensor";
   if (value.size() != 1) out.unsupported("the jagged tensor is not its parts by name");
   marks_.push_back(value.state().value_or(Value::dict(std::vector<std::pair<std::string, Value>>{})));
@@ -366,7 +366,7 @@ void Pickler::jagged(PickleWriter& out, const Value& value) {
   out.reduce();
 }
 
-void Pickler::composite(PickleWriter& out, const Value& value, const Composite& kind) {
+void Pickler::write_composite(PickleWriter& out, const Value& value, const Composite& kind) {
   const bool sparse = !kind.layout.empty();
   if (!has_its_parts(value, kind)) {
     out.unsupported(core::format("the parts of a {} are not those that torch makes one of", kind.type_name));
@@ -381,7 +381,7 @@ void Pickler::composite(PickleWriter& out, const Value& value, const Composite& 
 }
 
 /// Items: values, scheme, scales, zero points, axis or None, size.
-void Pickler::quantized(PickleWriter& out, const Value& value) {
+void Pickler::write_quantized(PickleWriter& out, const Value& value) {
   const bool complete = value.size() == 6 && value[0].is(Kind::kTensor) && value[1].is(Kind::kString);
   if (!complete || !is_quantized(facts(value[0]).dtype.code())) {
     out.unsupported("the quantized tensor is not (values, scheme, scales, zero points, axis, size)");
@@ -394,7 +394,7 @@ void Pickler::quantized(PickleWriter& out, const Value& value) {
   }
   open_call(out, value, {"torch._utils", "_rebuild_qtensor"});
   out.mark();
-  storage_id(out, placed.storage, false);
+  write_storage_id(out, placed.storage, false);
   out.integer(placed.offset);
   Shape size = tensor.shape;
   if (is_packed(tensor.dtype.code())) {

@@ -87,7 +87,7 @@ std::uint32_t PickleWriter::height_of(const Value& value) {
   return height_ + 1;
 }
 
-void PickleWriter::child(const Value& child_value, std::string_view place) {
+void PickleWriter::write_child(const Value& child_value, std::string_view place) {
   const std::size_t length = place_.size();
   if (!place_.empty()) place_ += '.';
   place_ += place;
@@ -95,7 +95,9 @@ void PickleWriter::child(const Value& child_value, std::string_view place) {
   place_.resize(length);
 }
 
-void PickleWriter::child(const Value& child_value, std::size_t place) { child(child_value, std::to_string(place)); }
+void PickleWriter::write_child(const Value& child_value, std::size_t place) {
+  write_child(child_value, std::to_string(place));
+}
 
 void PickleWriter::write_value(const Value& value) {
   switch (value.kind()) {
@@ -106,15 +108,15 @@ void PickleWriter::write_value(const Value& value) {
     case Kind::kInt:
       return integer(value.as_int());
     case Kind::kBigInt:
-      return big_integer(value.as_string());
+      return write_big_integer(value.as_string());
     case Kind::kFloat:
       return real(value.as_float());
     case Kind::kComplex:
-      return complex(value.as_complex());
+      return write_complex(value.as_complex());
     case Kind::kString:
-      return python_text(value.as_string());
+      return write_python_text(value.as_string());
     case Kind::kBytes:
-      return bytes(value);
+      return write_bytes(value);
     case Kind::kDType: {
       const std::string name = value.as_dtype().name();
       if (!torch_dtype(name)) refuse(core::format("torch has no dtype {}", name));
@@ -125,13 +127,13 @@ void PickleWriter::write_value(const Value& value) {
       tensor_hook_(*this, value);
       return remember(value);
     case Kind::kList:
-      return list(value);
+      return write_list(value);
     case Kind::kTuple:
-      return value.type_name() == "torch.Size" ? size_value(value) : tuple_value(value);
+      return value.type_name() == "torch.Size" ? write_size(value) : write_tuple(value);
     case Kind::kDict:
-      return dict(value);
+      return write_dict(value);
     case Kind::kSet:
-      return set(value);
+      return write_set(value);
     case Kind::kObject:
     case Kind::kGlobal:
       if (value.is(Kind::kObject) && again(value)) return;
@@ -144,7 +146,7 @@ void PickleWriter::write_value(const Value& value) {
   }
 }
 
-void PickleWriter::big_integer(std::string_view decimal) {
+void PickleWriter::write_big_integer(std::string_view decimal) {
   const auto normal = normal_decimal(decimal);
   if (!normal) refuse("the integer is not the decimal text of a number");
   if (normal->size() > kMaxLongDigits) {
@@ -158,14 +160,14 @@ void PickleWriter::big_integer(std::string_view decimal) {
 }
 
 /// Which may have lone surrogates.
-void PickleWriter::python_text(std::string_view utf8) {
+void PickleWriter::write_python_text(std::string_view utf8) {
   if (!is_utf8_with_surrogates(utf8)) refuse("the text is not UTF-8; save it as bytes");
   if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) refuse("the text has 4 GiB or more");
   text(utf8);
 }
 
-void PickleWriter::bytes(const Value& value) {
-  if (value.type_name() == "str") return python_text(value.as_string());
+void PickleWriter::write_bytes(const Value& value) {
+  if (value.type_name() == "str") return write_python_text(value.as_string());
   if (again(value)) return;
   const bool is_array = value.type_name() == "bytearray";
   if (is_array) {
@@ -180,7 +182,7 @@ void PickleWriter::bytes(const Value& value) {
   remember(value);
 }
 
-void PickleWriter::complex(std::complex<double> value) {
+void PickleWriter::write_complex(std::complex<double> value) {
   global("__builtin__", "complex");
   real(value.real());
   real(value.imag());
@@ -188,18 +190,18 @@ void PickleWriter::complex(std::complex<double> value) {
   reduce();
 }
 
-void PickleWriter::list(const Value& value) {
+void PickleWriter::write_list(const Value& value) {
   if (again(value)) return;
   empty_list();
   remember(value);
   const std::size_t size = value.size();
   if (size == 1) {
-    child(value[0], std::size_t{0});
+    write_child(value[0], std::size_t{0});
     return append();
   }
   for (std::size_t first = 0; first < size; first += kBatch) {
     mark();
-    for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) child(value[i], i);
+    for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) write_child(value[i], i);
     extend();
   }
 }
@@ -210,7 +212,7 @@ void PickleWriter::empty_ordered_dict() {
   reduce();
 }
 
-void PickleWriter::tuple_value(const Value& value) {
+void PickleWriter::write_tuple(const Value& value) {
   if (!value.type_name().empty()) {
     refuse(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
@@ -218,13 +220,13 @@ void PickleWriter::tuple_value(const Value& value) {
   if (again(value)) return;
   if (!open_tuples_.insert(value.node_id()).second) refuse("the tuple holds itself, which torch does not load safely");
   if (value.size() > 3) mark();
-  for (std::size_t i = 0; i < value.size(); ++i) child(value[i], i);
+  for (std::size_t i = 0; i < value.size(); ++i) write_child(value[i], i);
   tuple(value.size());
   open_tuples_.erase(value.node_id());
   remember(value);
 }
 
-void PickleWriter::size_value(const Value& value) {
+void PickleWriter::write_size(const Value& value) {
   if (again(value)) return;
   global("torch", "Size");
   std::vector<std::int64_t> sizes;
@@ -235,25 +237,25 @@ void PickleWriter::size_value(const Value& value) {
   remember(value);
 }
 
-void PickleWriter::dict(const Value& value) {
+void PickleWriter::write_dict(const Value& value) {
   if (again(value)) return;
   const std::string_view type = value.type_name();
   if (type.empty() || type == "dict") {
     empty_dict();
     remember(value);
-    dict_items(value);
+    write_dict_items(value);
   } else if (type == "collections.OrderedDict" || type == "OrderedDict") {
     empty_ordered_dict();
     remember(value);
-    dict_items(value);
+    write_dict_items(value);
     if (const auto state = value.state()) {
-      child(*state, "state");
+      write_child(*state, "state");
       build();
     }
   } else if (type == "collections.Counter") {
     global("collections", "Counter");
     empty_dict();
-    dict_items(value);
+    write_dict_items(value);
     tuple(1);
     reduce();
     remember(value);
@@ -267,7 +269,7 @@ void PickleWriter::require_readable_key(const Value& key) const {
   if (auto why = why_no_key(key)) refuse(std::move(*why));
 }
 
-void PickleWriter::dict_items(const Value& value) {
+void PickleWriter::write_dict_items(const Value& value) {
   const std::size_t size = value.size();
   if (const auto twin = twin_key(value)) {
     refuse(core::format("the dict has the key {} twice", core::quoted(place_of(*twin))));
@@ -277,14 +279,14 @@ void PickleWriter::dict_items(const Value& value) {
     for (std::size_t i = first; i < std::min(size, first + kBatch); ++i) {
       const Value::Item item = value.item(i);
       require_readable_key(item.first);
-      child(item.first, "key");
-      child(item.second, place_of(item.first));
+      write_child(item.first, "key");
+      write_child(item.second, place_of(item.first));
     }
     size > 1 ? set_items() : set_item();
   }
 }
 
-void PickleWriter::set(const Value& value) {
+void PickleWriter::write_set(const Value& value) {
   if (again(value)) return;
   if (!value.type_name().empty() && value.type_name() != "set") {
     refuse(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
@@ -295,7 +297,7 @@ void PickleWriter::set(const Value& value) {
     mark();
     for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) {
       require_readable_key(value[i]);
-      child(value[i], i);
+      write_child(value[i], i);
     }
     extend();
   }

@@ -57,21 +57,21 @@ class PickleWriter : public PickleStream {
   void remember(const Value& value);
 
   void write_value(const Value& value);
-  void big_integer(std::string_view decimal);
-  void python_text(std::string_view utf8);
-  void bytes(const Value& value);
-  void complex(std::complex<double> value);
-  void list(const Value& value);
-  void tuple_value(const Value& value);
-  void size_value(const Value& value);
-  void dict(const Value& value);
-  void dict_items(const Value& value);
+  void write_big_integer(std::string_view decimal);
+  void write_python_text(std::string_view utf8);
+  void write_bytes(const Value& value);
+  void write_complex(std::complex<double> value);
+  void write_list(const Value& value);
+  void write_tuple(const Value& value);
+  void write_size(const Value& value);
+  void write_dict(const Value& value);
+  void write_dict_items(const Value& value);
   /// What is read back is hashed within bounds.
   void require_readable_key(const Value& key) const;
-  void set(const Value& value);
+  void write_set(const Value& value);
   /// `value` in a place of its own, for errors.
-  void child(const Value& value, std::string_view place);
-  void child(const Value& value, std::size_t place);
+  void write_child(const Value& value, std::string_view place);
+  void write_child(const Value& value, std::size_t place);
 
   TensorHook tensor_hook_;
   ObjectHook object_hook_;
