@@ -16,7 +16,7 @@
 #include "core/text.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
-#include "value/graph.h"
+#include "value/nodes.h"
 #include "value/part.h"
 
 namespace penstock {
@@ -77,18 +77,11 @@ class Narrowing {
  private:
   /// Notes the entries and the unknown names that the part leads to.
   void collect(const Value& part) {
-    std::unordered_set<const Node*> seen;
     std::unordered_set<std::string> names;
-    std::vector<const Node*> open{ValueGraph::node_of(part)};
-    while (!open.empty()) {
-      const Node* const node = open.back();
-      open.pop_back();
-      if (node == nullptr || !seen.insert(node).second) continue;
-      if (const auto* entry = std::get_if<Node::Entry>(&node->scalar)) wanted_.push_back(entry->index);
-      if (node->kind == Kind::kObject || node->kind == Kind::kGlobal) names.insert(node->type_name);
-      for (const Value& item : node->items) open.push_back(ValueGraph::node_of(item));
-      if (node->state) open.push_back(ValueGraph::node_of(*node->state));
-    }
+    for_each_node(part, [&](const Node& node) {
+      if (const auto* entry = std::get_if<Node::Entry>(&node.scalar)) wanted_.push_back(entry->index);
+      if (node.kind == Kind::kObject || node.kind == Kind::kGlobal) names.insert(node.type_name);
+    });
     std::sort(wanted_.begin(), wanted_.end());
     for (const std::string& name : from_.unknown_globals) {
       if (names.contains(name)) out_.unknown_globals.push_back(name);

@@ -4,10 +4,9 @@
 #include "archive/composition.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
-#include "value/graph.h"
+#include "value/nodes.h"
 
 namespace penstock::archive {
 namespace {
@@ -16,16 +15,9 @@ namespace {
 std::vector<std::size_t> entries_in(const Value& part) {
   using Node = ValueGraph::Node;
   std::vector<std::size_t> out;
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> open{ValueGraph::node_of(part)};
-  while (!open.empty()) {
-    const Node* const node = open.back();
-    open.pop_back();
-    if (node == nullptr || !seen.insert(node).second) continue;
-    if (const auto* entry = std::get_if<Node::Entry>(&node->scalar)) out.push_back(entry->index);
-    for (const Value& item : node->items) open.push_back(ValueGraph::node_of(item));
-    if (node->state) open.push_back(ValueGraph::node_of(*node->state));
-  }
+  for_each_node(part, [&out](const Node& node) {
+    if (const auto* entry = std::get_if<Node::Entry>(&node.scalar)) out.push_back(entry->index);
+  });
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

@@ -18,7 +18,7 @@
 #include "device/round_trip.h"
 #include "ops/transfer.h"
 #include "penstock/error.h"
-#include "value/graph.h"
+#include "value/nodes.h"
 
 namespace penstock {
 namespace {
@@ -30,18 +30,12 @@ constexpr std::size_t kAlignment = 256;
 
 /// All tensors of a graph, each node once.
 std::vector<Tensor> tensors_of(const Value& root) {
+  using Node = ValueGraph::Node;
   std::vector<Tensor> out;
-  std::vector<Value> pending{root};
-  std::unordered_set<const void*> seen;
-  while (!pending.empty()) {
-    const Value value = std::move(pending.back());
-    pending.pop_back();
-    const auto* node = ValueGraph::node_of(value);
-    if (node == nullptr || !seen.insert(node).second) continue;
-    if (value.is(Value::Kind::kTensor)) out.push_back(value.as_tensor());
-    pending.insert(pending.end(), node->items.begin(), node->items.end());
-    if (node->state) pending.push_back(*node->state);
-  }
+  for_each_node(root, [&out](const Node& node) {
+    const Value value = ValueGraph::child(&node);
+    if (value.is(Value::Kind::kTensor)) out.push_back(value.as_tensor());  // throws where it is not loaded
+  });
   return out;
 }
 

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -37,7 +36,7 @@
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "tensor/indexing.h"
-#include "value/graph.h"
+#include "value/nodes.h"
 
 namespace penstock::python {
 namespace {
@@ -169,19 +168,12 @@ nb::list array_entries(const PyArchive& source) {
   const auto storages = archive.storages();
   const auto is_resident = [](const StorageEntry& storage) { return static_cast<bool>(storage.resident); };
   if (std::none_of(storages.begin(), storages.end(), is_resident)) return out;
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> open{ValueGraph::node_of(archive.structure())};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    if (node == nullptr || !seen.insert(node).second) continue;
-    const auto* entry = std::get_if<Node::Entry>(&node->scalar);
-    if (entry != nullptr && !node->type_name.empty() && !node->type_name.starts_with("torch.")) {
+  for_each_node(archive.structure(), [&out](const Node& node) {
+    const auto* entry = std::get_if<Node::Entry>(&node.scalar);
+    if (entry != nullptr && !node.type_name.empty() && !node.type_name.starts_with("torch.")) {
       out.append(nb::int_(entry->index));
     }
-    for (const Value& item : node->items) open.push_back(ValueGraph::node_of(item));
-    if (node->state) open.push_back(ValueGraph::node_of(*node->state));
-  }
+  });
   return out;
 }
 
