@@ -79,10 +79,6 @@ ElementFiles::ElementFiles(const Archive& archive) : archive_(archive), direct_(
   }
 }
 
-bool ElementFiles::any_direct() const noexcept {
-  return std::any_of(direct_.begin(), direct_.end(), [](const auto& file) { return file != nullptr; });
-}
-
 void ElementFiles::require_unchanged() const {
   for (const Source& source : archive_.sources()) archive::require_unchanged(*source);
 }

@@ -35,7 +35,6 @@ class ElementFiles {
   const detail::ArchiveState& state() const noexcept { return detail::ArchiveState::of(archive_); }
   /// Null where the file is read through the page cache.
   io::DirectFile* direct(std::uint32_t source) const noexcept { return direct_[source].get(); }
-  bool any_direct() const noexcept;
   /// Call when all was read: kChanged, kTruncated.
   void require_unchanged() const;
 
