@@ -1,5 +1,7 @@
 #pragma once
 
+// Loads with LoadOptions::dtype: when tensors are converted, and the reads that convert on the way.
+
 #include <span>
 #include <vector>
 

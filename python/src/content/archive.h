@@ -1,5 +1,8 @@
 #pragma once
 
+// Archive and LazyTensor as Python has them, and how a load that Python asked for is done: its options, its report, and
+// whether it may take so long that Ctrl-C is answered meanwhile.
+
 #include <nanobind/nanobind.h>
 
 #include <cstdint>

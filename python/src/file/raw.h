@@ -1,5 +1,7 @@
 #pragma once
 
+// Files without a header: penstock.raw, and the same arguments in rows() and load().
+
 #include <nanobind/nanobind.h>
 
 #include "content/archive.h"

@@ -1,5 +1,8 @@
 #pragma once
 
+// penstock.DataLoader as Python has it, and the words of its options, which the feed of penstock.torch (feed.cpp) takes
+// too.
+
 #include <nanobind/nanobind.h>
 #include <sys/types.h>
 

@@ -1,5 +1,7 @@
 #pragma once
 
+// What lies around a sample's elements in a slot that is larger than the sample.
+
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,8 @@
 #pragma once
 
+// What a collation rule answers, and the table of rules. A rule sees shapes and types of a batch's samples and decides
+// what each tensor of the batch looks like; BatchPlan asks it, and the mover writes the bytes.
+
 #include <functional>
 #include <span>
 #include <string>

@@ -1,5 +1,7 @@
 #pragma once
 
+// Labels of files from the names of their folders, as torchvision's ImageFolder has them.
+
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,7 @@
 #pragma once
 
+// How packed samples are nested, as the metadata of each shard says it.
+
 #include <string>
 #include <string_view>
 #include <vector>

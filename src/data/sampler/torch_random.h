@@ -1,5 +1,7 @@
 #pragma once
 
+// The random numbers of torch's samplers, drawn exactly as PyTorch draws them, so that orders of one seed are equal.
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>

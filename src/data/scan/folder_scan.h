@@ -1,5 +1,8 @@
 #pragma once
 
+// Walks over folders for the files that match a pattern, every level in parallel; what a kept index says of a folder that
+// did not change stands for looking into it.
+
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+// One walk over a sample's elements that does all steps of its transforms: moves decide which element comes next, steps
+// what becomes of a chunk of them.
+
 #include <array>
 #include <cstdint>
 #include <memory>
