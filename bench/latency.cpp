@@ -1,15 +1,24 @@
-// Storage that answers late: each sample costs an open and a read that take a fixed time, as over a network. Prints how
-// many requests a second the loader keeps going, beside what as many workers could at best: workers / latency.
-// bench_latency [SECONDS]
+// Storage that answers late, as over a network. It sleeps and touches no memory, so that the figures are those of the
+// queue and hardly of the machine.
+// Loaders: each sample costs an open and a read that take a fixed time. Prints how many requests a second the loader
+// keeps going, beside what as many workers could at best: workers / latency.
+// Loads: each request takes a fixed time and then its turn on a line of bounded bandwidth. Prints the rate by 8
+// threads, which is what loads of the disk had before they looked for a depth, and by the depth that they find.
+// bench_latency [SECONDS of each figure of loaders, 0 for none] [GIGABYTES of each load]
 
 #include <sys/prctl.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
+#include "io/move/engine.h"
+#include "io/read/reader_rows.h"
 #include "penstock/loader.h"
 #include "support/compare.h"
 
@@ -59,12 +68,7 @@ Figures measure(Seconds latency, std::size_t workers, double seconds) {
   return {run(seconds / 2) * kBatch * kRequestsASample, loader.stats().workers};
 }
 
-}  // namespace
-}  // namespace penstock
-
-int main(int argc, char** argv) {
-  using namespace penstock;
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 16;
+void print_loaders(double seconds) {
   core::print("{:>10} {:>8} {:>12} {:>12} {:>6}\n", "latency", "workers", "requests/s", "at best", "ratio");
   for (const double latency : {0.0005, 0.005, 0.05}) {
     for (const std::size_t workers : {std::size_t{8}, std::size_t{64}, LoaderOptions::kAutoWorkers}) {
@@ -76,4 +80,82 @@ int main(int argc, char** argv) {
                   figures.requests_per_second / best);
     }
   }
+}
+
+/// Answers after `latency`, one request behind the other at `rate` bytes a second.
+class SlowSource final : public ByteSource {
+ public:
+  SlowSource(std::uint64_t size, Seconds latency, double rate) : size_(size), latency_(latency), rate_(rate) {}
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  bool waits() const noexcept override { return true; }
+  void read(std::uint64_t /*offset*/, std::span<std::byte> into) const override {
+    ::prctl(PR_SET_TIMERSLACK, 1UL);
+    std::this_thread::sleep_until(turn(into.size()));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point turn(std::size_t bytes) const {
+    const auto on_line = std::chrono::duration_cast<Clock::duration>(Seconds(static_cast<double>(bytes) / rate_));
+    const auto answered = Clock::now() + std::chrono::duration_cast<Clock::duration>(latency_);
+    const std::scoped_lock lock(mutex_);
+    // Whoever wakes late finds that its bytes have come meanwhile.
+    return line_ = std::max(line_ + on_line, answered);
+  }
+
+  std::string name_ = "<slow>";
+  std::uint64_t size_;
+  Seconds latency_;
+  double rate_;
+  mutable std::mutex mutex_;
+  mutable Clock::time_point line_{};
+};
+
+/// Requests of 1 MiB, as to a disk.
+io::ReadCosts costs_of_small(const ByteSource& /*source*/) noexcept {
+  return {.piece = std::uint64_t{1} << 20, .at_once = 8, .request_memory = std::uint64_t{2} << 20};
+}
+
+double load(Seconds latency, double rate, std::uint64_t bytes, std::size_t threads, bool is_small, Report& report) {
+  const Source source(std::make_shared<SlowSource>(bytes, latency, rate));
+  const io::Reader small{"slow", io::any_usable, io::source_read, costs_of_small};
+  const Buffer into = Buffer::allocate(static_cast<std::size_t>(bytes));
+  const io::Piece piece{.length = bytes};
+  io::Move move;
+  move.plan = is_small ? io::make_plan({&piece, 1}, costs_of_small(*source)) : io::make_plan({&piece, 1}, {&source, 1});
+  move.sources = {&source, 1};
+  move.buffers = {&into, 1};
+  report = {};
+  const auto begin = std::chrono::steady_clock::now();
+  io::execute(move, {.threads = threads, .reader = is_small ? &small : nullptr}, report);
+  return static_cast<double>(bytes) / Seconds(std::chrono::steady_clock::now() - begin).count() / 1e9;
+}
+
+void print_loads(double gigabytes) {
+  const auto bytes = static_cast<std::uint64_t>(gigabytes * 1e9);
+  constexpr double kRate = 20e9;
+  core::print("\nloads of {:.1f} GB at most {:.0f} GB/s\n", gigabytes, kRate / 1e9);
+  core::print("{:>10} {:>9} {:>14} {:>10} {:>10} {:>6}  {}\n", "latency", "requests", "by 8 threads", "by depth",
+              "of bound", "depth", "limit");
+  for (const bool is_small : {true, false}) {
+    for (const double latency : {0.0002, 0.001, 0.002, 0.005}) {
+      Report report;
+      const double before = load(Seconds(latency), kRate, bytes, 8, is_small, report);
+      const double now = load(Seconds(latency), kRate, bytes, 0, is_small, report);
+      core::print("{:>7} ms {:>9} {:>9.2f} GB/s {:>5.2f} GB/s {:>10.2f} {:>6}  {}\n", latency * 1e3,
+                  is_small ? "1 MiB" : "8 MiB", before, now, now * 1e9 / kRate, report.depth, report.depth_limit);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  using namespace penstock;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 16;
+  if (seconds > 0) print_loaders(seconds);
+  print_loads(argc > 2 ? std::atof(argv[2]) : 8);
 }

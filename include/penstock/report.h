@@ -22,6 +22,7 @@ struct RemoteTraffic {
   double first_byte_seconds = 0;     ///< from the beginning of each request to the first byte of its answer
   double transfer_seconds = 0;       ///< from there to its last byte
   double paused_seconds = 0;         ///< between two tries
+  std::uint64_t at_once = 0;         ///< requests in flight together, at most
 
   RemoteTraffic& operator+=(const RemoteTraffic& other) noexcept;
   /// What limits the requests: "throttled" (the store sends them away), "latency" (they mostly wait for the first
@@ -40,6 +41,14 @@ struct Report {
   std::string why = {};
   std::uint64_t payload_bytes = 0;  ///< bytes that tensors were made of
   std::uint64_t read_bytes = 0;     ///< bytes that came from files, gaps included
+  /// Requests in flight at once, where reads waited for a disk, a network or a source that says so (as many as were
+  /// found to be enough); 0 where they did not wait.
+  std::uint64_t depth = 0;
+  /// What kept it from being more: "bandwidth" (more requests brought no more bytes), "latency" (as many as may be were
+  /// waited for), "memory" (as many as there is room for), "plan" (there was no more to ask for, or the load was over
+  /// while the number still grew), "threads" (as asked, or the system gave no more), "throttled" (the store sends
+  /// requests away).
+  std::string_view depth_limit = {};
   double open_seconds = 0;
   double read_seconds = 0;
   double decode_seconds = 0;

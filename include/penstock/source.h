@@ -43,6 +43,9 @@ class ByteSource {
   /// The version of the file that was opened. After loads and loaders have read, they compare it with the file of
   /// `descriptor`, and give kChanged when the file was written to. Nothing: they do not compare.
   virtual std::optional<FileVersion> version() const noexcept { return {}; }
+  /// Whether `read` mostly waits, as for a network, so that a load may call it from as many threads as bring more:
+  /// hundreds, each for 8 MiB at most. Otherwise there are no more of them than processors.
+  virtual bool waits() const noexcept { return false; }
   /// The content, when it is in memory already (memory sources); else an empty buffer.
   virtual Buffer memory() const { return {}; }
 };

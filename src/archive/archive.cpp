@@ -176,6 +176,11 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
   report.total_seconds = watch.total();
   report.remote = state.open_traffic;
   report.remote += traffic.total();
+  // The threads of a load ask; how many requests were let through to the servers is known to those who made them.
+  if (const std::uint64_t at_once = traffic.total().at_once; at_once > 0 && at_once != report.depth) {
+    report.depth = at_once;
+    report.depth_limit = report.remote.limit();
+  }
   if (options.report != nullptr) *options.report = std::move(report);
   return out;
 }

@@ -28,6 +28,10 @@ void add(Report& total, Report part) {
     total.route = std::move(part.route);
     total.why = std::move(part.why);
   }
+  if (part.depth > total.depth) {
+    total.depth = part.depth;
+    total.depth_limit = part.depth_limit;
+  }
   total.payload_bytes += part.payload_bytes;
   total.read_bytes += part.read_bytes;
   total.read_seconds += part.read_seconds;

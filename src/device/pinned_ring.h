@@ -58,6 +58,7 @@ class PinnedRing {
   Slot take();
   /// False where the driver did not lock its memory: copies take longer then, and starting one waits for it.
   bool is_locked() const noexcept { return locked_ != nullptr; }
+  std::size_t slots() const noexcept { return memory_.size() / kSlotBytes; }
   /// The queue by which files are copied out of the ring to `device`: one saturates the bus.
   QueuePtr copy_queue(Device device);
 

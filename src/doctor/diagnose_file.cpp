@@ -99,6 +99,8 @@ void add_speeds(const Source& source, const std::string& path, std::size_t bytes
   if (share && *share <= kCachedShare) {
     out.add("read_uncached", first, Unit::kBytesPerSecond);
     out.add("route_uncached", report.route + ": " + report.why);
+    out.add("depth_uncached", report.depth);
+    out.add("depth_limit", std::string(report.depth_limit));
   } else {
     out.add("read_uncached", {}, Unit::kBytesPerSecond);
     out.advise(Weight::kNote,

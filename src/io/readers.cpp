@@ -1,7 +1,7 @@
 // The tables of readers. A load takes the first row that can serve its source: memory is copied, files are read by
-// pread. The rows "direct" and "mmap" are for callers who name them: a load's own choice between the page cache, direct
-// reads and copies out of a mapping is made by Routes (io/move/routes.h) and CopyTrial (io/read/copy_trial.h). "source"
-// works for every source.
+// pread; what waits is read by many threads at once. The rows "direct" and "mmap" are for callers who name them: a
+// load's own choice between the page cache, direct reads and copies out of a mapping is made by Routes
+// (io/move/routes.h) and CopyTrial (io/read/copy_trial.h). "source" works for every source.
 
 #include <array>
 #include <utility>
@@ -17,12 +17,13 @@
 namespace penstock::io {
 
 std::span<const Reader> readers() noexcept {
-  static constexpr std::array<Reader, 6> kReaders = {{
+  static constexpr std::array<Reader, 7> kReaders = {{
       {"memory", memory_usable, memory_read},
       {"pread", file_usable, pread_read},
       {"direct", file_usable, direct_read},
       {"mmap", file_usable, mmap_read},
       {"remote", remote::url_usable, remote::url_read, remote::url_costs, remote::url_read_runs},
+      {"waiting", waiting_usable, waiting_read, waiting_costs, waiting_read_runs},
       {"source", any_usable, source_read, costs_within},
   }};
   return kReaders;
@@ -42,6 +43,7 @@ ReadCosts costs_of(const ByteSource& source) noexcept {
 
 void read_at_once(std::span<const SourceRuns> reads) {
   std::vector<SourceRuns> far;
+  std::vector<SourceRuns> waiting;
   for (SourceRuns one : reads) {
     for (WindowPlace window = window_place(*one.source); window.of != nullptr; window = window_place(*one.source)) {
       for (Run& run : one.runs) {
@@ -54,12 +56,17 @@ void read_at_once(std::span<const SourceRuns> reads) {
       far.push_back(std::move(one));
       continue;
     }
+    if (waiting_usable(*one.source)) {
+      waiting.push_back(std::move(one));
+      continue;
+    }
     const Reader& reader = reader_for(*one.source);
     for (const Run& run : one.runs) {
       const Scatter part{run.into.data(), run.into.size()};
       reader.read(*one.source, run.offset, {&part, 1});
     }
   }
+  if (!waiting.empty()) read_waiting(waiting);
   if (!far.empty()) remote::read_runs(far);
 }
 

@@ -70,7 +70,7 @@ def test_report_says_how(large):
         report = {"from": "before"}
         t = load(report=report)
         assert set(report) == {
-            *("route", "why", "payload_bytes", "read_bytes"),
+            *("route", "why", "payload_bytes", "read_bytes", "depth", "depth_limit"),
             *("open_seconds", "read_seconds", "decode_seconds", "total_seconds"),
         }
         assert report["route"] in ("read", "direct")

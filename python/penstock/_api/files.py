@@ -67,8 +67,9 @@ def load(
     prefix
         Take only the keys of a dict that begin with this, and remove it from them.
     report
-        A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds; by
-        URL also "remote_requests" and other counts.
+        A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds; "depth" requests in
+        flight at once, where reads waited, and what kept them from being more ("depth_limit"); by URL also
+        "remote_requests" and other counts.
     progress
         True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
         in this thread, and what it raises stops the load.

@@ -118,6 +118,8 @@ void fill(nb::dict dict, const Report& report) {
   dict["why"] = text_from(report.why);
   dict["payload_bytes"] = report.payload_bytes;
   dict["read_bytes"] = report.read_bytes;
+  dict["depth"] = report.depth;
+  dict["depth_limit"] = text_from(report.depth_limit);
   dict["open_seconds"] = report.open_seconds;
   dict["read_seconds"] = report.read_seconds;
   dict["decode_seconds"] = report.decode_seconds;

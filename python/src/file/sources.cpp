@@ -1,5 +1,6 @@
 // A source whose bytes a function of Python brings. Threads of a load call it at once, each for a range of its own, and
-// take the GIL for the call; the function gives it up while it waits for its bytes, as fsspec and obstore do.
+// take the GIL for the call, as many as bring more (ByteSource::waits); the function gives it up while it waits for its
+// bytes, as fsspec and obstore do.
 
 #include <nanobind/stl/string.h>
 
@@ -33,6 +34,7 @@ class FunctionSource final : public ByteSource {
 
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const noexcept override { return size_; }
+  bool waits() const noexcept override { return true; }
   void read(std::uint64_t offset, std::span<std::byte> into) const override {
     io::require_inside(*this, offset, into.size());
     if (into.empty()) return;

@@ -16,8 +16,8 @@
 #include "io/move/arrivals.h"
 #include "io/move/check_move.h"
 #include "io/move/range_reader.h"
-#include "io/move/threads.h"
 #include "io/move/work_queue.h"
+#include "io/read/threads.h"
 #include "io/remote/remote.h"
 
 namespace penstock::io {
@@ -34,20 +34,25 @@ class Execution {
   void run() {
     const std::size_t ranges = move_.plan.ranges.size();
     // Decoding takes longer than reading, so that fewer bytes are worth a thread.
-    threads_ = threads_for({.parts = std::max(ranges, move_.steps.size()),
-                            .bytes = move_.plan.read_bytes,
-                            .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
-                            .waits_for_disk = reader_.routes() != nullptr && reader_.routes()->waits_for_disk(),
-                            .at_once = reader_.at_once()},
-                           options_.threads);
-    const WorkOptions work{
-        .threads = threads_, .stop = options_.stop, .arrivals = arrivals_.get(), .writes = &reader_.writes()};
+    const Effort effort{.parts = std::max(ranges, move_.steps.size()),
+                        .bytes = move_.plan.read_bytes,
+                        .bytes_per_thread = move_.steps.empty() ? Effort::kReadBytes : Effort::kDecodedBytes,
+                        .slots = reader_.ring() != nullptr ? reader_.ring()->slots() : 0,
+                        .costs = reader_.costs()};
+    threads_ = threads_for(effort, options_.threads);
+    depth_ = threads_.depth();
+    const WorkOptions work{.threads = threads_.first,
+                           .depth = depth_ ? &*depth_ : nullptr,
+                           .stop = options_.stop,
+                           .arrivals = arrivals_.get(),
+                           .writes = &reader_.writes()};
     spent_ = work_through(ranges, work, [this](Worker& worker) { this->work(worker); });
   }
 
   const RangeReader& reader() const noexcept { return reader_; }
   const Spent& spent() const noexcept { return spent_; }
-  std::size_t threads() const noexcept { return threads_; }
+  const Threads& threads() const noexcept { return threads_; }
+  const std::optional<Depth>& depth() const noexcept { return depth_; }
 
  private:
   /// What one thread does.
@@ -69,7 +74,8 @@ class Execution {
   RangeReader reader_;
   std::unique_ptr<Arrivals> arrivals_;
   Spent spent_;
-  std::size_t threads_ = 1;
+  Threads threads_;
+  std::optional<Depth> depth_;
 };
 
 /// Which route most of the bytes of a move took.
@@ -125,13 +131,37 @@ class MainRoute {
   std::string_view by_host_;
 };
 
+/// How many requests were in flight, and what kept them from being more.
+void tell_depth(const Threads& threads, const std::optional<Depth>& depth, const Spent& spent, Report& report) {
+  if (!threads.waits) return;
+  std::uint64_t reached = spent.threads;
+  std::string_view limit = threads.bound;
+  if (spent.refused) {
+    limit = "threads";
+  } else if (depth && depth->finding() == Depth::Finding::kBandwidth) {
+    reached = std::min<std::uint64_t>(reached, depth->enough());
+    limit = "bandwidth";
+  } else if (depth && depth->finding() == Depth::Finding::kNone) {
+    limit = "plan";
+  }
+  if (reached < report.depth) return;  // of several moves, the deepest
+  report.depth = reached;
+  report.depth_limit = limit;
+}
+
 void describe(const Move& move, const Execution& execution, bool explain, Report& report) {
   report.payload_bytes += move.plan.payload_bytes;
   execution.spent().add_to(report);
   if (move.plan.ranges.empty()) return;
   const MainRoute route(move, execution);
   report.route = route.name();
-  if (explain) report.why = route.why(execution.threads());
+  tell_depth(execution.threads(), execution.depth(), execution.spent(), report);
+  if (!explain) return;
+  report.why = route.why(execution.spent().threads);
+  if (report.depth > 0) {
+    report.why += core::format("; {} in flight at once, limited by {}", core::counted(report.depth, "request"),
+                               report.depth_limit == "plan" ? "what the load asked for" : report.depth_limit);
+  }
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ constexpr std::uint64_t kChunkBytes = 256 * 1024;
 // can be cancelled between two pieces.
 constexpr std::uint64_t kUncheckedChunkBytes = 8 * 1024 * 1024;
 // What comes from the disk is asked for in larger ones, by more threads than there are processors: they wait, and a
-// disk is at its best with several requests of this size.
+// disk is at its best with several requests of these sizes.
 constexpr std::uint64_t kColdChunkBytes = 1024 * 1024;
+constexpr std::uint64_t kUncheckedColdChunkBytes = 4 * 1024 * 1024;
 // What is copied out of a mapping is checksummed on the way; each copy costs a guard.
 constexpr std::uint64_t kMappedChunkBytes = 1024 * 1024;
 // What is waited for comes to the host by one read for each range (ReadCosts::piece), and to a device by halves of a
@@ -81,19 +82,31 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
     const Reader& reader = *readers_.back();
     const ReadCosts costs = reader.costs == nullptr ? ReadCosts{} : reader.costs(*source);
-    at_once_ = std::max(at_once_, costs.at_once);
+    if (costs.at_once > costs_.at_once) costs_ = costs;
   }
 }
 
+/// The blocks of a long request that does not fit in place take as much, in huge pages (DirectScratch).
+ReadCosts RangeReader::costs() const noexcept {
+  if (costs_.waits() || !routes_ || !routes_->waits_for_disk()) return costs_;
+  ReadCosts costs = kDiskCosts;
+  if (reads_unchecked()) costs.request_memory += kUncheckedColdChunkBytes;
+  return costs;
+}
+
 bool RangeReader::reads_in_one_call(std::size_t range) const {
-  return checksums_.empty() && device_.empty() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
+  return reads_unchecked() && move_.sources[move_.plan.ranges[range].source].descriptor() >= 0;
 }
 
 bool RangeReader::waits(std::size_t range) const noexcept {
-  if (at_once_ == 0) return false;
+  if (!costs_.waits()) return false;
   const std::uint32_t source = move_.plan.ranges[range].source;
   auto* const costs = readers_[source]->costs;
   return costs != nullptr && costs(*move_.sources[source]).waits();
+}
+
+bool RangeReader::waits_for_disk(std::size_t range) const noexcept {
+  return routes_ && (routes_->cold(range) || routes_->direct(range) != nullptr);
 }
 
 /// Chunks that come from the disk end at whole blocks of it, so that none is read twice.
@@ -101,10 +114,8 @@ std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t off
   if (reading.copying != nullptr) return device_.empty() ? kMappedChunkBytes : kChunkBytes;
   const std::size_t range = reading.range;
   if (waits(range)) return device_.empty() ? std::numeric_limits<std::uint64_t>::max() : kAwaitedDeviceChunkBytes;
-  if (!routes_ || (!routes_->cold(range) && routes_->direct(range) == nullptr))
-    return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
-  const std::uint64_t bytes = device_.empty() ? kColdChunkBytes : kChunkBytes;
-  return bytes - offset % (kChunkBytes / 2);
+  if (!waits_for_disk(range)) return reads_in_one_call(range) ? kUncheckedChunkBytes : kChunkBytes;
+  return (reads_unchecked() ? kUncheckedColdChunkBytes : kColdChunkBytes) - offset % (kChunkBytes / 2);
 }
 
 void RangeReader::read(std::size_t index, Scratch& scratch) {
@@ -215,7 +226,9 @@ std::byte* RangeReader::place(const Target& target, Staging& staging) const {
 /// For a chunk that begins at `offset`.
 void RangeReader::make_room(Reading& reading, std::uint64_t offset) const {
   try {
-    const std::uint64_t chunk = waits(reading.range) ? kAwaitedDeviceChunkBytes : kChunkBytes;
+    const std::uint64_t chunk = waits(reading.range)            ? kAwaitedDeviceChunkBytes
+                                : waits_for_disk(reading.range) ? kColdChunkBytes
+                                                                : kChunkBytes;
     reading.staging.make_room(static_cast<std::size_t>(chunk));
   } catch (const Error& error) {
     throw within(error, reading, reading.staged_from);
@@ -268,6 +281,11 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
     throw within(error, reading, offset);
   }
   reading.spent().read_seconds += watch.lap();
+  if (reading.scratch.worker.has_depth()) {
+    std::uint64_t bytes = 0;
+    for (const Scatter& part : parts) bytes += part.bytes;
+    reading.scratch.worker.arrived(bytes);
+  }
   if (checksums_.empty()) return;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});

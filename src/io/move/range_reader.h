@@ -57,8 +57,9 @@ class RangeReader {
   /// Null when all goes to host memory.
   const device::PinnedRing* ring() const noexcept { return device_.ring(); }
   std::string_view reader_name(std::uint32_t source) const noexcept { return readers_[source]->name; }
-  /// Reads that are waited for at once, where there are any such sources.
-  std::size_t at_once() const noexcept { return at_once_; }
+  /// What the reads cost that are waited for: of the source that takes the most of them, or of the disk. Those of a
+  /// file in the page cache where there are none.
+  ReadCosts costs() const noexcept;
 
  private:
   /// A range that a thread reads.
@@ -83,8 +84,11 @@ class RangeReader {
                   std::span<const Scatter> parts);
   std::uint64_t copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target, std::byte* to);
   Stores stores(const Range& range, std::span<const Target> targets) const;
+  /// To host memory, without checksums.
+  bool reads_unchecked() const { return checksums_.empty() && device_.empty(); }
   bool reads_in_one_call(std::size_t range) const;
   bool waits(std::size_t range) const noexcept;
+  bool waits_for_disk(std::size_t range) const noexcept;
   std::uint64_t chunk_bytes(const Reading& reading, std::uint64_t offset) const;
   std::byte* place(const Target& target, Staging& staging) const;
   void make_room(Reading& reading, std::uint64_t offset) const;
@@ -95,7 +99,7 @@ class RangeReader {
   Checksums checksums_;
   DeviceWrites device_;
   std::vector<const Reader*> readers_;  ///< of each source
-  std::size_t at_once_ = 0;
+  ReadCosts costs_;                     ///< of the source that is asked for the most at once
   std::optional<Routes> routes_;
   std::optional<DeviceRoutes> device_routes_;
   CachedCopies copies_;

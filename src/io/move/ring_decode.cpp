@@ -18,8 +18,8 @@
 #include "core/format.h"
 #include "core/stopwatch.h"
 #include "io/move/device_writes.h"
-#include "io/move/threads.h"
 #include "io/move/work_queue.h"
+#include "io/read/threads.h"
 
 namespace penstock::io {
 namespace {
@@ -94,7 +94,8 @@ void decode_in_ring(std::span<const DecodeJob> jobs, std::span<const Buffer> buf
     stored_bytes += job.stored_bytes;
   }
   const DeviceWrites writes(buffers);
-  threads = threads_for({.parts = parts.size(), .bytes = bytes, .bytes_per_thread = Effort::kDecodedBytes}, threads);
+  threads =
+      threads_for({.parts = parts.size(), .bytes = bytes, .bytes_per_thread = Effort::kDecodedBytes}, threads).first;
   const WorkOptions options{.threads = threads, .stop = stop, .writes = &writes};
   Spent spent = work_through(parts.size(), options, [&](Worker& worker) { work(parts, writes, worker); });
   spent.read_bytes = stored_bytes;

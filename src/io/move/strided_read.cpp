@@ -11,9 +11,9 @@
 
 #include "core/stopwatch.h"
 #include "core/view.h"
-#include "io/move/threads.h"
 #include "io/move/work_queue.h"
 #include "io/read/reader.h"
+#include "io/read/threads.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -28,7 +28,11 @@ class StridedReader {
   /// What one thread does.
   void work(Worker& worker) const {
     Memory memory(to_);
-    while (const std::optional<WorkItem> item = worker.next()) read_part(plan.part(item->index), memory, worker.spent);
+    while (const std::optional<WorkItem> item = worker.next()) {
+      const StridedPlan::Part part = plan.part(item->index);
+      read_part(part, memory, worker.spent);
+      if (worker.has_depth()) worker.arrived(part.bytes);
+    }
   }
 
   const StridedPlan plan;
@@ -83,8 +87,10 @@ void read_strided(const ByteSource& source, const StridedView& view, const Tenso
   const ReadCosts costs = costs_of(source);
   const StridedReader reader(source, view, costs, to, copy);
   const std::uint64_t parts = reader.plan.size();
-  const Effort effort{.parts = parts, .bytes = reader.plan.read_bytes(), .calls = parts, .at_once = costs.at_once};
-  const WorkOptions work{.threads = threads_for(effort, options.threads), .stop = options.stop};
+  const Effort effort{.parts = parts, .bytes = reader.plan.read_bytes(), .calls = parts, .costs = costs};
+  const Threads threads = threads_for(effort, options.threads);
+  std::optional<Depth> depth = threads.depth();
+  const WorkOptions work{.threads = threads.first, .depth = depth ? &*depth : nullptr, .stop = options.stop};
   work_through(parts, work, [&](Worker& worker) { reader.work(worker); }).add_to(report);
 }
 

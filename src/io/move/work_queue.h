@@ -13,6 +13,7 @@
 
 #include "io/move/arrivals.h"
 #include "io/move/device_writes.h"
+#include "io/read/depth.h"
 #include "penstock/report.h"
 
 namespace penstock::io {
@@ -23,6 +24,8 @@ struct Spent {
   std::uint64_t mapped_bytes = 0;  ///< of them, copied out of a mapping
   double read_seconds = 0;
   double decode_seconds = 0;  ///< of work on bytes that have arrived: checksums, inflating, swapping, scattering
+  std::size_t threads = 0;    ///< that took part
+  bool refused = false;       ///< the system gave no more threads
 
   void add(const Spent& other) noexcept;
   void add_to(Report& report) const noexcept;
@@ -46,6 +49,10 @@ class Worker {
   std::optional<WorkItem> next();
   /// Whether the rest of a long item is still wanted. False once another thread has failed. kCancelled.
   bool goes_on() const;
+  /// Whether anyone wants to know what requests bring.
+  bool has_depth() const noexcept;
+  /// A request has brought so many bytes.
+  void arrived(std::uint64_t bytes);
 
   Spent spent = {};
 
@@ -57,12 +64,13 @@ class Worker {
 
 struct WorkOptions {
   std::size_t threads = 1;
+  Depth* depth = nullptr;  ///< in place of that: how many work follows what they bring, as it says
   std::stop_token stop = {};
   Arrivals* arrivals = nullptr;          ///< steps that become items when the parts before them are done
   const DeviceWrites* writes = nullptr;  ///< settled when a thread fails; the caller calls `finish`
 };
 
-/// Runs `work` on `threads` threads, one of which is the caller's, until the parts [0, parts) and all steps are done.
+/// Runs `work` on threads, one of which is the caller's, until the parts [0, parts) and all steps are done.
 /// When one throws, the others stop after their current item, copies that are in flight are settled, and the first
 /// error is rethrown.
 Spent work_through(std::uint64_t parts, const WorkOptions& options, const std::function<void(Worker&)>& work);

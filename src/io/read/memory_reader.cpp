@@ -42,6 +42,7 @@ ReadCosts costs_within(const ByteSource& source) noexcept {
   if (composed == nullptr || composed->parts().empty()) return {};
   ReadCosts costs = costs_of(*composed->parts().front());
   costs.at_once = std::min(costs.at_once, kComposedAtOnce);
+  costs.is_paced = true;
   return costs;
 }
 

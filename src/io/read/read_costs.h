@@ -20,7 +20,12 @@ struct ReadCosts {
   /// Longer reads are cut.
   std::uint64_t piece = std::uint64_t{8} << 20;
   /// Reads that are waited for at once, because an answer takes long and no processor; 0: a read takes a processor.
+  /// Where a load begins with them, and takes more while that brings more (io/read/depth.h).
   std::size_t at_once = 0;
+  /// No more are worth it, because whoever answers them has a Depth of its own (io/remote/reactor.h).
+  bool is_paced = false;
+  /// What one of them may hold beside the memory that it fills.
+  std::uint64_t request_memory = 0;
 
   /// The longest gap that is read over behind `before` bytes of the same read.
   constexpr std::uint64_t gap_behind(std::uint64_t before) const noexcept {
@@ -30,6 +35,10 @@ struct ReadCosts {
 
   friend bool operator==(const ReadCosts&, const ReadCosts&) = default;
 };
+
+/// What reads of a disk cost, past the page cache or into it. A thread may keep a huge page for its blocks
+/// (DirectScratch).
+inline constexpr ReadCosts kDiskCosts{.at_once = 8, .request_memory = std::uint64_t{2} << 20};
 
 /// Those of a source, by the reader that serves it.
 ReadCosts costs_of(const ByteSource& source) noexcept;

@@ -44,8 +44,8 @@ struct SourceRuns {
   Source source;
   std::vector<Run> runs = {};
 };
-/// Reads of several sources: those of servers all at once (behind a cache one source after the other), all others one
-/// after the other. kTruncated, kIo, and what servers answer.
+/// Reads of several sources: those of servers all at once (behind a cache one source after the other), those of sources
+/// that wait by threads, all others one after the other. kTruncated, kIo, and what servers answer.
 void read_at_once(std::span<const SourceRuns> reads);
 
 /// The whole of a source as read-only memory: the source's own memory if it has some, else a mapping of its file. An

@@ -24,6 +24,16 @@ void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const S
 /// DirectFile::read: past the page cache, as far as the file system lets it.
 void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
+/// A source of the program's own that waits (ByteSource::waits).
+bool waiting_usable(const ByteSource& source) noexcept;
+ReadCosts waiting_costs(const ByteSource& source) noexcept;
+/// One ByteSource::read for all parts.
+void waiting_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
+/// Several reads at once, each by a thread.
+void waiting_read_runs(const ByteSource& source, std::span<const Run> runs);
+/// The same for several sources.
+void read_waiting(std::span<const SourceRuns> reads);
+
 bool any_usable(const ByteSource& source) noexcept;
 /// Those of the files that a composed source, a window or an OpenedFile lies in; of any other source, those of a file.
 ReadCosts costs_within(const ByteSource& source) noexcept;

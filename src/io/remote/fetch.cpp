@@ -51,7 +51,8 @@ RemoteTraffic traffic_of(const Answer& answer) noexcept {
           .throttled = answer.status == 429 || answer.status == 503 ? 1U : 0U,
           .received_bytes = answer.received + answer.text.size(),
           .first_byte_seconds = answer.first_byte_seconds,
-          .transfer_seconds = answer.seconds - answer.first_byte_seconds};
+          .transfer_seconds = answer.seconds - answer.first_byte_seconds,
+          .at_once = answer.at_once};
 }
 
 milliseconds random_pause(unsigned tries) {

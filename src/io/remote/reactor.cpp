@@ -31,6 +31,8 @@ constexpr int kSleepMs = 60'000;
 /// How often the thread looks for transfers that have heard nothing.
 constexpr int kLookMs = 50;
 constexpr std::size_t kMostIdle = 256;
+/// Requests for so many bytes are large.
+constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 /// Bytes in a second, below which an answer is given up.
 constexpr double kLeastRate = 1024;
 
@@ -158,14 +160,10 @@ std::vector<std::size_t> Waiter::wait_until(std::chrono::steady_clock::time_poin
 namespace {
 
 /// Of all reads together: the environment says it, and no location's options.
-std::size_t most_requests() {
-  const ValuesScope none(nullptr);
-  return settings().requests;
-}
-
 }  // namespace
 
-Reactor::Reactor() : api_(curl::Api::get()), forks_(core::forks()), limit_(most_requests()), multi_(api_.multi_init()) {
+Reactor::Reactor()
+    : api_(curl::Api::get()), forks_(core::forks()), limit_(process_requests()), multi_(api_.multi_init()) {
   if (multi_ == nullptr) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for its first request");
   api_.multi_setopt(multi_, curl::kMaxConnects, static_cast<long>(limit_));
 }
@@ -203,7 +201,7 @@ Lane* Reactor::lane_of(const Transfer& transfer) {
   constexpr std::size_t kMostLanes = 64;
   std::uint64_t bytes = 0;
   for (const Scatter& part : transfer.into) bytes += part.bytes;
-  if (bytes < Flow::kLarge) return nullptr;
+  if (bytes < kLarge) return nullptr;
   const std::string_view server = authority_of(transfer.request.url);
   const auto found = lanes_.find(server);
   if (found != lanes_.end()) return &found->second;
@@ -274,7 +272,7 @@ bool Reactor::take_commands() {
     dropped_.notify_all();
     take(queue_, limit_, fresh);
     for (auto& [server, lane] : lanes_) {
-      take(lane.queue, lane.flow.limit() - std::min(lane.flow.limit(), lane.active), fresh);
+      take(lane.queue, lane.depth.limit() - std::min(lane.depth.limit(), lane.active), fresh);
     }
   }
   for (Transfer* const one : fresh) begin(*one);
@@ -291,15 +289,15 @@ void Reactor::end_stalled() {
     if (now - transfer->heard > transfer->settings.timeout || trickles(*transfer, now)) stalled.push_back(transfer);
   }
   for (Transfer* const one : stalled) finish(*one, curl::kTimedOut);
-  look_at_flows(now);
+  look_at_lanes(now);
 }
 
-void Reactor::look_at_flows(std::chrono::steady_clock::time_point now) {
+void Reactor::look_at_lanes(std::chrono::steady_clock::time_point now) {
   const std::scoped_lock lock(mutex_);
   for (auto& [server, lane] : lanes_) {
     std::uint64_t bytes = lane.bytes;
     for (const auto& [easy, transfer] : active_) bytes += transfer->lane == &lane ? transfer->answer.received : 0;
-    lane.flow.look(now, bytes, !lane.queue.empty());
+    lane.depth.look(now, bytes, 0, !lane.queue.empty());
   }
 }
 
@@ -319,6 +317,7 @@ void Reactor::begin(Transfer& transfer) {
   }
   active_[transfer.easy] = &transfer;
   if (transfer.lane != nullptr) ++transfer.lane->active;
+  transfer.answer.at_once = transfer.lane != nullptr ? transfer.lane->active : active_.size();
   if (transfer.easy == nullptr) {
     finish(transfer, curl::kWriteError);  // judge.cpp reads this code, without `too_long`, as out of memory
     return;

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "io/copy/guarded.h"
+#include "io/read/depth.h"
 #include "io/remote/curl_api.h"
-#include "io/remote/flow.h"
 #include "io/remote/hedging.h"
 #include "io/remote/settings.h"
 
@@ -51,6 +51,7 @@ struct Answer {
   double first_byte_seconds = 0;  ///< from the beginning of the request; all of it where none came
   double seconds = 0;             ///< of the whole request
   bool connected = false;         ///< there was a connection, whatever came of it
+  std::size_t at_once = 0;  ///< requests in flight when it was begun, itself among them: of large ones its server's
 
   std::string header(std::string_view name) const;
 };
@@ -61,12 +62,23 @@ struct Transfer;
 
 /// The large requests for one server.
 struct Lane {
-  explicit Lane(std::size_t most) noexcept : flow(most) {}
+  /// Bytes are counted as they come, because a large answer takes long.
+  static constexpr Depth::Bounds kBounds{
+      .least = 4, .first = 16, .window = std::chrono::milliseconds(250), .rounds = 0};
 
-  Flow flow;
+  explicit Lane(std::size_t most) noexcept : depth(bounds(most)) {}
+
+  Depth depth;
   std::deque<Transfer*> queue = {};
   std::size_t active = 0;
   std::uint64_t bytes = 0;  ///< of those that ended
+
+ private:
+  static Depth::Bounds bounds(std::size_t most) noexcept {
+    Depth::Bounds out = kBounds;
+    out.most = most;
+    return out;
+  }
 };
 
 /// One request on its way. Made and read by whoever waits; between `start` and its end it belongs to the reactor.
@@ -114,8 +126,8 @@ class Waiter {
 };
 
 /// One thread that runs all requests of the process by libcurl's multi interface, a bounded number at a time, in the
-/// order in which they were started; of large ones fewer, as their server takes them (flow.h). A forked child has one
-/// of its own. Thread-safe.
+/// order in which they were started; of large ones fewer, as their server takes them (io/read/depth.h). A forked child
+/// has one of its own. Thread-safe.
 class Reactor {
  public:
   /// That of this process. kUnsupported without libcurl.
@@ -136,7 +148,7 @@ class Reactor {
   Lane* lane_of(const Transfer& transfer);
   void take(std::deque<Transfer*>& queue, std::size_t most, std::vector<Transfer*>& out) const;
   void end_stalled();
-  void look_at_flows(std::chrono::steady_clock::time_point now);
+  void look_at_lanes(std::chrono::steady_clock::time_point now);
   void begin(Transfer& transfer);
   void finish(Transfer& transfer, curl::Code code);
   void release(Transfer& transfer);

@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/read/joined_runs.h"
 #include "io/remote/cache/block_file.h"
 #include "io/remote/range_answer.h"
 #include "io/remote/store.h"
@@ -34,12 +36,13 @@ Verdict changed(std::string_view what, std::string_view before, std::string_view
 constexpr ReadCosts kRequestCosts{.least_gap = std::uint64_t{4} << 10,
                                   .most_gap = std::uint64_t{1} << 20,
                                   .piece = std::uint64_t{8} << 20,
-                                  .at_once = 32};
+                                  .is_paced = true};
 
 }  // namespace
 
 ReadCosts RemoteSource::costs() const noexcept {
   ReadCosts out = kRequestCosts;
+  out.at_once = at_once_;
   if (cached_) out.least_gap = out.most_gap = block_file::kPiece;
   return out;
 }
@@ -111,29 +114,10 @@ void RemoteSource::add_exchanges(std::span<const Run> runs, std::vector<Exchange
 }
 
 std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
-  std::vector<Run> sorted(runs.begin(), runs.end());
-  const auto before = [](const Run& a, const Run& b) { return a.offset < b.offset; };
-  std::stable_sort(sorted.begin(), sorted.end(), before);
-  const ReadCosts costs = this->costs();
   std::vector<Range> ranges;
-  std::vector<Scatter> parts;
-  std::uint64_t begin = 0;
-  std::uint64_t end = 0;
-  const auto ask = [&] {
-    if (!parts.empty()) add_ranges(begin, std::exchange(parts, {}), ranges);
-  };
-  for (const Run& run : sorted) {
-    require_inside(*this, run.offset, run.into.size());
-    const bool joins = !parts.empty() && run.offset >= end && run.offset - end <= costs.gap_behind(end - begin);
-    if (!joins) {
-      ask();
-      begin = end = run.offset;
-    }
-    if (run.offset > end) parts.push_back({nullptr, static_cast<std::size_t>(run.offset - end)});
-    parts.push_back({run.into.data(), run.into.size()});
-    end = run.offset + run.into.size();
+  for (const JoinedRun& one : joined_runs(*this, runs, costs(), std::numeric_limits<std::uint64_t>::max())) {
+    add_ranges(one.offset, one.parts, ranges);
   }
-  ask();
   return ranges;
 }
 

@@ -18,6 +18,7 @@
 #include "io/remote/cache/cached_ranges.h"
 #include "io/remote/fetch.h"
 #include "io/remote/location.h"
+#include "io/remote/settings.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -57,7 +58,7 @@ class RemoteSource final : public ByteSource {
  private:
   friend class Opening;
 
-  explicit RemoteSource(Location location) : location_(std::move(location)) {}
+  explicit RemoteSource(Location location) : location_(std::move(location)), at_once_(process_requests()) {}
   std::vector<Range> ranges_of(std::span<const Run> runs) const;
   void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const;
   void read_ranges(std::span<const Range> ranges) const;
@@ -68,6 +69,7 @@ class RemoteSource final : public ByteSource {
   Verdict accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const;
 
   Location location_;
+  std::size_t at_once_;
   RemoteTraffic opening_ = {};
   std::uint64_t size_ = 0;
   std::string etag_;

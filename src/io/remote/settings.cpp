@@ -16,6 +16,8 @@ std::chrono::milliseconds seconds(double count) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
 }
 
+std::size_t requests() { return static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64)); }
+
 }  // namespace
 
 double number(const char* name, double least, double most, double otherwise) {
@@ -24,8 +26,8 @@ double number(const char* name, double least, double most, double otherwise) {
   double out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error == std::errc() && end == text.data() + text.size() && out >= least && out <= most) return out;
-  throw Error(ErrorCode::kInvalidArgument, core::format("the setting {} is {}; it must be a number from {} to {}",
-                                                        name, core::quoted(text), least, most));
+  throw Error(ErrorCode::kInvalidArgument, core::format("the setting {} is {}; it must be a number from {} to {}", name,
+                                                        core::quoted(text), least, most));
 }
 
 std::string variable(const char* name) {
@@ -44,9 +46,14 @@ std::string with_home(std::string path) {
   return path.replace(0, 1, home);
 }
 
+std::size_t process_requests() {
+  const ValuesScope none(nullptr);
+  return requests();
+}
+
 Settings settings() {
   Settings out;
-  out.requests = static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64));
+  out.requests = requests();
   out.timeout = seconds(number("PENSTOCK_REMOTE_TIMEOUT", 0.01, 3600, 30));
   out.retry_time = seconds(number("PENSTOCK_REMOTE_RETRY_SECONDS", 0, 86400, 60));
   out.hedges = number("PENSTOCK_REMOTE_HEDGES", 0, 1, 0.05);

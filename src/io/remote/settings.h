@@ -21,6 +21,9 @@ struct Settings {
 /// kInvalidArgument for a variable that is no number.
 Settings settings();
 
+/// Requests of all reads of the process that may be in flight, whatever the options of a location. kInvalidArgument.
+std::size_t process_requests();
+
 /// The variable as a number from `least` to `most`, or `otherwise` where it is not set. kInvalidArgument.
 double number(const char* name, double least, double most, double otherwise);
 /// The variable's value, or that of an option in its place (values.h); empty where it is not set.

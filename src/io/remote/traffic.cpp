@@ -1,5 +1,7 @@
 #include "io/remote/traffic.h"
 
+#include <algorithm>
+
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -45,6 +47,7 @@ RemoteTraffic& RemoteTraffic::operator+=(const RemoteTraffic& other) noexcept {
   first_byte_seconds += other.first_byte_seconds;
   transfer_seconds += other.transfer_seconds;
   paused_seconds += other.paused_seconds;
+  at_once = std::max(at_once, other.at_once);
   return *this;
 }
 

@@ -28,9 +28,10 @@ using Bytes = std::vector<std::byte>;
 /// A source that is neither a file nor memory, as a remote one would be.
 class PlainSource final : public ByteSource {
  public:
-  explicit PlainSource(Bytes bytes) : bytes_(std::move(bytes)) {}
+  explicit PlainSource(Bytes bytes, bool waits = false) : bytes_(std::move(bytes)), waits_(waits) {}
   const std::string& name() const noexcept override { return name_; }
   std::uint64_t size() const noexcept override { return bytes_.size(); }
+  bool waits() const noexcept override { return waits_; }
   void read(std::uint64_t offset, std::span<std::byte> into) const override {
     require_inside(*this, offset, into.size());
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
@@ -38,6 +39,7 @@ class PlainSource final : public ByteSource {
 
  private:
   Bytes bytes_;
+  bool waits_;
   std::string name_ = "<plain>";
 };
 
@@ -59,6 +61,9 @@ Source from_mapping(const test::TemporaryFolder& folder, const Bytes& bytes) {
 }
 Source from_plain(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
   return std::make_shared<PlainSource>(bytes);
+}
+Source from_waiting(const test::TemporaryFolder& /*folder*/, const Bytes& bytes) {
+  return std::make_shared<PlainSource>(bytes, true);
 }
 
 /// A source that is read over HTTP, with the server that has its bytes.
@@ -82,7 +87,8 @@ struct Kind {
   Source (*make)(const test::TemporaryFolder& folder, const Bytes& bytes);
 };
 constexpr Kind kKinds[] = {{"path", from_path},       {"url", from_url},     {"memory", from_memory},
-                           {"mapping", from_mapping}, {"plain", from_plain}, {"http", from_http}};
+                           {"mapping", from_mapping}, {"plain", from_plain}, {"waiting", from_waiting},
+                           {"http", from_http}};
 
 struct Pair {
   Reader reader;

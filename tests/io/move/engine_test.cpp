@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -261,6 +262,139 @@ TEST(Engine, RefusesAPlanThatDoesNotFit) {
   whole.move.plan.targets.clear();
   Report report;
   EXPECT_EQ(code_of([&] { execute(whole.move, {}, report); }), ErrorCode::kInvalidArgument);
+}
+
+/// A source that waits, and counts the requests that are in flight.
+class FarSource final : public ByteSource {
+ public:
+  /// `answers`: called with a lock for each request that is begun; whether requests are answered from now on.
+  FarSource(std::uint64_t size, std::function<bool(std::size_t in_flight)> answers)
+      : size_(size), answers_(std::move(answers)) {}
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return size_; }
+  bool waits() const noexcept override { return true; }
+  void read(std::uint64_t offset, std::span<std::byte> into) const override {
+    std::unique_lock lock(mutex_);
+    most_ = std::max(most_, ++in_flight_);
+    ++begun_;
+    if (answers_(in_flight_)) is_open_ = true;
+    opened_.notify_all();
+    opened_.wait(lock, [&] { return is_open_; });
+    --in_flight_;
+    lock.unlock();
+    if (offset >= fails_from) throw Error(ErrorCode::kIo, "the cable is out");
+    if (!into.empty()) into.front() = static_cast<std::byte>(offset >> 23U);
+  }
+  std::size_t most() const { return most_; }
+  std::size_t begun() const { return begun_; }
+  std::uint64_t fails_from = std::numeric_limits<std::uint64_t>::max();
+
+ private:
+  std::string name_ = "<far>";
+  std::uint64_t size_;
+  std::function<bool(std::size_t)> answers_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable opened_;
+  mutable bool is_open_ = false;
+  mutable std::size_t in_flight_ = 0;
+  mutable std::size_t most_ = 0;
+  mutable std::size_t begun_ = 0;
+};
+
+constexpr std::uint64_t kFarPiece = std::uint64_t{8} << 20;
+
+/// All of a far source, into memory that is hardly touched.
+struct FarLoad {
+  explicit FarLoad(std::shared_ptr<FarSource> far)
+      : sources{Source(far)}, buffers{Buffer::allocate(static_cast<std::size_t>(far->size()))} {
+    const Piece piece{.length = far->size()};
+    move.plan = make_plan({&piece, 1}, sources);
+    move.sources = sources;
+    move.buffers = buffers;
+  }
+  bool arrived() const {
+    for (std::uint64_t at = 0; at < buffers[0].size(); at += kFarPiece) {
+      if (buffers[0].data()[at] != static_cast<std::byte>(at >> 23U)) return false;
+    }
+    return true;
+  }
+
+  std::vector<Source> sources;
+  std::vector<Buffer> buffers;
+  Move move = {};
+};
+
+TEST(Engine, ASourceThatWaitsIsAskedForManyPiecesAtOnce) {
+  // Nothing is answered before sixteen are in flight: fewer would wait for ever.
+  const auto far = std::make_shared<FarSource>(40 * kFarPiece, [](std::size_t in_flight) { return in_flight == 16; });
+  const FarLoad load(far);
+  Report report;
+  execute(load.move, {}, report);
+  EXPECT_TRUE(load.arrived());
+  EXPECT_GE(report.depth, 16U);
+  EXPECT_LE(report.depth, 40U);
+  EXPECT_THAT(report.why, HasSubstr("in flight at once"));
+}
+
+TEST(Engine, SmallPlansSayThatTheyAskedForNoMore) {
+  const auto far = std::make_shared<FarSource>(3 * kFarPiece, [](std::size_t in_flight) { return in_flight == 3; });
+  const FarLoad load(far);
+  Report report;
+  execute(load.move, {}, report);
+  EXPECT_EQ(report.depth, 3U);
+  EXPECT_EQ(report.depth_limit, "plan");
+  EXPECT_EQ(far->most(), 3U);
+}
+
+TEST(Engine, RequestsInFlightStayWithinMemory) {
+  const auto far = std::make_shared<FarSource>(40 * kFarPiece, [](std::size_t) { return true; });
+  FarLoad load(far);
+  static constexpr std::uint64_t kHolds = std::uint64_t{256} << 20;
+  static const Reader kHoarder{
+      "hoarder", [](const ByteSource&) noexcept { return true; },
+      [](const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
+        source.read(offset, {parts[0].to, parts[0].bytes});
+      },
+      [](const ByteSource&) noexcept { return ReadCosts{.at_once = 16, .request_memory = kHolds}; }};
+  Report report;
+  execute(load.move, {.reader = &kHoarder}, report);
+  EXPECT_TRUE(load.arrived());
+  EXPECT_LE(far->most(), 4U);
+  EXPECT_EQ(report.depth_limit, "memory");
+}
+
+TEST(Engine, AnErrorWithManyInFlightEndsThemAll) {
+  const auto far = std::make_shared<FarSource>(100 * kFarPiece, [](std::size_t in_flight) { return in_flight == 16; });
+  far->fails_from = 5 * kFarPiece;
+  const FarLoad load(far);
+  Report report;
+  const auto error = error_of([&] { execute(load.move, {}, report); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kIo);
+  EXPECT_EQ(error->path(), "<far>");
+  EXPECT_LT(far->begun(), 100U) << "what was not asked for yet is dropped";
+}
+
+TEST(Engine, IsCancelledWithManyInFlight) {
+  std::stop_source stop;
+  const auto far = std::make_shared<FarSource>(100 * kFarPiece, [&](std::size_t in_flight) {
+    if (in_flight == 16) stop.request_stop();
+    return in_flight == 16;
+  });
+  const FarLoad load(far);
+  Report report;
+  EXPECT_EQ(code_of([&] { execute(load.move, {.stop = stop.get_token()}, report); }), ErrorCode::kCancelled);
+  EXPECT_EQ(far->begun(), 16U);
+}
+
+TEST(Engine, AskedForThreadsAreTheRequestsInFlight) {
+  const auto far = std::make_shared<FarSource>(50 * kFarPiece, [](std::size_t in_flight) { return in_flight == 30; });
+  const FarLoad load(far);
+  Report report;
+  execute(load.move, {.threads = 30}, report);
+  EXPECT_EQ(far->most(), 30U);
+  EXPECT_EQ(report.depth, 30U);
+  EXPECT_EQ(report.depth_limit, "threads");
 }
 
 }  // namespace
