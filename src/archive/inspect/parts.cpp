@@ -15,13 +15,13 @@ namespace {
 constexpr std::int64_t kPiecesInPart = 16;
 constexpr std::int64_t kColdPieces = 4;
 constexpr std::size_t kMostMemory = std::size_t{48} << 20;
-// A disk is at its best with several requests, and threads that wait for it need no processor.
-constexpr std::size_t kThreadsOfDisk = 8;
+// Each has memory of its own for what it reads, and there is little of it.
+constexpr std::size_t kMostAwaited = 32;
 
 bool is_stream(const Job& job) { return job.a->is_stream() || (job.b != nullptr && job.b->is_stream()); }
 bool is_scattered(const Job& job) { return job.a->is_scattered() || (job.b != nullptr && job.b->is_scattered()); }
 std::size_t at_once(const Job& job) {
-  return std::max(job.a->costs().at_once, job.b == nullptr ? 0 : job.b->costs().at_once);
+  return std::min(std::max(job.a->costs().at_once, job.b == nullptr ? 0 : job.b->costs().at_once), kMostAwaited);
 }
 bool is_direct(const Job& job) { return job.a->is_direct() || (job.b != nullptr && job.b->is_direct()); }
 
@@ -37,7 +37,7 @@ class PartWalk {
       const std::int64_t in_part = kPiecesInPart * job.piece();
       const std::int64_t parts = count == 0 ? 0 : is_stream(job) ? 1 : (count - 1) / in_part + 1;
       ends_.push_back((ends_.empty() ? 0 : ends_.back()) + static_cast<std::size_t>(parts));
-      awaited = std::max({awaited, is_direct(job) ? kThreadsOfDisk : 1, at_once(job)});
+      awaited = std::max({awaited, is_direct(job) ? io::kDiskCosts.at_once : 1, at_once(job)});
     }
     threads_ = std::max(core::usable_cpus(), awaited);
   }
