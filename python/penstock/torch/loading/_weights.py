@@ -83,8 +83,9 @@ def weights(
         Of files in the page cache, hand out large tensors of the host as parts of the mapped file,
         which nobody has to copy for a loop that copies them into its parameters. Those that are kept
         get memory of their own when the fourth one behind them is taken, and at the end; when many are
-        kept, the next ones are read. Files must not be cut while they are loaded: with False, that is
-        an error of Penstock's. Not with `ranks`.
+        kept, the next ones are read. Until then a tensor may be written to by the thread that takes
+        them alone: what others write in the moment of that change may be lost. Files must not be cut
+        while they are loaded: with False, that is an error of Penstock's. Not with `ranks`.
     ranks
         Read each tensor once for several processes: a process group of torch.distributed, or "auto" for
         all of its processes where a program has initialised it. All ranks take all tensors, and stop
