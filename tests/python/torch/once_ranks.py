@@ -222,6 +222,17 @@ def faults(folder, rank, size):
         _once._read, os.memfd_create = read, kept
         assert isinstance(short, penstock.TruncatedError) if rank == 2 else "rank 2 could not read" in str(short), short
         yield f"cut {way}"
+    private = _once.private_storage
+
+    def unmappable(*_):
+        raise penstock.OutOfMemoryError("no addresses are left")
+
+    if rank == 1:
+        _once.private_storage = unmappable
+    full = error_of(lambda: pt.load(folder / "m.pt", ranks="auto"))
+    assert isinstance(full, penstock.OutOfMemoryError) if rank == 1 else "rank 1 could not read" in str(full), full
+    _once.private_storage = private
+    yield "unmappable"
     wrong = error_of(lambda: pt.load(own, ranks=3))
     assert isinstance(wrong, penstock.DTypeMismatchError), wrong
     require_same(pt.load(folder / "m.pt", ranks="auto"), folder / "m.pt")

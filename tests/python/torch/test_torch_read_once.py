@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 WORLDS = {
     "in_memory": ["private", "shared", "converted"],
     "by_messages": ["sent", "some", "first"],
-    "faults": ["missing", "version", "plan", "cut memory", "cut messages", "after"],
+    "faults": ["missing", "version", "plan", "cut memory", "cut messages", "unmappable", "after"],
     "shards": ["shards"],
     "into": ["filled", "mismatch"],
     "taken": ["taken memory", "stopped memory", "taken messages", "stopped messages", "refused"],
