@@ -107,7 +107,14 @@ def test_vllm_fills_a_model_in_file_order(engine, model_folder):
 
 def test_vllms_options_reach_the_reading(engine, model_folder):
     folder, state = model_folder
-    extra = {"ring_bytes": 1, "threads": 1, "weights": str(folder), "exclude": ["second.bias"], "ranks": "auto"}
+    extra = {
+        "ring_bytes": 1,
+        "threads": 1,
+        "mmap": False,
+        "weights": str(folder),
+        "exclude": ["second.bias"],
+        "ranks": "auto",
+    }
     model = loaded_by_vllm(
         engine("vllm"), "configuration", load_config(model_loader_extra_config=extra), quantization="x"
     )
