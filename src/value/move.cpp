@@ -30,9 +30,8 @@ constexpr std::size_t kAlignment = 256;
 
 /// All tensors of a graph, each node once.
 std::vector<Tensor> tensors_of(const Value& root) {
-  using Node = ValueGraph::Node;
   std::vector<Tensor> out;
-  for_each_node(root, [&out](const Node& node) {
+  for_each_node(root, [&out](const ValueGraph::Node& node) {
     const Value value = ValueGraph::child(&node);
     if (value.is(Value::Kind::kTensor)) out.push_back(value.as_tensor());  // throws where it is not loaded
   });
