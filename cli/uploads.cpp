@@ -114,7 +114,8 @@ std::function<int()> attach_uploads(Arguments& arguments) {
 const Command kUploads{"uploads",
                        "List uploads that were begun and not completed, or end them",
                        "A program that is killed while it writes a large object to s3:// or gs:// leaves the parts "
-                       "that it has sent. No object shows them, and the store charges for them.",
+                       "that it has sent. No object shows them, and the store charges for them. Those of az:// are "
+                       "deleted by Azure within a week, and are not listed.",
                        {"penstock uploads s3://bucket", "penstock uploads s3://bucket/run-7/ --end --older-than 48",
                         "penstock uploads s3://bucket --json"},
                        attach_uploads};

@@ -359,7 +359,8 @@ std::function<int()> attach_convert(Arguments& arguments) {
            "and patterns, all files")
       .required()
       .takes("FILE");
-  arguments.add("to", &options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3:// and gs:// too")
+  arguments
+      .add("to", &options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3://, gs:// and az:// too")
       .required()
       .takes("FILE");
   arguments.add("--to", &options->format, "The format to write, in place of the extension's")
@@ -399,7 +400,7 @@ const Command kConvert{
     "Write a tensor file in another format",
     "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors; with / at its end it "
     "is the folder of a distributed checkpoint (torch.distributed.checkpoint). It appears whole or "
-    "not at all, also as an object in a store (s3://, gs://). What that format cannot hold is refused, but for "
+    "not at all, also as an object in a store (s3://, gs://, az://). What that format cannot hold is refused, but for "
     "metadata, which is told on standard error when it "
     "is left out; dicts in dicts become names joined with dots in a .safetensors, and in an .npz with --rename. Files "
     "of any size take "

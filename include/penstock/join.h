@@ -53,7 +53,7 @@ Dataset join(const std::vector<std::pair<std::string, Dataset>>& datasets, const
 
 struct FieldsOptions {
   Missing missing = Missing::kError;
-  /// Look whether the files are there: each folder is listed once, of this machine and of buckets (s3://, gs://). Files
+  /// Look whether the files are there: each folder is listed once, of this machine and of buckets (s3, gs, az). Files
   /// behind other URLs, and those that FilesOptions::source opens, cannot be looked for; an absent one is an error when
   /// its sample is read. Missing::kDrop with these is kUnsupported, and without `check` kInvalidArgument.
   Flag check = true;

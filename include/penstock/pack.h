@@ -41,7 +41,7 @@ struct PackSummary {
 
 /// Writes the samples of a dataset, in order, into a few large `.safetensors` files: 00000.safetensors and so on in
 /// `folder`. The folder appears with all of them or not at all; when it exists already, it must be empty. `folder` may
-/// be a prefix of a bucket (s3://, gs://) that no object has: everything is uploaded before the first object appears,
+/// be a prefix of a bucket (s3, gs, az) that no object has: everything is uploaded before the first object appears,
 /// and when one fails to, the others are removed. Each tensor and number of the samples becomes an array: stacked where
 /// all samples of a shard have one shape; where dimension 0 differs, laid end to end, with an array of offsets. Any
 /// reader of safetensors finds them there; `packed` gives the samples back. docs/formats/packed.md describes the files.

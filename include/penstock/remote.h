@@ -32,7 +32,7 @@ struct RemoteOptions {
   std::optional<std::uint64_t> requests = {};
   std::optional<CacheOptions> cache = {};
 
-  /// The store of s3://, gs:// and hf://, such as "http://localhost:9000".
+  /// The store of s3://, gs://, az:// and hf://, such as "http://localhost:9000".
   std::optional<std::string> endpoint = {};
   /// "path" or "virtual": where the buckets of another store than Amazon's are in a URL.
   std::optional<std::string> addressing = {};
@@ -41,10 +41,14 @@ struct RemoteOptions {
   std::optional<std::string> access_key_id = {};
   std::optional<std::string> secret_access_key = {};
   std::optional<std::string> session_token = {};
-  /// For s3://, ask without a signature.
+  /// The account of az://, and its key or a shared access signature.
+  std::optional<std::string> account = {};
+  std::optional<std::string> account_key = {};
+  std::optional<std::string> sas_token = {};
+  /// For s3:// and az://, ask without a signature.
   OptionalFlag anonymous = {};
-  /// The bearer token of hf://, gs://, http:// and https://. It is sent to the host of the location, and to no other
-  /// that a redirect names.
+  /// The bearer token of hf://, gs://, az://, http:// and https://. It is sent to the host of the location, and to no
+  /// other that a redirect names.
   std::optional<std::string> token = {};
 };
 

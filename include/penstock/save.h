@@ -37,7 +37,7 @@ struct SaveOptions {
 };
 
 /// Writes `value` so that NumPy, torch and safetensors read it. The file appears under `path` whole or not at all. It
-/// replaces an existing file and keeps that file's permissions. `path` may be a URL of a store (s3://, gs://): the
+/// replaces an existing file and keeps that file's permissions. `path` may be a URL of a store (s3, gs, az): the
 /// object appears whole or not at all too, and replaces an older one; more than 8 MiB travel in parts, of which about
 /// ten are in memory. Nothing can be written to http(s):// and hf:// (kUnsupported). In a `.pt`, tensors that share a
 /// storage still share it; in safetensors that is kUnsupported. kUnsupported names the first value or dtype that the

@@ -2,7 +2,7 @@
 
 /// Writes a file piece by piece: an `.npy` that grows along its first dimension and may be larger than memory, or
 /// `.npz`, `.safetensors` and `.pt` tensor by tensor, or a `.tar` sample by sample. The file, or the object in a store
-/// (s3://, gs://), appears whole or not at all.
+/// (s3://, gs://, az://), appears whole or not at all.
 
 #include <concepts>
 #include <cstdint>

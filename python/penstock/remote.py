@@ -4,9 +4,9 @@
     state = penstock.load(penstock.remote.from_fsspec(fs, "bucket/model.pt"))
     archive = penstock.open(penstock.remote.from_obstore(store, "model.safetensors"))
 
-`s3://`, `gs://`, `hf://` and `http(s)://` need none of this: they are paths. `open` is for options that differ from
-those of the environment. The others are for whatever else fsspec and obstore reach (Azure, HDFS, an archive, memory),
-and for programs that have such an object already.
+`s3://`, `gs://`, `az://`, `hf://` and `http(s)://` need none of this: they are paths. `open` is for options that differ
+from those of the environment. The others are for whatever else fsspec and obstore reach (HDFS, an archive, memory), and
+for programs that have such an object already.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Options:
         return hash((type(self), *self._values().items()))
 
 
-_SECRETS = {"secret_access_key", "session_token", "token"}
+_SECRETS = {"account_key", "sas_token", "secret_access_key", "session_token", "token"}
 
 
 class CacheOptions(_Options):
@@ -120,22 +120,26 @@ class RemoteOptions(_Options):
     cache
         The cache on disk; `CacheOptions()` is none.
     endpoint
-        The store of `s3://`, `gs://` and `hf://`, such as "http://localhost:9000".
+        The store of `s3://`, `gs://`, `az://` and `hf://`, such as "http://localhost:9000".
     addressing
         "path" or "virtual": where the buckets of another store than Amazon's are in a URL.
     region
         That requests are signed for.
     access_key_id, secret_access_key, session_token
         Keys of `s3://` and `gs://`.
+    account, account_key, sas_token
+        The account of `az://`, and its key or a shared access signature.
     anonymous
-        Ask `s3://` without a signature.
+        Ask `s3://` and `az://` without a signature.
     token
-        The bearer token of `hf://`, `gs://`, `http://` and `https://`. It is sent to the host of the location, and to
-        no other that a redirect names.
+        The bearer token of `hf://`, `gs://`, `az://`, `http://` and `https://`. It is sent to the host of the location,
+        and to no other that a redirect names.
     """
 
     __slots__ = (
         "access_key_id",
+        "account",
+        "account_key",
         "addressing",
         "anonymous",
         "cache",
@@ -144,6 +148,7 @@ class RemoteOptions(_Options):
         "region",
         "requests",
         "retry_seconds",
+        "sas_token",
         "secret_access_key",
         "session_token",
         "timeout",
@@ -164,6 +169,9 @@ class RemoteOptions(_Options):
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
         session_token: str | None = None,
+        account: str | None = None,
+        account_key: str | None = None,
+        sas_token: str | None = None,
         anonymous: bool | None = None,
         token: str | None = None,
     ) -> None:
@@ -178,6 +186,9 @@ class RemoteOptions(_Options):
         self.access_key_id = access_key_id
         self.secret_access_key = secret_access_key
         self.session_token = session_token
+        self.account = account
+        self.account_key = account_key
+        self.sas_token = sas_token
         self.anonymous = anonymous
         self.token = token
 

@@ -4,14 +4,16 @@
 #include <array>
 #include <cctype>
 
+#include "core/url_scheme.h"
+
 namespace penstock::core {
 namespace {
 
 constexpr auto kHarmless = std::to_array<std::string_view>(
     {"versionId", "generation", "alt", "download", "raw", "ref", "rev", "version", "format"});
 
-/// Of these a '?' or '#' belongs to the key.
-constexpr auto kWithKeys = std::to_array<std::string_view>({"s3", "gs", "hf"});
+/// What begins a parameter that signs.
+constexpr auto kSignatures = std::to_array<std::string_view>({"sig=", "X-Amz-Signature=", "X-Goog-Signature="});
 
 bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
@@ -52,6 +54,15 @@ bool is_harmless(std::string_view query) {
   return true;
 }
 
+/// Whether a '?' or '#' belongs to the name of an object. A signature behind it belongs to nobody's name: somebody has
+/// put it there.
+bool has_key(const Parts& url) {
+  const UrlScheme* const scheme = url_scheme(url.scheme + "://");
+  if (scheme == nullptr || scheme->kind == UrlKind::kHttp) return false;
+  const std::string_view query = url.rest.substr(std::min(url.rest.size(), url.rest.find('?')));
+  return !has_signature(query);
+}
+
 /// Whether what is behind a ':' is no port, so that it is a password, which may have a '/' in it.
 bool has_password(std::string_view authority) {
   const std::size_t colon = authority.find(':');
@@ -72,13 +83,22 @@ bool drop_user(std::string_view& rest, std::string_view ends) {
 
 }  // namespace
 
+bool has_signature(std::string_view query) noexcept {
+  for (const std::string_view name : kSignatures) {
+    for (std::size_t at = query.find(name); at != query.npos; at = query.find(name, at + 1)) {
+      if (at > 0 && (query[at - 1] == '?' || query[at - 1] == '&')) return true;
+    }
+  }
+  return false;
+}
+
 std::string shown_path(std::string_view path) {
   Parts url = parts_of(path);
   if (url.scheme.empty()) return std::string(path);
-  const bool has_key = std::find(kWithKeys.begin(), kWithKeys.end(), url.scheme) != kWithKeys.end();
+  const bool is_key = has_key(url);
   std::string out(url.front);
-  if (drop_user(url.rest, has_key ? "/" : "/?#")) out += "...";
-  if (has_key) return out.append(url.rest);
+  if (drop_user(url.rest, is_key ? "/" : "/?#")) out += "...";
+  if (is_key) return out.append(url.rest);
   url.rest = url.rest.substr(0, url.rest.find('#'));
   const std::size_t question = url.rest.find('?');
   if (question == std::string_view::npos || is_harmless(url.rest.substr(question + 1))) return out.append(url.rest);

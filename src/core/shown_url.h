@@ -15,6 +15,9 @@ inline constexpr std::string_view kHiddenQuery = "?...";
 /// user name and no password. Keys of buckets keep a '?', which belongs to them. Paths of files stay as they are.
 std::string shown_path(std::string_view path);
 
+/// Whether a query, with its '?', has a signature in it, as the URLs have that stores sign.
+bool has_signature(std::string_view query) noexcept;
+
 /// A message whose URLs are shown so.
 std::string without_secrets(std::string_view text);
 

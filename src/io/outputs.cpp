@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/format.h"
 #include "core/system_error.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_url.h"
@@ -106,9 +107,10 @@ const Destination& writable(std::string_view path) {
 }  // namespace
 
 void require_output(std::string_view path) {
-  if (&destination_of(path) == &kFile || path.starts_with("s3://") || path.starts_with("gs://")) return;
+  if (&destination_of(path) == &kFile || is_in_store(path)) return;
   throw Error(ErrorCode::kUnsupported,
-              "http(s) and hf URLs can be read and not written; write to s3:// or gs://, or to a file of this machine",
+              core::format("http(s) and hf URLs can be read and not written; write to {}, or to a file of this machine",
+                           core::store_schemes("or")),
               {.path = std::string(path)});
 }
 

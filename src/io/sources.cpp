@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/url_scheme.h"
 #include "io/remote/remote.h"
 #include "io/source/folder_list.h"
 #include "io/source/opened_file.h"
@@ -21,15 +23,14 @@ namespace penstock {
 namespace io {
 namespace {
 
-constexpr std::array<Scheme, 7> kSchemes = {{
-    {"", open_file},
-    {"file", open_file_url},
-    {"http", remote::open_url},
-    {"https", remote::open_url},
-    {"s3", remote::open_url},
-    {"gs", remote::open_url},
-    {"hf", remote::open_url},
-}};
+/// Files, and every scheme of core/url_scheme.h.
+constexpr auto kSchemes = [] {
+  std::array<Scheme, 2 + std::size(core::kUrlSchemes)> out = {{{"", open_file}, {"file", open_file_url}}};
+  for (std::size_t i = 0; i < std::size(core::kUrlSchemes); ++i) {
+    out[i + 2] = {core::kUrlSchemes[i].name, remote::open_url};
+  }
+  return out;
+}();
 
 /// "s3" of "s3://bucket/key"; empty for a plain path, which may have a ':' in it.
 std::string_view scheme_of(std::string_view location) {
@@ -90,12 +91,10 @@ Source open_source(std::string_view location) {
     }
   }
   if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
-    throw Error(
-        ErrorCode::kUnsupported,
-        core::format("there is no source for locations that start with {}; give a path, or a URL of file, http, "
-                     "https, s3, gs or hf",
-                     core::quoted(std::string(scheme) + "://")),
-        {.path = std::string(location)});
+    throw Error(ErrorCode::kUnsupported,
+                core::format("there is no source for locations that start with {}; give a path, or a URL of file, {}",
+                             core::quoted(std::string(scheme) + "://"), core::all_schemes("or")),
+                {.path = std::string(location)});
   }
   return plain->open(location);
 }

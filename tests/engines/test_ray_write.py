@@ -148,7 +148,7 @@ def test_objects_in_a_store(store):
     assert_numbered([packed[i] for i in range(len(packed))])
     with pytest.raises(penstock.InvalidArgumentError, match="objects below this prefix"):
         write_tensors(numbered(), "s3://bucket/out")
-    with pytest.raises(penstock.UnsupportedError, match="s3:// or gs://"):
+    with pytest.raises(penstock.UnsupportedError, match="s3://, gs:// or az://"):
         write_tensors(numbered(), "http://host/out")
 
 

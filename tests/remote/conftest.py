@@ -3,16 +3,18 @@ and settings that no variable of the user's changes."""
 
 from __future__ import annotations
 
+import base64
 import os
 import sys
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from azure_memory import ACCOUNT, KEY, AzureMemory
 from contents import contents
-from fault_proxy import FaultProxy, in_thread
+from fault_proxy import Fault, FaultProxy, in_thread
 from refusals import TOKEN
 from servers import ACCESS_KEY, BUCKET, REGION, ROOT, SECRET_KEY, SERVERS, Missing, Server
 from writable import WritableMemory
@@ -43,6 +45,10 @@ class Place:
     environment: dict[str, str] = field(default_factory=dict)
     quote: bool = False  # whether names are percent-encoded in its URLs
 
+    @property
+    def is_store(self) -> bool:
+        return self.base.startswith(("s3:", "az:"))
+
     def url(self, name: str) -> str:
         return self.base + (urllib.parse.quote(name) if self.quote else name)
 
@@ -62,6 +68,7 @@ def session_server(name: str):
 nginx_server = session_server("nginx")
 seaweed_server = session_server("seaweed")
 rclone_server = session_server("rclone")
+azure_server = session_server("azure")
 
 
 def client_of(server: Server, bucket: str = BUCKET):
@@ -69,6 +76,14 @@ def client_of(server: Server, bucket: str = BUCKET):
     stores = pytest.importorskip(
         "obstore.store", reason="obstore is not installed here (script/test remote sets it up)"
     )
+    if server.base.startswith("az:"):
+        return stores.AzureStore(
+            bucket,
+            account_name=ACCOUNT,
+            account_key=KEY,
+            endpoint=server.url,
+            client_options={"allow_http": True},
+        )
     return stores.S3Store(
         bucket,
         endpoint=server.url,
@@ -81,7 +96,7 @@ def client_of(server: Server, bucket: str = BUCKET):
 
 def place_in_store(server: Server) -> Place:
     store = client_of(server)
-    return Place(f"s3://{BUCKET}/", lambda name, content: store.put(name, content) and None, server.environment)
+    return Place(f"{server.base}/", lambda name, content: store.put(name, content) and None, server.environment)
 
 
 def place_in_folder(server: Server, url: str, environment: dict[str, str]) -> Place:
@@ -119,7 +134,12 @@ def place_of_rclone(rclone):
     return _filled(place_in_store(rclone))
 
 
-PLACES = ("http", "https", "seaweed", "rclone")
+@pytest.fixture(scope="session")
+def place_of_azure(azure):
+    return _filled(place_in_store(azure))
+
+
+PLACES = ("http", "https", "seaweed", "rclone", "azure")
 
 
 @pytest.fixture(params=PLACES)
@@ -136,12 +156,15 @@ def store(place_of_seaweed, settings):
     return place_of_seaweed
 
 
+OWN = ("S3", "GS", "AZ", "REMOTE", "CACHE", "HTTP")
+
+
 @pytest.fixture(autouse=True)
 def settings(monkeypatch, tmp_path):
     """A function that sets variables. None of the user's is left, no profile, and no machine of a cloud is asked."""
     for name in list(os.environ):
         if (
-            name.startswith(("AWS_", "HF_", *(f"PENSTOCK_{part}" for part in ("S3", "GS", "REMOTE", "CACHE", "HTTP"))))
+            name.startswith(("AWS_", "AZURE_", "IDENTITY_", "HF_", *(f"PENSTOCK_{part}" for part in OWN)))
             or "proxy" in name.lower()
         ):
             monkeypatch.delenv(name)
@@ -149,6 +172,7 @@ def settings(monkeypatch, tmp_path):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AZURE_POD_IDENTITY_AUTHORITY_HOST", "http://127.0.0.1:1")  # nobody is there
     # Tests count requests, and a busy machine answers late. test_hedges.py switches them on.
     monkeypatch.setenv("PENSTOCK_REMOTE_HEDGES", "0")
 
@@ -166,16 +190,86 @@ def proxy():
         yield running
 
 
-@pytest.fixture(params=["seaweed", "rclone"])
+@pytest.fixture(params=["seaweed", "rclone", "azure"])
 def server(request, settings):
     """Each store that checks signatures, with its bucket."""
     settings(**request.getfixturevalue(f"place_of_{request.param}").environment)
     return request.getfixturevalue(request.param)
 
 
+def numbered_block(number: int) -> str:
+    """How a target ends that sends this block. Names are Base64 of 24 digits, '-' and a number of five: the last three
+    digits are four letters of their own."""
+    return base64.b64encode(f"{number:03}".encode()).decode() + "&comp=block"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a kind of store is written to, as far as tests with faults have to know."""
+
+    base: str
+    memory: type  # a store in memory that is written to so
+    part: str  # in the targets of requests that send the parts of an object, followed by...
+    numbered: Callable[[int], str]  # ... which one it is
+    complete: str  # in the target of the request that makes one of them
+    listed: str  # in the target of a listing
+
+    @property
+    def empty(self) -> str:
+        return self.listing([])
+
+    def at(self, target: str) -> str:
+        """What the target of a request has here that has `target` in S3."""
+        if target.startswith("partNumber="):
+            return self.numbered(int(target.removeprefix("partNumber=")))
+        named = {"partNumber": self.part, "?uploadId": self.complete, "list-type": self.listed}
+        return named.get(target.rstrip("="), target)
+
+    def listing(self, names: Iterable[str]) -> str:
+        """One of these targets of objects in the bucket."""
+        keys = [name.removeprefix("/bucket/") for name in names]
+        if self is S3:
+            rows = "".join(f"<Contents><Key>{key}</Key><Size>1</Size></Contents>" for key in keys)
+            return f"<ListBucketResult>{rows}</ListBucketResult>"
+        size = "<Properties><Content-Length>1</Content-Length></Properties>"
+        rows = "".join(f"<Blob><Name>{key}</Name>{size}</Blob>" for key in keys)
+        return f"<EnumerationResults><Blobs>{rows}</Blobs><NextMarker/></EnumerationResults>"
+
+    def fault(self, fault: Fault, **changes: object) -> Fault:
+        """A new fault that happens to the same requests as that one in S3."""
+        given = vars(fault) | changes
+        return Fault(**given | {"target": self.at(given["target"])})
+
+
+S3 = Dialect(
+    "s3://bucket",
+    WritableMemory,
+    "partNumber",
+    "partNumber={}".format,
+    "?uploadId=",
+    "list-type",
+)
+AZURE = Dialect(
+    "az://bucket",
+    AzureMemory,
+    "blockid",
+    numbered_block,
+    "comp=blocklist",
+    "comp=list&",
+)
+DIALECTS = {"s3": S3, "az": AZURE}
+# For tests of every kind of store; without it they are of the first.
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS, indirect=True)
+
+
 @pytest.fixture
-def memory():
-    return WritableMemory()
+def dialect(request) -> Dialect:
+    return DIALECTS[getattr(request, "param", "s3")]
+
+
+@pytest.fixture
+def memory(dialect):
+    return dialect.memory()
 
 
 @pytest.fixture
@@ -189,6 +283,9 @@ def faulty(memory, settings):
             AWS_SECRET_ACCESS_KEY=SECRET_KEY,
             AWS_SESSION_TOKEN=TOKEN,
             AWS_REGION="us-east-1",
+            AZURE_STORAGE_ACCOUNT=ACCOUNT,
+            AZURE_STORAGE_KEY=KEY,
+            AZURE_STORAGE_BLOB_ENDPOINT=running.url,
         )
         yield running
 

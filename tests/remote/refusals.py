@@ -6,6 +6,7 @@ import contextlib
 import time
 
 import pytest
+from azure_memory import KEY
 from servers import SECRET_KEY
 
 import penstock
@@ -25,7 +26,7 @@ def has_no_secret(error: BaseException) -> None:
     told = "".join(
         repr(each) + str(each) + str(vars(each)) for each in (error, error.__cause__, error.__context__) if each
     )
-    for secret in (SECRET_KEY, TOKEN, *OTHER_SECRETS):
+    for secret in (SECRET_KEY, TOKEN, KEY, *OTHER_SECRETS):
         assert secret not in told
 
 

@@ -1,7 +1,8 @@
-"""Real servers on this machine: nginx, SeaweedFS and rclone, each with a folder of its own and ports that are free.
+"""Servers on this machine: nginx, SeaweedFS and rclone, each with a folder of its own and ports that are free, and a
+stand-in for Azure's service (azure_memory.py), because PyPI has no server of its kind.
 
-`python tests/remote/servers.py seaweed rclone nginx` starts some by hand, says what a client needs, and stops them with
-Ctrl-C.
+`python tests/remote/servers.py seaweed rclone nginx azure` starts some by hand, says what a client needs, and stops
+them with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from azure_memory import ACCOUNT, KEY, AzureMemory
+from fault_proxy import FaultProxy, in_thread
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = ROOT / "build" / "remote" / "bin"
@@ -47,6 +51,7 @@ class Server:
     folder: Path | None = None  # whose files it serves
     certificate: Path | None = None  # of https_url
     https_url: str = ""
+    base: str = f"s3://{BUCKET}"  # of a store
 
     @property
     def port(self) -> int:
@@ -241,7 +246,16 @@ def behind_proxy(url: str, *options: str) -> Iterator[str]:
         process.wait()
 
 
-SERVERS = {"seaweed": seaweed, "rclone": rclone, "nginx": nginx}
+@contextlib.contextmanager
+def azure(folder: Path) -> Iterator[Server]:
+    """The stand-in for Azure, with the account in its paths, as the emulator has it."""
+    with in_thread(FaultProxy(AzureMemory())) as running:
+        url = f"{running.url}/{ACCOUNT}"
+        keys = {"AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_KEY": KEY, "AZURE_STORAGE_BLOB_ENDPOINT": url}
+        yield Server(url, keys, base=f"az://{BUCKET}")
+
+
+SERVERS = {"seaweed": seaweed, "rclone": rclone, "nginx": nginx, "azure": azure}
 
 
 def main(names: list[str]) -> None:

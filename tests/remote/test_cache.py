@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from azure_memory import ACCOUNT, KEY
 from contents import NAMES, contents, npy_of, numbers, same
 from fault_proxy import Fault
 from refusals import TOKEN
@@ -29,10 +30,11 @@ def cache(settings, tmp_path) -> Path:
     return folder
 
 
-@pytest.fixture
-def url(proxy, cache) -> str:
-    proxy.origin.objects["/x.npy"] = npy_of(ARRAY)
-    return f"{proxy.url}/x.npy"
+@pytest.fixture(params=["http", "az"])
+def url(request, proxy, cache, settings) -> str:
+    proxy.origin.objects["/c/x.npy"] = npy_of(ARRAY)
+    settings(AZURE_STORAGE_BLOB_ENDPOINT=proxy.url, AZURE_STORAGE_ACCOUNT=ACCOUNT, AZURE_STORAGE_KEY=KEY)
+    return "az://c/x.npy" if request.param == "az" else f"{proxy.url}/c/x.npy"
 
 
 def load(url: str) -> dict:
@@ -149,7 +151,7 @@ def test_counts_of_what_goes_wrong(url, proxy, settings):
 
 def test_a_replaced_object_gives_its_new_bytes(url, proxy):
     load(url)
-    proxy.origin.objects["/x.npy"] = npy_of(ARRAY + 1)
+    proxy.origin.objects["/c/x.npy"] = npy_of(ARRAY + 1)
     for _ in range(2):
         assert np.array_equal(np.asarray(penstock.load(url)), ARRAY + 1)
 

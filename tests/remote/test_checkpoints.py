@@ -61,7 +61,7 @@ def test_the_command_takes_the_folder(checkpoint, command):
     done = subprocess.run([command, "stats", checkpoint, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert '"w"' in json.dumps(json.loads(done.stdout))
-    if checkpoint.startswith("s3:"):
+    if checkpoint.startswith(("s3:", "az:")):
         done = subprocess.run([command, "verify", checkpoint + "/"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 

@@ -6,8 +6,9 @@ import json
 import time
 from datetime import datetime, timedelta, timezone
 
+import numpy as np
 import pytest
-from contents import contents, same
+from contents import contents, npy_of, numbers, same
 from fault_proxy import Fault, FaultProxy, Memory, in_thread, plain
 from refusals import refused, within
 from servers import SECRET_KEY
@@ -141,6 +142,16 @@ def test_keys_of_a_container_outlive_it_too(store, proxy, settings):
         while not proxy.requests:
             loads()
     loads()
+
+
+def test_keys_that_end_under_several_requests(store, machine):
+    large = numbers(8 << 20)
+    store.origin.objects["/bucket/large.npy"] = npy_of(large)
+    archive = penstock.open("s3://bucket/large.npy")
+    store.faults = [Fault(status=400, body="<Error><Code>ExpiredToken</Code></Error>", times=4, ranged=True)]
+    store.delay = 0.2  # so that they are on their way together
+    assert np.array_equal(np.asarray(archive.load()), large)
+    assert store.most_at_once > 1
 
 
 UNSIGNED = {

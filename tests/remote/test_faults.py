@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from azure_memory import ACCOUNT, KEY
 from contents import contents, npy_of, numbers, same
 from fault_proxy import Fault
 from refusals import TOKEN, has_no_secret, refused, within
@@ -28,13 +29,16 @@ LARGE = npy_of(ARRAY)
 SMALL = contents()["small.npy"]
 
 
-@pytest.fixture(params=["http", "s3"])
+@pytest.fixture(params=["http", "s3", "az"])
 def url(request, proxy, settings):
-    """The large array behind a server with faults, by HTTP and as an S3 store; waits for a second."""
+    """The large array behind a server with faults, by HTTP and as a store of each kind; waits for a second."""
     proxy.origin.objects |= {"/bucket/x.npy": LARGE, "/bucket/small.npy": SMALL, "/bucket/empty.npy": b""}
     settings(PENSTOCK_REMOTE_TIMEOUT=1, PENSTOCK_REMOTE_RETRY_SECONDS=30)
     if request.param == "http":
         return f"{proxy.url}/bucket/x.npy"
+    if request.param == "az":
+        settings(AZURE_STORAGE_ACCOUNT=ACCOUNT, AZURE_STORAGE_KEY=KEY, AZURE_STORAGE_BLOB_ENDPOINT=proxy.url)
+        return "az://bucket/x.npy"
     settings(
         AWS_ENDPOINT_URL=proxy.url,
         AWS_ACCESS_KEY_ID="ACCESSKEY1",
@@ -43,6 +47,10 @@ def url(request, proxy, settings):
         AWS_REGION="us-east-1",
     )
     return "s3://bucket/x.npy"
+
+
+def in_store(url: str) -> bool:
+    return url.startswith(("s3:", "az:"))
 
 
 ONCE = {
@@ -315,7 +323,7 @@ def test_a_redirect_to_another_host_gets_no_credentials(proxy, other_proxy, sett
 
 
 def test_a_store_that_redirects_to_another_host_is_not_followed(url, proxy, other_proxy):
-    if not url.startswith("s3:"):
+    if not in_store(url):
         pytest.skip("http(s) follows redirects")
     other_proxy.origin.objects["/bucket/x.npy"] = LARGE
     proxy.faults = [Fault(status=307, headers={"location": f"{other_proxy.url}/bucket/x.npy"})]
@@ -392,12 +400,12 @@ def test_no_credentials_at_all(place_of_seaweed, settings, monkeypatch):
         penstock.load("s3://bucket/small.npy")
 
 
-@pytest.mark.parametrize("url", ["s3://no-such-bucket/x.npy", "s3://bucket/no/such/key.npy"])
-def test_what_the_store_has_not(place, url):
-    if not place.base.startswith("s3:"):
+@pytest.mark.parametrize("key", ["no-such-bucket/x.npy", "bucket/no/such/key.npy"])
+def test_what_the_store_has_not(place, key):
+    if not place.is_store:
         pytest.skip("a store of its own")
     with refused(penstock.NotFoundError):
-        penstock.load(url)
+        penstock.load(f"{place.base.removesuffix('bucket/')}{key}")
 
 
 @pytest.mark.parametrize("url", ["s3://", "s3:///x.npy", "http://", "https:///x", "hf://owner", "hf://a/b"])
@@ -449,13 +457,13 @@ def test_a_forked_child_reads_too(url):
 @pytest.mark.parametrize("status", [403, 503])
 def test_listing_fails_with_the_stores_words(url, proxy, status, settings):
     settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
-    if not url.startswith("s3:"):
+    if not in_store(url):
         pytest.skip("http(s) cannot be listed")
     body = "<Error><Code>SlowDown</Code></Error>" if status == 503 else "<Error><Code>AccessDenied</Code></Error>"
     proxy.faults = [Fault(status=status, body=body)]
     kind = penstock.PermissionDeniedError if status == 403 else penstock.InputOutputError
     with refused(kind, "AccessDenied" if status == 403 else "SlowDown"):
-        penstock.files("s3://bucket/train/*.npy")
+        penstock.files(url.replace("x.npy", "train/*.npy"))
 
 
 LISTINGS = {
@@ -468,17 +476,21 @@ LISTINGS = {
     "entity bomb": '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
     "<ListBucketResult><Contents><Key>train/&b;.npy</Key><Size>1</Size></Contents></ListBucketResult>",
     "deep": "<a>" * 100000,
+    "Azure's, cut": "<EnumerationResults><Blobs><Blob><Name>train/1.npy</Name><Prop",
+    "Azure's, endless": "<EnumerationResults><Blobs></Blobs><NextMarker>a</NextMarker></EnumerationResults>",
+    "Azure's, without a marker": "<EnumerationResults><Blobs><Blob><Name>train/1.npy</Name><Properties><Content-Length>"
+    "1</Content-Length></Properties></Blob></Blobs></EnumerationResults>",
 }
 
 
 @pytest.mark.parametrize("listing", LISTINGS)
 def test_listings_that_are_none(url, proxy, listing, settings):
     settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
-    if not url.startswith("s3:"):
+    if not in_store(url):
         pytest.skip("http(s) cannot be listed")
     proxy.faults = [Fault(status=200, body=LISTINGS[listing])]
     with within(8), pytest.raises(penstock.Error) as failed:
-        penstock.files("s3://bucket/train/*.npy")
+        penstock.files(url.replace("x.npy", "train/*.npy"))
     assert len(str(failed.value)) < 1000
 
 
@@ -498,9 +510,10 @@ def test_an_errors_text_from_a_store_has_no_control_characters(url, proxy):
 
 
 def test_a_store_that_repeats_the_secret_is_not_quoted(url, proxy):
-    if not url.startswith("s3:"):
+    if not in_store(url):
         pytest.skip("nothing is signed")
-    body = f"<Error><Code>X</Code><Message>{SECRET_KEY} {TOKEN}</Message></Error>"
+    secrets = KEY if url.startswith("az:") else f"{SECRET_KEY} {TOKEN}"
+    body = f"<Error><Code>X</Code><Message>{secrets}</Message></Error>"
     proxy.faults = [Fault(status=403, body=body)]
     with refused(penstock.PermissionDeniedError):
         penstock.load(url)
@@ -511,5 +524,5 @@ def test_a_loaders_trace_and_figures_have_no_secret(url, proxy):
     loader = penstock.DataLoader(penstock.files(names), batch_size=4, num_workers=2)
     assert len(list(loader)) == 2
     told = str(loader.stats()) + repr(loader) + repr(penstock.files(names))
-    for secret in (SECRET_KEY, TOKEN):
+    for secret in (SECRET_KEY, TOKEN, KEY):
         assert secret not in told

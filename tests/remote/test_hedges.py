@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from azure_memory import ACCOUNT, KEY
 from contents import npy_of, numbers
 from fault_proxy import Fault
 
@@ -14,13 +15,15 @@ COUNT = 60
 SAMPLES = [numbers(3000, seed=number) for number in range(COUNT)]
 
 
-@pytest.fixture
-def base(proxy, settings):
+@pytest.fixture(params=["http", "az"])
+def base(request, proxy, settings):
     """Small objects behind a server that has answered often enough to be known. No request fails before 20 seconds."""
-    proxy.origin.objects |= {f"/{number}.npy": npy_of(sample) for number, sample in enumerate(SAMPLES)}
+    proxy.origin.objects |= {f"/c/{number}.npy": npy_of(sample) for number, sample in enumerate(SAMPLES)}
     settings(PENSTOCK_REMOTE_TIMEOUT=20, PENSTOCK_REMOTE_RETRY_SECONDS=40, PENSTOCK_REMOTE_HEDGES=0.05)
-    know(proxy.url)
-    return proxy.url
+    settings(AZURE_STORAGE_BLOB_ENDPOINT=proxy.url, AZURE_STORAGE_ACCOUNT=ACCOUNT, AZURE_STORAGE_KEY=KEY)
+    place = "az://c" if request.param == "az" else f"{proxy.url}/c"
+    know(place)
+    return place
 
 
 def know(base: str) -> None:
@@ -48,7 +51,7 @@ def test_a_late_answer_is_not_waited_for(base, proxy, fault):
 
 def test_late_ranges_of_a_large_object(base, proxy):
     large = numbers(12000, 64)
-    proxy.origin.objects["/large.npy"] = npy_of(large)
+    proxy.origin.objects["/c/large.npy"] = npy_of(large)
     proxy.faults.append(Fault(hang=True, times=1, after=1, target="large"))
     report = load(f"{base}/large.npy")
     assert np.array_equal(report["value"], large)
@@ -113,9 +116,9 @@ def test_a_first_request_that_fails_late_leaves_the_second(base, proxy):
 
 def test_the_second_answer_must_be_of_the_same_version(base, proxy):
     large = numbers(12000, 64)
-    proxy.origin.objects["/large.npy"] = npy_of(large)
+    proxy.origin.objects["/c/large.npy"] = npy_of(large)
     archive = penstock.open(f"{base}/large.npy")
-    proxy.origin.objects["/large.npy"] = npy_of(large + 1)
+    proxy.origin.objects["/c/large.npy"] = npy_of(large + 1)
     proxy.faults.append(Fault(hang=True, times=1, target="large"))
     with pytest.raises(penstock.ChangedError):
         archive.load()

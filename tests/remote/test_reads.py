@@ -102,7 +102,7 @@ def test_packed_samples(place, tmp_path):
         place.put(f"packed/{path.name}", path.read_bytes())
     shards = [path.name for path in (tmp_path / "packed").glob("*.safetensors")]
     assert len(shards) == 1
-    dataset = penstock.packed(place.url("packed/" if place.base.startswith("s3:") else f"packed/{shards[0]}"))
+    dataset = penstock.packed(place.url("packed/" if place.is_store else f"packed/{shards[0]}"))
     assert len(dataset) == 40
     for number in (0, 17, 39):
         same(dataset[number]["x"], penstock.asarray(clips[number]["x"]))

@@ -6,9 +6,11 @@ import urllib.parse
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
+from conftest import S3, every_dialect
 from contents import numbers
 from fault_proxy import Fault, Request, Response, plain
 from writable import WritableMemory
@@ -40,8 +42,8 @@ class ListingMemory(WritableMemory):
 
 
 @pytest.fixture
-def memory():
-    return ListingMemory()
+def memory(dialect):
+    return ListingMemory() if dialect is S3 else dialect.memory()
 
 
 @dataclass
@@ -54,7 +56,7 @@ def content(seed: int) -> dict:
     return {f"k{i}": numbers(50, seed=10 * seed + i) for i in range(3)}
 
 
-def save_by_dcp(seed: int) -> None:
+def save_by_dcp(base: str, seed: int) -> None:
     torch = pytest.importorskip("torch")
     dcp = pytest.importorskip("torch.distributed.checkpoint")
     from penstock.torch.dcp import StorageWriter
@@ -62,32 +64,34 @@ def save_by_dcp(seed: int) -> None:
     warnings.filterwarnings("ignore", message="torch.distributed is disabled")
     state = {name: torch.from_numpy(value) for name, value in content(seed).items()}
     try:
-        dcp.save(state, storage_writer=StorageWriter("s3://bucket/ckpt", thread_count=2), no_dist=True)
+        dcp.save(state, storage_writer=StorageWriter(f"{base}/ckpt", thread_count=2), no_dist=True)
     except dcp.api.CheckpointException as error:
         raise error.failures[0][0] from error
 
 
 @pytest.fixture
-def ways(command, tmp_path):
+def ways(command, tmp_path, dialect):
+    base = dialect.base
+
     def convert(seed: int) -> None:
         penstock.save(content(seed), tmp_path / "x.safetensors", sync=False)
-        arguments = ("--force", "--shard-size", "200", tmp_path / "x.safetensors", "s3://bucket/m.safetensors")
+        arguments = ("--force", "--shard-size", "200", tmp_path / "x.safetensors", f"{base}/m.safetensors")
         try:
             run(command, "convert", *arguments)
         except AssertionError as error:
             raise penstock.InputOutputError(str(error)) from error
 
     def save(seed: int) -> None:
-        penstock.save(content(seed), "s3://bucket/ckpt/")
+        penstock.save(content(seed), f"{base}/ckpt/")
 
     def pack(seed: int) -> None:
-        penstock.pack(penstock.rows(numbers(50, 3, seed=seed)), "s3://bucket/ckpt", shard_bytes=200)
+        penstock.pack(penstock.rows(numbers(50, 3, seed=seed)), f"{base}/ckpt", shard_bytes=200)
 
     return {
-        "save": Way(save, lambda: penstock.load("s3://bucket/ckpt/")),
-        "dcp": Way(save_by_dcp, lambda: penstock.load("s3://bucket/ckpt/")),
-        "convert": Way(convert, lambda: penstock.load("s3://bucket/m.safetensors.index.json")),
-        "pack": Way(pack, lambda: [penstock.packed("s3://bucket/ckpt")[i] for i in range(50)]),
+        "save": Way(save, lambda: penstock.load(f"{base}/ckpt/")),
+        "dcp": Way(partial(save_by_dcp, base), lambda: penstock.load(f"{base}/ckpt/")),
+        "convert": Way(convert, lambda: penstock.load(f"{base}/m.safetensors.index.json")),
+        "pack": Way(pack, lambda: [penstock.packed(f"{base}/ckpt")[i] for i in range(50)]),
     }
 
 
@@ -97,6 +101,7 @@ def comparable(value) -> str:
     return repr([comparable(item) for item in value] if isinstance(value, list) else np.asarray(value).tolist())
 
 
+@every_dialect
 @pytest.mark.parametrize("later", [False, True], ids=["once", "for ever"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["save", "dcp", "convert"])
@@ -128,6 +133,7 @@ def test_the_old_or_the_new_is_there(faulty, memory, settings, ways, name, mode,
     raise AssertionError("it does not end")
 
 
+@every_dialect
 @pytest.mark.parametrize("mode", MODES)
 def test_packing_leaves_all_shards_or_none_or_is_known_to_be_broken(faulty, memory, settings, ways, mode):
     settings(PENSTOCK_REMOTE_RETRY_SECONDS=0)

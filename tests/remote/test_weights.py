@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from conftest import every_dialect
 
 import penstock
 
@@ -29,10 +30,11 @@ def same(found, expected):
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
+@every_dialect
 @pytest.mark.parametrize("end", ["", "/", "/model.safetensors.index.json"])
-def test_a_folder_of_a_bucket(faulty, memory, tmp_path, end):
+def test_a_folder_of_a_bucket(dialect, faulty, memory, tmp_path, end):
     expected = put_model(memory, tmp_path)
-    same(dict(pt.weights(f"s3://bucket/model{end}", ring_bytes=1 << 18)), expected)
+    same(dict(pt.weights(f"{dialect.base}/model{end}", ring_bytes=1 << 18)), expected)
 
 
 def test_only_the_chosen_tensors_are_fetched(faulty, memory, tmp_path):

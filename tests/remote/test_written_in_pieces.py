@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import every_dialect
 from contents import numbers, same
 from fault_proxy import Fault
 from refusals import has_no_secret, refused
@@ -36,7 +37,7 @@ def write_tensors(place, tensors: int, elements: int) -> None:
 
 @pytest.mark.parametrize("rows", [3, 5000])  # one request; three parts, of which the first is sent last
 def test_rows(server, tmp_path, rows):
-    write_rows("s3://bucket/pieces/x.npy", rows)
+    write_rows(f"{server.base}/pieces/x.npy", rows)
     write_rows(tmp_path / "x.npy", rows, sync=False)
     assert bytes_of(server, "pieces/x.npy") == (tmp_path / "x.npy").read_bytes()
     assert np.load(tmp_path / "x.npy").shape == (rows, 1000)
@@ -54,22 +55,23 @@ SHAPES = {"small": (4, 50), "in parts": (6, 2 * MEGA), "a header that outgrows i
     ],
 )
 def test_tensors(server, tmp_path, extension, size):
-    write_tensors(f"s3://bucket/pieces/x.{extension}", *SHAPES[size])
+    write_tensors(f"{server.base}/pieces/x.{extension}", *SHAPES[size])
     write_tensors(tmp_path / f"x.{extension}", *SHAPES[size])
     assert bytes_of(server, f"pieces/x.{extension}") == (tmp_path / f"x.{extension}").read_bytes()
-    same(penstock.load(f"s3://bucket/pieces/x.{extension}"), penstock.load(tmp_path / f"x.{extension}"))
+    same(penstock.load(f"{server.base}/pieces/x.{extension}"), penstock.load(tmp_path / f"x.{extension}"))
 
 
 def test_what_is_there_cannot_be_appended_to(server, tmp_path):
-    write_rows("s3://bucket/pieces/new.npy", 2, resume=True)
-    assert penstock.load("s3://bucket/pieces/new.npy").shape == (2, 1000)
-    with refused(penstock.UnsupportedError, "cannot be appended to", "s3://bucket/pieces/new.npy"):
-        penstock.Writer("s3://bucket/pieces/new.npy", resume=True)
-    assert penstock.load("s3://bucket/pieces/new.npy").shape == (2, 1000)
+    write_rows(f"{server.base}/pieces/new.npy", 2, resume=True)
+    assert penstock.load(f"{server.base}/pieces/new.npy").shape == (2, 1000)
+    with refused(penstock.UnsupportedError, "cannot be appended to", f"{server.base}/pieces/new.npy"):
+        penstock.Writer(f"{server.base}/pieces/new.npy", resume=True)
+    assert penstock.load(f"{server.base}/pieces/new.npy").shape == (2, 1000)
 
 
-def test_an_object_that_others_wrote_meanwhile_is_not_replaced_by_resume(faulty, memory):
-    writer = penstock.Writer("s3://bucket/x.npy", resume=True)
+@every_dialect
+def test_an_object_that_others_wrote_meanwhile_is_not_replaced_by_resume(dialect, faulty, memory):
+    writer = penstock.Writer(f"{dialect.base}/x.npy", resume=True)
     memory.objects["/bucket/x.npy"] = b"others"
     writer.append(numbers(3, 2))
     with refused(penstock.InvalidArgumentError, "object of this name"):
@@ -79,7 +81,7 @@ def test_an_object_that_others_wrote_meanwhile_is_not_replaced_by_resume(faulty,
 
 @pytest.mark.parametrize("url", ["https://h/x.npy", "hf://owner/repo/x.npy"])
 def test_what_cannot_be_written_to(url):
-    with refused(penstock.UnsupportedError, "s3:// or gs://"):
+    with refused(penstock.UnsupportedError, "s3://, gs:// or az://"):
         penstock.Writer(url)
 
 
@@ -102,35 +104,39 @@ def test_nothing_is_there_without_an_end(faulty, memory):
 REFUSED = {"a part": "partNumber=2", "the first part": "partNumber=1", "the end": "?uploadId"}
 
 
+@every_dialect
 @pytest.mark.parametrize("target", REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("extension", ["npy", "npz", "safetensors", "pt"])
-def test_a_refusal_leaves_nothing(faulty, memory, target, extension):
+def test_a_refusal_leaves_nothing(dialect, faulty, memory, target, extension):
     body = "<Error><Code>AccessDenied</Code></Error>"
-    faulty.faults = [Fault(status=403, target=target, methods=["PUT", "POST"], body=body)]
-    with refused(penstock.PermissionDeniedError, f"s3://bucket/x.{extension}") as failed:
+    faulty.faults = [Fault(status=403, target=dialect.at(target), methods=["PUT", "POST"], body=body)]
+    with refused(penstock.PermissionDeniedError, f"{dialect.base}/x.{extension}") as failed:
         if extension == "npy":
-            write_rows(f"s3://bucket/x.{extension}", 5000)
+            write_rows(f"{dialect.base}/x.{extension}", 5000)
         else:
-            write_tensors(f"s3://bucket/x.{extension}", 6, 2 * MEGA)
+            write_tensors(f"{dialect.base}/x.{extension}", 6, 2 * MEGA)
     has_no_secret(failed.value)
     assert not memory.objects
     assert not memory.uploads
 
 
-def test_what_passes_is_not_noticed(faulty, memory, tmp_path):
-    faulty.faults = [Fault(status=503, times=3), Fault(reset=True, target="partNumber=1", times=1)]
-    write_rows("s3://bucket/x.npy", 5000)
+@every_dialect
+def test_what_passes_is_not_noticed(dialect, faulty, memory, tmp_path):
+    faulty.faults = [Fault(status=503, times=3), Fault(reset=True, target=dialect.at("partNumber=1"), times=1)]
+    write_rows(f"{dialect.base}/x.npy", 5000)
     write_rows(tmp_path / "x.npy", 5000, sync=False)
     assert memory.objects["/bucket/x.npy"] == (tmp_path / "x.npy").read_bytes()
     assert not memory.uploads
 
 
-SLOW = """with penstock.Writer("s3://bucket/x.npy") as writer:
+SLOW = """with penstock.Writer("BASE/x.npy") as writer:
     for row in range(40): writer.append(np.zeros(1 << 20, "f4"))"""
 
 
-def test_a_process_that_is_killed_leaves_no_object(faulty, memory):
-    kill_in_third_part(faulty, f"import numpy as np, penstock\n{SLOW}")
+@every_dialect
+def test_a_process_that_is_killed_leaves_no_object(dialect, faulty, memory):
+    program = "import numpy as np, penstock\n" + SLOW.replace("BASE", dialect.base)
+    kill_in_third_part(faulty, program, dialect)
     assert not memory.objects
 
 
@@ -171,7 +177,7 @@ def test_a_forked_process_has_no_part_in_it(faulty, memory):
 def test_a_trace_goes_into_a_bucket(server, tmp_path):
     for number in range(4):
         penstock.save(numbers(5, seed=number), tmp_path / f"{number}.npy", sync=False)
-    loader = penstock.DataLoader(penstock.files(tmp_path), batch_size=2, trace="s3://bucket/pieces/trace.json")
+    loader = penstock.DataLoader(penstock.files(tmp_path), batch_size=2, trace=f"{server.base}/pieces/trace.json")
     assert len(list(loader)) == 2
     loader.write_trace()
     assert b"traceEvents" in bytes_of(server, "pieces/trace.json")

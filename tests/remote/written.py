@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from conftest import client_of
+from conftest import S3, client_of
 from fault_proxy import Fault
 
 MEGA = 1 << 20
@@ -18,11 +18,12 @@ def bytes_of(server, key: str) -> bytes:
     return bytes(client_of(server).get(key).bytes())
 
 
-def kill_in_third_part(faulty, program: str) -> None:
+def kill_in_third_part(faulty, program: str, dialect=S3) -> None:
     """Runs a program that uploads in parts, and kills it while the store keeps it waiting for an answer."""
-    faulty.faults = [Fault(hang=True, target="partNumber=3")]
+    third = dialect.at("partNumber=3")
+    faulty.faults = [Fault(hang=True, target=third)]
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        while not any("partNumber=3" in request.target for request in faulty.requests):
+        while not any(third in request.target for request in faulty.requests):
             time.sleep(0.02)
         os.kill(process.pid, signal.SIGKILL)
 

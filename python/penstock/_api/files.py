@@ -177,7 +177,7 @@ def save(
         A Tensor or an array of any library; dicts of them; for `.pt` nested dicts, lists, tuples,
         numbers and strings too.
     path
-        Where the file goes: a path, or a URL of s3:// or gs://. What is there already is replaced. With
+        Where the file goes: a path, or a URL of a store (s3://, gs://, az://). What is there already is replaced. With
         "/" at its end it is the folder of a distributed checkpoint, which torch.distributed.checkpoint
         loads.
     format
@@ -490,7 +490,7 @@ class Writer(_core.Writer):
     Parameters
     ----------
     path
-        Where the file goes; a URL (`s3://`, `gs://`) for an object that is sent in parts.
+        Where the file goes; a URL (`s3://`, `gs://`, `az://`) for an object that is sent in parts.
     format
         "npy", "npz", "pt", "safetensors" or "tar". By default chosen by the extension of `path`.
     resume

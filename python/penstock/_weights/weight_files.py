@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import penstock
-from penstock._core import _names_in
+from penstock._core import _is_in_store, _names_in
 
 __all__ = ["KINDS", "weight_files"]
 
@@ -49,7 +49,7 @@ def weight_files(path: str, kinds: Sequence[str] = tuple(KINDS.values()), ignore
         Where no weights are there, or files that an index names are missing.
     """
     if _URL.match(path):
-        return _in_store(path, kinds, ignore) if path.startswith(("s3://", "gs://")) else _tried(path)
+        return _in_store(path, kinds, ignore) if _is_in_store(path) else _tried(path)
     if not os.path.isdir(path):
         return [path]
     return _chosen(path, sorted(os.listdir(path)), kinds, ignore)

@@ -33,7 +33,7 @@ def save(
     ----------
     file
         A path, to which `.npy` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        file, or the object of a URL (s3://, gs://, az://), appears whole or not at all; an open file is
         written to where it stands.
     arr
         An array, or what NumPy makes one of.
@@ -86,7 +86,7 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
     ----------
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        file, or the object of a URL (s3://, gs://, az://), appears whole or not at all; an open file is
         written to where it stands. It is not flushed to the disk, as NumPy does not: `save` of
         `penstock` does that.
     args
@@ -116,7 +116,7 @@ def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **
     ----------
     file
         A path, to which `.npz` is added where it lacks that, or an object with `write`. A path's
-        file, or the object of a URL (s3://, gs://), appears whole or not at all; an open file is
+        file, or the object of a URL (s3://, gs://, az://), appears whole or not at all; an open file is
         written to where it stands. It is not flushed to the disk, as NumPy does not: `save` of
         `penstock` does that.
     args

@@ -139,8 +139,8 @@ def write_tensors(
         penstock.ray.write_tensors(ds, "packed")        # penstock.packed("packed"), or read_tensors
 
     The folder appears when all tasks are done. A task that fails, or a worker that dies, leaves nothing in it, and an
-    error of the whole leaves no folder. In a store (`s3://`, `gs://`) tasks send parts of objects, and the driver
-    has all objects appear at the end, one right after the other.
+    error of the whole leaves no folder. In a store (`s3://`, `gs://`, `az://`) tasks send parts of objects, and the
+    driver has all objects appear at the end, one right after the other.
 
     Parameters
     ----------

@@ -4,7 +4,6 @@
 #include "dataset/windows.h"
 
 #include <cstdint>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -23,8 +22,7 @@ namespace penstock::python {
 namespace {
 
 nb::object with_table(nb::handle rows, Dataset made) {
-  const std::shared_ptr<const data::SlicedArrays> sliced = made.impl().slices();
-  const data::SliceTable& table = sliced->table;
+  const data::SliceTable& table = made.impl().slices()->table;
   const nb::object lengths = table.lengths().defined() ? nb::cast(table.lengths()) : nb::none();
   const nb::tuple arguments = nb::make_tuple(rows, "_sliced", nb::make_tuple(nb::cast(table.starts()), lengths));
   return with_recipe("transformed", arguments, nb::cast(std::move(made)));

@@ -3,6 +3,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -22,6 +23,7 @@
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/stopwatch.h"
+#include "core/url_scheme.h"
 #include "file/raw.h"
 #include "file/writer.h"
 #include "format/save_with.h"
@@ -29,6 +31,7 @@
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/file/output.h"
+#include "io/file/url.h"
 #include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -291,6 +294,9 @@ void bind_files(nb::module_& module) {
                      "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "
                      "progress: bool | typing.Callable[[int, int], object] | None, most: int) -> bytes | None"));
   module.def("_goes_to_store", goes_to_store, nb::arg("path"));
+  module.def("_is_url", io::is_url, nb::arg("path"), nb::sig("def _is_url(path: str) -> bool"));
+  module.def("_is_in_store", io::is_in_store, nb::arg("path"), nb::sig("def _is_in_store(path: str) -> bool"));
+  module.def("_store_schemes", core::store_schemes, nb::arg("word"), nb::sig("def _store_schemes(word: str) -> str"));
   module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::arg("format").none(), nb::arg("compress"),
              nb::arg("metadata").none(), nb::arg("sync"), nb::arg("progress").none());

@@ -146,7 +146,7 @@ void abort_uploads(nb::handle url, const std::string& word) {
     const core::StopScope scope(stop);
     io::remote::Location object = io::remote::parse(target);
     const std::string folder = object.key;
-    bool some = true;
+    bool some = io::remote::lists_uploads(object);
     while (some) {
       some = false;
       for (const io::remote::Begun& begun : io::remote::list_uploads(object, folder)) {

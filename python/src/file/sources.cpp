@@ -74,6 +74,9 @@ RemoteOptions options_from(const nb::dict& given) {
   take(given, "access_key_id", out.access_key_id);
   take(given, "secret_access_key", out.secret_access_key);
   take(given, "session_token", out.session_token);
+  take(given, "account", out.account);
+  take(given, "account_key", out.account_key);
+  take(given, "sas_token", out.sas_token);
   take(given, "token", out.token);
   if (given.contains("anonymous")) out.anonymous = nb::cast<bool>(given["anonymous"]);
   if (!given.contains("cache")) return out;

@@ -11,6 +11,7 @@
 #include "core/refuse.h"
 #include "core/shown_url.h"
 #include "core/text.h"
+#include "core/url_scheme.h"
 #include "data/dataset_impl.h"
 #include "data/files/absent.h"
 #include "data/files/named_after.h"
@@ -105,8 +106,9 @@ void require_told(const Fields& fields) {
       if (data::FolderLists::can_tell(path)) continue;
       throw Error(
           ErrorCode::kUnsupported,
-          "nobody can list this URL to find out which files are there, so that their samples could be left out; "
-          "only buckets (s3://, gs://) and folders of this machine can be listed",
+          core::format("nobody can list this URL to find out which files are there, so that their samples could be "
+                       "left out; only buckets ({}) and folders of this machine can be listed",
+                       core::store_schemes("and")),
           {.path = path});
     }
   }

@@ -208,8 +208,7 @@ Dataset files_in(data::PathTable paths, std::function<std::string()> root, const
 
 /// Finds the folder below which the files of a pattern are.
 std::function<std::string()> root_of(std::string_view pattern, const data::PathTable& paths) {
-  const bool in_bucket = pattern.starts_with("s3://") || pattern.starts_with("gs://");
-  const bool is_listed = !io::is_url(pattern) || (in_bucket && data::is_magic(pattern));
+  const bool is_listed = !io::is_url(pattern) || (io::is_in_store(pattern) && data::is_magic(pattern));
   if (is_listed) return [text = std::string(pattern)] { return data::class_root(text); };
   return [shared = data::shared_folder(paths)] { return shared; };
 }

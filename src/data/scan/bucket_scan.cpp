@@ -13,6 +13,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "core/url_scheme.h"
 #include "data/scan/exclusion.h"
 #include "data/scan/folder_scan.h"
 #include "data/scan/name_match.h"
@@ -121,7 +122,9 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
   }
   if (!location.in_bucket()) {
     throw Error(ErrorCode::kUnsupported,
-                "only buckets (s3://, gs://) can be listed; name each file of this URL, with %2A for a '*' in its name",
+                core::format("only buckets ({}) can be listed; name each file of this URL, with %2A for a '*' in its "
+                             "name",
+                             core::store_schemes("and")),
                 {url});
   }
   if (options.index) {

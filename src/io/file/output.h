@@ -52,7 +52,7 @@ struct OutputOptions {
   std::stop_token stop = {};
 };
 
-/// A file, or an object for "s3://" and "gs://". kUnsupported for other URLs; kInvalidArgument, and what AtomicFile
+/// A file, or an object in a store. kUnsupported for other URLs; kInvalidArgument, and what AtomicFile
 /// says; of a store nothing is asked before there is something to send.
 std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options = {});
 

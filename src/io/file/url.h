@@ -3,19 +3,21 @@
 // What tells a URL from a path. Outside of io few have to ask: io/locations.h, open_source and open_output answer what
 // callers want to know.
 
-#include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 
+#include "core/url_scheme.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
 
 /// Whether it is a URL that is read over a network (io/remote): "s3://...". A file may be called "s3:x".
-inline bool is_url(std::string_view text) noexcept {
-  constexpr auto kSchemes = std::to_array<std::string_view>({"http://", "https://", "s3://", "gs://", "hf://"});
-  return std::ranges::any_of(kSchemes, [text](std::string_view scheme) { return text.starts_with(scheme); });
+inline bool is_url(std::string_view text) noexcept { return core::url_scheme(text) != nullptr; }
+
+/// Whether it is a URL of an object, a folder or a bucket in a store, which can be listed and written.
+inline bool is_in_store(std::string_view text) noexcept {
+  const core::UrlScheme* const scheme = core::url_scheme(text);
+  return scheme != nullptr && scheme->is_store;
 }
 
 /// kUnsupported for a URL, where only files of this machine can be changed, or written otherwise than from front to

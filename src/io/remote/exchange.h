@@ -31,12 +31,15 @@ inline Verdict fail(ErrorCode code, std::string message) {
   return {.kind = Verdict::Kind::kFail, .error = Error(code, std::move(message))};
 }
 
-/// What may make the next try succeed where a store refuses one, which only the store's own part of the code can do.
-struct Remedies {
-  /// Forgets keys that ended. Whether others may come.
-  bool (*renew_keys)();
-  /// Notes where a bucket lies. Whether that is news.
-  bool (*learn_region)(const std::string& bucket, const std::string& region);
+/// What the store's own part of the code adds to how its refusals are judged: what may make the next try succeed, and
+/// what errors name.
+struct StoreTerms {
+  /// Forgets keys that ended. Whether others may come. Null: they do not end.
+  bool (*renew_keys)() = nullptr;
+  /// Notes where a bucket lies. Whether that is news. Null: there are no regions.
+  bool (*learn_region)(const std::string& bucket, const std::string& region) = nullptr;
+  std::string_view keys = {};      ///< what sets who asks: "AWS_ACCESS_KEY_ID or AWS_PROFILE"
+  std::string_view endpoint = {};  ///< what sets who is asked: "AWS_ENDPOINT_URL"
 };
 
 /// A request that is tried until it succeeds or fails for good: what is asked, and where the answer goes.
@@ -48,12 +51,12 @@ struct Exchange {
   std::size_t most_text = 64 * 1024;
   std::string name = {};  ///< for errors
   std::optional<std::uint64_t> offset = {};
-  std::string bucket = {};             ///< the bucket of the object, for errors
-  const Remedies* remedies = nullptr;  ///< null: of a server that has neither regions nor keys
-  std::string etag = {};               ///< of the version that is wanted, for errors
-  bool follows = false;                ///< follow redirects
-  bool patient = true;                 ///< try again; if false, there is one try of at most a second
-  bool writes = false;                 ///< it is an upload: errors say "write"
+  std::string bucket = {};  ///< the bucket of the object, for errors
+  StoreTerms terms = {};    ///< of its store; empty for the others
+  std::string etag = {};    ///< of the version that is wanted, for errors
+  bool follows = false;     ///< follow redirects
+  bool patient = true;      ///< try again; if false, there is one try of at most a second
+  bool writes = false;      ///< it is an upload: errors say "write"
   /// A text that the body of every good answer contains. A store may answer 200 and explain an error in the body.
   std::string_view expects = {};
   bool unsettled =

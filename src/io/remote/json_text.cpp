@@ -24,7 +24,7 @@ class TextReader final : public core::JsonReader {
     if (name != name_) skip_value();
   }
   void on_string(std::string& text) override { found = std::move(text); }
-  void on_unsigned(std::uint64_t) override {}
+  void on_unsigned(std::uint64_t number) override { found = std::to_string(number); }
   void on_other(std::string_view) override {}
   [[noreturn]] void unexpected(std::string_view) override { fail("no value of its kind is expected"); }
 

@@ -20,12 +20,15 @@ namespace penstock::io::remote {
 namespace {
 
 constexpr unsigned kMostRefusedConnections = 3;
+constexpr unsigned kMostNewTokens = 3;
 
 constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504});
 constexpr auto kRetriedCodes = std::to_array<std::string_view>(
     {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
      // The upload was damaged on its way, or others wrote the object at the same time.
-     "BadDigest", "XAmzContentChecksumMismatch", "ConditionalRequestConflict", "OperationAborted"});
+     "BadDigest", "XAmzContentChecksumMismatch", "Md5Mismatch", "ConditionalRequestConflict", "OperationAborted"});
+constexpr auto kNoBucketCodes =
+    std::to_array<std::string_view>({"NoSuchBucket", "ContainerNotFound", "ResourceNotFound"});
 /// The keys were valid but have expired.
 constexpr auto kEndedCodes = std::to_array<std::string_view>({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"});
 
@@ -139,10 +142,14 @@ std::string said(long status, const StoreError& store) {
 
 /// Learns the bucket's region from a store that names it, so that the next try is signed for that region.
 bool learnt_region(const Exchange& exchange, const Answer& answer) {
-  if (exchange.remedies == nullptr) return false;
+  if (exchange.terms.learn_region == nullptr) return false;
   std::string region = answer.header("x-amz-bucket-region");
   if (region.empty()) region = xml_text(answer.text, "Region");
-  return !region.empty() && exchange.remedies->learn_region(exchange.bucket, region);
+  return !region.empty() && exchange.terms.learn_region(exchange.bucket, region);
+}
+
+bool renewed_keys(const Exchange& exchange) {
+  return exchange.terms.renew_keys != nullptr && exchange.terms.renew_keys();
 }
 
 /// For an object that was overwritten: its ETag then, and its ETag now if the server says it.
@@ -154,7 +161,7 @@ std::string versions(const Exchange& exchange, const Answer& answer) {
 /// Refusals that have another meaning for a write than for a read; none for the others.
 std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& store, long status,
                                    const std::string& text) {
-  if (status == 412) {
+  if (status == 412 || store.code == "BlobAlreadyExists") {
     return failed(exchange, ErrorCode::kInvalidArgument,
                   text + "; there is an object of this name already: name another one, or replace it with --force");
   }
@@ -162,13 +169,24 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
     return failed(exchange, ErrorCode::kIo,
                   text + "; somebody ended the upload, as rules of a bucket do with old ones: write it again");
   }
+  if (store.code == "InvalidBlockList") {
+    return failed(exchange, ErrorCode::kIo,
+                  text + "; somebody else wrote the object meanwhile, which ends all uploads of it: write it again");
+  }
+  if (store.code == "InvalidBlobOrBlock") {
+    return failed(exchange, ErrorCode::kIo,
+                  text +
+                      "; an upload of another program may be unfinished there, whose blocks are in the way for a "
+                      "week: write to another name, or delete the object first");
+  }
   if (status == 501) {
     return failed(exchange, ErrorCode::kUnsupported,
                   text + "; the store lacks something that writing takes: ask its maker, or copy a file there");
   }
   if (status >= 200 && status < 300) {
-    return failed(exchange, ErrorCode::kIo,
-                  text + ", which does not say that the object is there; check AWS_ENDPOINT_URL");
+    return failed(
+        exchange, ErrorCode::kIo,
+        core::format("{}, which does not say that the object is there; check {}", text, exchange.terms.endpoint));
   }
   return std::nullopt;
 }
@@ -187,8 +205,17 @@ Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, c
     return failed(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
   }
   return failed(exchange, ErrorCode::kPermission,
-                core::format("{}; check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may {}", text,
+                core::format("{}; check the keys ({}) and what they may {}", text, exchange.terms.keys,
                              exchange.writes ? "write" : "read"));
+}
+
+/// Where nothing was found.
+std::string what_to_check(const Exchange& exchange, const HttpRequest& request, const StoreError& store) {
+  if (exchange.bucket.empty()) return "; check the URL";
+  // Azure says so too of what a stranger may not see.
+  if (store.code == "ResourceNotFound" && !request.unsigned_because.empty()) return "; " + request.unsigned_because;
+  const bool no_bucket = has(kNoBucketCodes, store.code);
+  return no_bucket ? core::format("; check the bucket's name and {}", exchange.terms.endpoint) : "; check the key";
 }
 
 Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
@@ -198,7 +225,7 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
   if (exchange.writes) {
     if (const auto verdict = judge_write(exchange, store, status, text)) return *verdict;
   }
-  const bool in_bucket = !exchange.bucket.empty();
+  if (store.code == "PublicAccessNotPermitted") return judge_permission(exchange, request, store, text);
   switch (status) {
     case 401:
     case 403:
@@ -206,10 +233,7 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
     case 407:
       return refused_by_proxy(exchange, request, text);
     case 404:
-      return failed(exchange, ErrorCode::kNotFound,
-                    text + (store.code == "NoSuchBucket" ? "; check the bucket's name and AWS_ENDPOINT_URL"
-                            : in_bucket                  ? "; check the key"
-                                                         : "; check the URL"));
+      return failed(exchange, ErrorCode::kNotFound, text + what_to_check(exchange, request, store));
     case 412:
       return failed(exchange, ErrorCode::kChanged,
                     core::format("{}; the object was written anew since it was opened ({}): open it again", text,
@@ -249,16 +273,24 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
     return again("the bucket is in another region");
   }
   if (has(kEndedCodes, store.code)) {
-    if (exchange.remedies != nullptr && exchange.remedies->renew_keys()) return again("the keys had expired");
+    if (renewed_keys(exchange)) return again("the keys had expired");
     return failed(exchange, ErrorCode::kPermission, said(status, store) + "; the keys have expired: get new ones");
   }
+  // A token that ended, or was taken back; one that is refused anew would be fetched for ever.
+  if (status == 401 && store.code == "InvalidAuthenticationInfo" && exchange.tries < kMostNewTokens &&
+      renewed_keys(exchange)) {
+    return again("the token had expired");
+  }
   if (is_redirect(status)) {
-    return failed(
-        exchange, ErrorCode::kIo,
-        said(status, store) + (exchange.bucket.empty()
-                                   ? "; the redirect is refused: at most 5 are followed, to http or https "
-                                     "alone, and never from https to http"
-                                   : "; set AWS_REGION to the bucket's region, or the right AWS_ENDPOINT_URL"));
+    return failed(exchange, ErrorCode::kIo,
+                  said(status, store) + (exchange.bucket.empty()
+                                             ? "; the redirect is refused: at most 5 are followed, to http or https "
+                                               "alone, and never from https to http"
+                                             : core::format("; {}check {}",
+                                                            exchange.terms.learn_region != nullptr
+                                                                ? "set AWS_REGION to the bucket's region, or "
+                                                                : "",
+                                                            exchange.terms.endpoint)));
   }
   if (status == 0) return failed(exchange, ErrorCode::kIo, "what answers is not an HTTP server");
   return judge_refusal(exchange, request, store, answer);

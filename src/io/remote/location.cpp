@@ -6,22 +6,19 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/text.h"
+#include "io/file/url.h"
 #include "io/remote/settings.h"
 #include "io/remote/signature.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
 namespace {
-
-constexpr auto kSchemes = std::to_array<std::pair<std::string_view, Kind>>(
-    {{"http", Kind::kHttp}, {"https", Kind::kHttp}, {"s3", Kind::kS3}, {"gs", Kind::kGs}, {"hf", Kind::kHf}});
 
 [[noreturn]] void refuse(std::string message, std::string_view shown) {
   throw Error(ErrorCode::kInvalidArgument, std::move(message), {.path = std::string(shown)});
@@ -65,24 +62,38 @@ Location parse_http(std::string_view url) {
   return out;
 }
 
-bool is_bucket(std::string_view name) {
-  const auto allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
+bool is_bucket(Kind kind, std::string_view name) {
+  // Azure's have neither '.' nor '_', and some of its own begin with '$'. So hosts of accounts are none.
+  const std::string_view others = kind == Kind::kAz ? "-" : "-._";
+  if (kind == Kind::kAz && name.starts_with('$')) name.remove_prefix(1);
+  const auto allowed = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
   };
   return !name.empty() && name.size() <= 255 && std::all_of(name.begin(), name.end(), allowed) && name != "." &&
          name != "..";
 }
 
+/// What users of Azure write where the account is part of a URL, and where that goes here.
+void require_az(std::string_view rest, std::string_view url) {
+  if (rest.substr(0, rest.find('/')).find('@') != std::string_view::npos) {
+    refuse("the account is not part of the URL; name it in AZURE_STORAGE_ACCOUNT, and write az://CONTAINER/BLOB", url);
+  }
+  if (core::has_signature(rest.substr(std::min(rest.size(), rest.find('?'))))) {
+    refuse("the URL has a signature in it, which would end up in logs; put it into AZURE_STORAGE_SAS_TOKEN", url);
+  }
+}
+
 Location parse_bucket(Kind kind, std::string_view url) {
   const std::string_view rest = url.substr(scheme_of(url).size() + 3);
   const std::string_view bucket = rest.substr(0, rest.find('/'));
+  if (kind == Kind::kAz) require_az(rest, url);
   // A secret may have a '/' in it.
   const bool has_colon = bucket.find(':') != std::string_view::npos;
   if (bucket.find('@') != std::string_view::npos || (has_colon && rest.find('@') != std::string_view::npos)) {
     refuse("the URL has keys in it, which would end up in logs; leave them out", url);
   }
-  if (!is_bucket(bucket)) {
+  if (!is_bucket(kind, bucket)) {
     refuse(core::format("{} is not the name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)),
            url);
   }
@@ -123,12 +134,9 @@ Location parse_hf(std::string_view url) {
           .shown = std::string(url)};
 }
 
-std::optional<Kind> kind_of(std::string_view url) noexcept {
-  const std::string_view scheme = scheme_of(url);
-  for (const auto& [name, kind] : kSchemes) {
-    if (scheme == name) return kind;
-  }
-  return std::nullopt;
+Kind kind_of(std::string_view url) noexcept {
+  const core::UrlScheme* const scheme = core::url_scheme(url);
+  return scheme == nullptr ? Kind::kHttp : scheme->kind;
 }
 
 }  // namespace
@@ -139,7 +147,7 @@ std::string_view scheme_of(std::string_view url) noexcept {
 }
 
 Location parse(std::string_view url) {
-  const Kind kind = kind_of(url).value_or(Kind::kHttp);
+  const Kind kind = kind_of(url);
   // A key may have any character; requests have it as %XX.
   if (kind == Kind::kHttp || kind == Kind::kHf) require_text(url);
   Location out = kind == Kind::kHttp ? parse_http(url) : kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
@@ -148,18 +156,18 @@ Location parse(std::string_view url) {
 }
 
 std::optional<Location> parse_in_bucket(std::string_view location) {
-  const std::optional<Kind> kind = kind_of(location);
-  return kind == Kind::kS3 || kind == Kind::kGs ? std::optional(parse(location)) : std::nullopt;
+  return is_in_store(location) ? std::optional(parse(location)) : std::nullopt;
 }
 
 std::string sibling(std::string_view shown, std::string_view name) {
-  const bool encodes = kind_of(shown) == Kind::kHttp;
+  const bool encodes = is_url(shown) && kind_of(shown) == Kind::kHttp;
   if (encodes) {
     if (shown.ends_with(core::kHiddenQuery)) {
       throw Error(
           ErrorCode::kUnsupported,
-          "the files beside a URL with a signature or token in its query cannot be opened by it; open the index "
-          "by s3://, gs://, hf:// or a URL without a query",
+          core::format("the files beside a URL with a signature or token in its query cannot be opened by it; open the "
+                       "index by {}, hf:// or a URL without a query",
+                       core::store_schemes("or")),
           {.path = std::string(shown)});
     }
     shown = shown.substr(0, shown.find('?'));

@@ -8,23 +8,24 @@
 #include <string>
 #include <string_view>
 
+#include "core/url_scheme.h"
 #include "io/remote/values.h"
 
 namespace penstock::io::remote {
 
-enum class Kind : std::uint8_t { kHttp, kS3, kGs, kHf };
+using Kind = core::UrlKind;
 
 /// A URL of one of our schemes, taken apart.
 struct Location {
   Kind kind = Kind::kHttp;
   std::string url = {};     ///< of kHttp and kHf: what is asked for, percent-encoded
-  std::string bucket = {};  ///< of kS3 and kGs
+  std::string bucket = {};  ///< of a store; empty for the others
   std::string key = {};     ///< as it is, not encoded
   std::string shown = {};   ///< the location as errors name it: without what may be secret in it
   bool has_secret = false;  ///< what is shown does not lead there
   ValuesPtr values = {};    ///< options of its requests
 
-  bool in_bucket() const noexcept { return kind == Kind::kS3 || kind == Kind::kGs; }
+  bool in_bucket() const noexcept { return !bucket.empty(); }
 };
 
 /// kInvalidArgument for one that cannot be right.

@@ -1,19 +1,18 @@
 #pragma once
 
-// An object of a store as a thing to write: the requests, one function each. How they go together is in upload.h.
-//
-//   small    PUT
-//   large    POST ?uploads -> PUT ?partNumber (many at once) -> POST ?uploadId, or DELETE ?uploadId to take it back
+// An object of a store as a thing to write: the requests, one function each, for every kind of store
+// (object_requests.h). How they go together is in upload.h: a small object is one request; a large one is begun, sent
+// in parts, many at once, and completed, or taken back.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "io/file/output.h"
 #include "io/remote/location.h"
+#include "io/remote/object_part.h"
 
 namespace penstock::io::remote {
 
@@ -27,29 +26,21 @@ bool object_exists(const Location& object);
 void remove_object(const Location& object);
 
 /// All of these try again as reading does; kCancelled within 50 ms of a stop (core::StopScope). The bytes travel with a
-/// checksum that the store compares: CRC-32, and for Google's, which does not know that, MD5.
+/// checksum that the store compares: CRC-32, and MD5 for Google's and Azure's, which do not know that.
 ///
 /// Where these two fail, `may_be_there` says whether the object may be there all the same: false where every try was
 /// refused by the store, or did not reach it.
 void put_object(const Location& object, std::span<const std::byte> bytes, Existing existing, bool& may_be_there);
 
-struct Part {
-  std::string etag = {};
-  std::string crc32 = {};  ///< as the header has it; empty for Google's
-};
-/// The id of an upload in parts.
+/// The id of an upload in parts; Azure's stores are not asked for one.
 std::string begin_parts(const Location& object);
 /// `number` counts from 1.
 Part put_part(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes);
 /// The object appears.
 void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
                     bool& may_be_there);
-/// Its parts go. A few short tries, also after a stop; whether one succeeded.
+/// Its parts go. A few short tries, also after a stop; whether one succeeded. Azure's stores take parts back by
+/// themselves.
 bool abort_parts(const Location& object, const std::string& id) noexcept;
-
-/// In Base64.
-std::string base64(std::span<const std::uint8_t> bytes);
-/// The ETag that stores give to an object of such parts; empty where theirs are no MD5.
-std::string etag_of(std::span<const Part> parts);
 
 }  // namespace penstock::io::remote

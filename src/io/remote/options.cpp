@@ -29,7 +29,8 @@ class ValuesOfOptions {
     number("PENSTOCK_REMOTE_HEDGES", options_.hedges);
     number("PENSTOCK_REMOTE_REQUESTS", options_.requests);
     if (options_.cache) cache(*options_.cache);
-    text({"AWS_ENDPOINT_URL_S3", "PENSTOCK_GS_ENDPOINT", "HF_ENDPOINT"}, options_.endpoint);
+    text({"AWS_ENDPOINT_URL_S3", "PENSTOCK_GS_ENDPOINT", "AZURE_STORAGE_BLOB_ENDPOINT", "HF_ENDPOINT"},
+         options_.endpoint);
     text({"PENSTOCK_S3_ADDRESSING"}, options_.addressing);
     text({"AWS_REGION"}, options_.region);
     text({"AWS_ACCESS_KEY_ID", "PENSTOCK_GS_ACCESS_KEY_ID"}, options_.access_key_id);
@@ -37,7 +38,12 @@ class ValuesOfOptions {
     // Keys without a token have none, whatever the environment has for others.
     text({"AWS_SESSION_TOKEN"},
          options_.access_key_id && !options_.session_token ? std::string() : options_.session_token);
-    if (options_.anonymous.has_value()) set("PENSTOCK_S3_ANONYMOUS", options_.anonymous.value_or(false) ? "1" : "0");
+    azure();
+    if (options_.anonymous.has_value()) {
+      for (const char* const name : {"PENSTOCK_S3_ANONYMOUS", "PENSTOCK_AZ_ANONYMOUS"}) {
+        set(name, options_.anonymous.value_or(false) ? "1" : "0");
+      }
+    }
     text({"HF_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN", "PENSTOCK_HTTP_TOKEN"}, options_.token);
     if (options_.token) set("PENSTOCK_HTTP_TOKEN_HOST", std::string(host));
     return std::make_shared<const Values>(std::move(out_));
@@ -49,6 +55,18 @@ class ValuesOfOptions {
     for (const char* const name : names) {
       if (value) set(name, *value);
     }
+  }
+  /// Whoever says who asks is not to be signed for by what the environment has for others.
+  void azure() {
+    text({"AZURE_STORAGE_ACCOUNT"}, options_.account);
+    if (!options_.account_key && !options_.sas_token && !options_.token) return;
+    for (const char* const name : {"AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN",
+                                   "AZURE_STORAGE_TOKEN", "PENSTOCK_AZ_ANONYMOUS"}) {
+      set(name, {});
+    }
+    text({"AZURE_STORAGE_KEY"}, options_.account_key);
+    text({"AZURE_STORAGE_SAS_TOKEN"}, options_.sas_token);
+    text({"AZURE_STORAGE_TOKEN"}, options_.token);
   }
   template <class T>
   void number(const char* name, const std::optional<T>& value) {

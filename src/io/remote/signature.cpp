@@ -22,6 +22,12 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
+int digit(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /// Without spaces at the ends, and with one where there were several.
 std::string with_single_spaces(std::string_view value) {
   std::string out;
@@ -53,6 +59,20 @@ std::string percent_encoded(std::string_view text, bool keep_slash) {
     out += '%';
     out += kDigits[byte >> 4];
     out += kDigits[byte & 15];
+  }
+  return out;
+}
+
+std::string url_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool coded = text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
+    if (coded) {
+      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      i += 2;
+    } else {
+      out += text[i] == '+' ? ' ' : text[i];
+    }
   }
   return out;
 }

@@ -13,7 +13,9 @@ namespace penstock::io::remote {
 struct Keys {
   std::string id = {};
   std::string secret = {};
-  std::string token = {};  ///< of temporary keys
+  std::string token = {};  ///< of temporary keys; Azure's services give nothing else
+
+  bool empty() const noexcept { return id.empty() && token.empty(); }
 };
 
 /// Names and values as they are, not encoded.
@@ -43,6 +45,8 @@ std::string authorization(const Signable& request, const Keys& keys, const Signi
 
 /// Everything but letters, digits and "-._~" as %XX; '/' stays where `keep_slash`.
 std::string percent_encoded(std::string_view text, bool keep_slash);
+/// The other way round, as of a form: '+' is a space, and a '%' that begins no %XX stays.
+std::string url_decoded(std::string_view text);
 /// "a=1&b=%20", ordered as signatures want it.
 std::string query_text(const Query& query);
 

@@ -80,8 +80,10 @@ std::string harmless(const HttpRequest& request, std::string text) {
 
 StoreError store_error(const HttpRequest& request, const Answer& answer) {
   if (answer.text.find("<Error") == std::string::npos) {
-    // Hugging Face explains itself in headers.
-    return {harmless(request, answer.header("x-error-code")), harmless(request, answer.header("x-error-message"))};
+    // Hugging Face explains itself in headers, and Azure where an answer has no body.
+    const std::string code = answer.header("x-ms-error-code");
+    return {harmless(request, code.empty() ? answer.header("x-error-code") : code),
+            harmless(request, answer.header("x-error-message"))};
   }
   return {harmless(request, xml_text(answer.text, "Code")), harmless(request, xml_text(answer.text, "Message"))};
 }

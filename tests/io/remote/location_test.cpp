@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 TEST(Locations, AreUrlsOnlyWithTwoSlashes) {
-  for (const char* const url : {"http://h/x", "https://h", "s3://b/k", "gs://b/k", "hf://o/r/f"})
+  for (const char* const url : {"http://h/x", "https://h", "s3://b/k", "gs://b/k", "az://c/b", "hf://o/r/f"})
     EXPECT_TRUE(is_url(url));
   for (const char* const path : {"s3:x", "S3://b/k", "http:/h", "ftp://h/x", "/s3://b", "", "s3:/"}) {
     EXPECT_FALSE(is_url(path)) << path;
@@ -40,6 +40,8 @@ TEST(Locations, BecomeWhatIsAskedFor) {
   const Location key = parse("s3://my-bucket/a/b?c#d%20 +");
   EXPECT_EQ(key.bucket, "my-bucket");
   EXPECT_EQ(key.key, "a/b?c#d%20 +");
+  EXPECT_EQ(parse("az://$web/a?b").bucket, "$web");
+  EXPECT_EQ(parse("az://$web/a?b").key, "a?b");
 }
 
 TEST(Locations, ShowNothingSecret) {
@@ -55,10 +57,26 @@ TEST(Locations, ShowNothingSecret) {
 }
 
 TEST(Locations, ThatCannotBeRightAreRefused) {
-  for (const char* const url :
-       {"https://user:hunter2@h/x", "http://", "http:///x", "s3://", "s3:///k", "s3://b@d/k", "s3://ID:hunter2@b/k",
-        "s3://..//k", "hf://o/r", "hf://o", "hf://datasets/o/r", "hf://o/r@/f", "http://h/a\nb", "hf://o/r/a\tb",
-        "s3://b\r/a", "s3://ID:hunter2/x@b/k"}) {
+  for (const char* const url : {"https://user:hunter2@h/x",
+                                "http://",
+                                "http:///x",
+                                "s3://",
+                                "s3:///k",
+                                "s3://b@d/k",
+                                "s3://ID:hunter2@b/k",
+                                "s3://..//k",
+                                "hf://o/r",
+                                "hf://o",
+                                "hf://datasets/o/r",
+                                "hf://o/r@/f",
+                                "http://h/a\nb",
+                                "hf://o/r/a\tb",
+                                "s3://b\r/a",
+                                "s3://ID:hunter2/x@b/k",
+                                "az://c@account.blob.core.windows.net/x",
+                                "az://account.blob.core.windows.net/c/x",
+                                "az://c/x?sv=1&sig=hunter2",
+                                "az://ID:hunter2@c/x"}) {
     const auto error = test::error_of([&] { parse(url); });
     ASSERT_TRUE(error) << url;
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << url;

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from penstock._core import _goes_to_store
+from penstock._core import _goes_to_store, _store_schemes
+from penstock._core import _is_url as is_url
 from penstock.errors import Error, InvalidArgumentError
 from penstock.torch.dcp._metadata import failed
 
@@ -15,14 +16,6 @@ _NETWORK = {
     *("9p", "afs", "beegfs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "orangefs"),
     *("pvfs2", "smb3", "smbfs", "virtiofs", "wekafs"),
 }
-
-
-_SCHEMES = ("s3://", "gs://", "hf://", "http://", "https://")
-
-
-def is_url(folder: str) -> bool:
-    """Whether it is one of those that are read over a network."""
-    return folder.startswith(_SCHEMES)
 
 
 def is_folder(checkpoint_id: Any) -> bool:
@@ -46,7 +39,8 @@ def can_be_written(checkpoint_id: Any) -> bool:
 def folder_of(checkpoint_id: Any) -> str:
     """The folder as text. InvalidArgumentError for other URLs than ours and what is no path."""
     if not is_folder(checkpoint_id):
-        message = f"a checkpoint is read and written in a folder, or in s3:// or gs://, not in {checkpoint_id!r}"
+        stores = _store_schemes("or")
+        message = f"a checkpoint is read and written in a folder, or in {stores}, not in {checkpoint_id!r}"
         raise failed(InvalidArgumentError, message)
     return os.fsdecode(checkpoint_id)
 

@@ -53,7 +53,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
     Parameters
     ----------
     path
-        The folder, which is made where it is missing, or a URL (`s3://`, `gs://`). All ranks need the same.
+        The folder, which is made where it is missing, or a URL (`s3://`, `gs://`, `az://`). All ranks need the same.
     single_file_per_rank
         False writes a file for each tensor.
     sync_files

@@ -57,7 +57,7 @@ def weights(
     ----------
     path
         A folder of a model, a file, the index of a sharded model, a folder of
-        `torch.distributed.checkpoint`, or a list of those; also `s3://`, `gs://`, `hf://` and
+        `torch.distributed.checkpoint`, or a list of those; also `s3://`, `gs://`, `az://`, `hf://` and
         `https://`. In a folder, what its index does not name, files named "consolidated*" beside
         others, and files of trainers are left out.
     device

@@ -1,11 +1,10 @@
-// How a location becomes a request: the host that serves a bucket, the way its URL is written, and what proves who
-// asks.
+// Amazon's stores and those that speak like them, Google's among them: the host that serves a bucket, how its URL is
+// written, and the signature.
 //
 //   s3://BUCKET/KEY   https://BUCKET.s3.REGION.amazonaws.com/KEY, or ENDPOINT/BUCKET/KEY for other stores
 //   gs://BUCKET/KEY   https://storage.googleapis.com/BUCKET/KEY
-//   hf://, https://   as they are, with a bearer token for the host that it belongs to
 
-#include "io/remote/store.h"
+#include "io/remote/s3_store.h"
 
 #include <algorithm>
 #include <ctime>
@@ -17,9 +16,10 @@
 #include "core/text.h"
 #include "io/remote/credentials.h"
 #include "io/remote/profile.h"
+#include "io/remote/s3_object.h"
+#include "io/remote/s3_list.h"
 #include "io/remote/settings.h"
 #include "io/remote/sha256.h"
-#include "io/remote/small_file.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -150,23 +150,8 @@ Found keys_of(const Location& location) {
   return out;
 }
 
-/// A token is as good as a password, so it goes to nobody who listens on the way.
-void add_bearer(const std::string& token, std::string_view name, HttpRequest& request) {
-  if (token.empty()) return;
-  if (token.find_first_of("\r\n") != std::string::npos) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("{} has a line break in it", name));
-  }
-  if (!is_private(request.url)) {
-    request.unsigned_because =
-        core::format("no token was sent, because the URL is not https and others may listen; {} goes by https", name);
-    return;
-  }
-  request.headers.push_back("Authorization: Bearer " + token);
-  request.secrets.push_back(token);
-}
-
-void sign(const Location& location, const Ask& ask, const Place& place, const std::string& region,
-          HttpRequest& request) {
+void sign_for(const Location& location, const Ask& ask, const Place& place, const std::string& region,
+              HttpRequest& request) {
   const Found found = keys_of(location);
   const Keys& keys = found.keys;
   if (keys.id.empty() || keys.secret.empty()) {
@@ -196,31 +181,6 @@ void sign(const Location& location, const Ask& ask, const Place& place, const st
   request.secrets = {keys.secret, keys.token};
 }
 
-/// The one that `hf auth login` keeps, unless it is not to be sent unasked.
-std::string hf_token() {
-  if (std::string token = variable("HF_TOKEN"); !token.empty()) return token;
-  const std::string implicit = variable("HF_HUB_DISABLE_IMPLICIT_TOKEN");
-  if (!implicit.empty() && implicit != "0" && implicit != "false") return {};
-  std::string file = path_variable("HF_TOKEN_PATH");
-  if (file.empty()) {
-    const std::string folder = path_variable("HF_HOME");
-    file = (folder.empty() ? with_home("~/.cache/huggingface") : folder) + "/token";
-  }
-  const std::string text = text_of(file).value_or("");
-  const std::size_t begin = std::min(text.size(), text.find_first_not_of(" \t\r\n"));
-  return text.substr(begin, text.find_first_of(" \t\r\n", begin) - begin);
-}
-
-/// A token for plain URLs is for one host, which has to be named: it would go to strangers otherwise.
-void add_token(const Location& location, HttpRequest& request) {
-  if (location.kind == Kind::kHf) {
-    add_bearer(hf_token(), "HF_TOKEN", request);
-  } else if (const std::string host = variable("PENSTOCK_HTTP_TOKEN_HOST");
-             !host.empty() && authority_of(location.url) == host) {
-    add_bearer(variable("PENSTOCK_HTTP_TOKEN"), "PENSTOCK_HTTP_TOKEN", request);
-  }
-}
-
 /// A store said that the bucket lies in another region: later requests for it are signed for that. Whether that is
 /// news.
 bool learn_region(const std::string& bucket, const std::string& region) {
@@ -230,40 +190,37 @@ bool learn_region(const std::string& bucket, const std::string& region) {
   return std::exchange(known.of_bucket[bucket], region) != region;
 }
 
-}  // namespace
-
-HttpRequest request_for(const Location& location, const Ask& ask) {
-  HttpRequest request{
-      .method = std::string(ask.method), .headers = ask.headers, .body = ask.body, .payload = ask.payload};
-  for (const auto& [name, value] : ask.signed_headers) request.headers.push_back(core::format("{}: {}", name, value));
-  if (!location.in_bucket()) {
-    request.url = location.url;
-    add_token(location, request);
-    return request;
-  }
+void sign_in_bucket(const Location& location, const Ask& ask, HttpRequest& request) {
   const std::string region = location.kind == Kind::kGs ? "auto" : region_of(location.bucket);
   const Place place = place_of(location, region);
   request.url = place.host_url + place.path + percent_encoded(location.key, true);
   if (!ask.query.empty()) request.url += "?" + query_text(ask.query);
   if (location.kind == Kind::kS3) request.ca_file = aws_ca_bundle();
-  sign(location, ask, place, region, request);
-  return request;
+  sign_for(location, ask, place, region, request);
 }
 
-std::string identity(const Location& location) {
-  if (!location.in_bucket()) return location.url;
+std::string identity_in_bucket(const Location& location) {
   const std::string endpoint = location.kind == Kind::kGs ? variable("PENSTOCK_GS_ENDPOINT") : s3_endpoint();
   return core::format("{}\n{}\n{}\n{}", location.kind == Kind::kGs ? "gs" : "s3", without_slash(endpoint),
                       location.bucket, location.key);
 }
 
-void address(Exchange& exchange, const Location& location) {
-  static constexpr Remedies kRemedies{.renew_keys = forget_aws_keys, .learn_region = learn_region};
-  exchange.name = location.shown;
-  exchange.values = location.values;
-  if (location.kind != Kind::kS3) return;
-  exchange.bucket = location.bucket;
-  exchange.remedies = &kRemedies;
-}
+}  // namespace
+
+const Store kS3Store{.sign = sign_in_bucket,
+                     .identity = identity_in_bucket,
+                     .terms = {.renew_keys = forget_aws_keys,
+                               .learn_region = learn_region,
+                               .keys = "AWS_ACCESS_KEY_ID or AWS_PROFILE",
+                               .endpoint = "AWS_ENDPOINT_URL"},
+                     .listing = &kS3Listing,
+                     .writing = &kS3Writing};
+
+const Store kGsStore{
+    .sign = sign_in_bucket,
+    .identity = identity_in_bucket,
+    .terms = {.keys = "PENSTOCK_GS_ACCESS_KEY_ID or GOOGLE_OAUTH_ACCESS_TOKEN", .endpoint = "PENSTOCK_GS_ENDPOINT"},
+    .listing = &kS3Listing,
+    .writing = &kGsWriting};
 
 }  // namespace penstock::io::remote

@@ -1,0 +1,74 @@
+// A page has up to 5000 blobs and a marker for the next, which is empty behind the last. Names that XML cannot hold are
+// percent-encoded, and say so. Accounts with a hierarchical namespace list their folders as blobs too.
+//
+// https://learn.microsoft.com/rest/api/storageservices/list-blobs
+
+#include "io/remote/azure_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "io/remote/store_error.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+Query azure_query(std::string_view prefix, bool deep, const std::string& token) {
+  Query query = {{"comp", "list"}, {"restype", "container"}};
+  if (!prefix.empty()) query.emplace_back("prefix", prefix);
+  if (!deep) query.emplace_back("delimiter", "/");
+  if (!token.empty()) query.emplace_back("marker", token);
+  return query;
+}
+
+/// %XX alone: '+' is itself.
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t plus = std::min(text.size(), text.find('+', begin));
+    out += url_decoded(text.substr(begin, plus - begin));
+    if (plus < text.size()) out += '+';
+    begin = plus + 1;
+  }
+  return out;
+}
+
+std::string azure_name(std::string_view one) {
+  constexpr std::string_view kCoded = "<Name Encoded=\"true\">";
+  const std::size_t begin = one.find(kCoded);
+  if (begin == one.npos) return xml_text(one, "Name");
+  const std::string_view rest = one.substr(begin + kCoded.size());
+  return percent_decoded(xml_decoded(rest.substr(0, rest.find("</Name>"))));
+}
+
+/// A page that says nothing of a next one is no whole page.
+std::string azure_marker(const std::string& xml, const std::string& name) {
+  for (const std::string_view none : {"<NextMarker/>", "<NextMarker />", "<NextMarker></NextMarker>"}) {
+    if (xml.find(none) != xml.npos) return {};
+  }
+  std::string marker = xml_text(xml, "NextMarker");
+  if (!marker.empty()) return marker;
+  throw Error(ErrorCode::kIo,
+              "the store does not say whether there are more objects than it lists, so that some may be missing; try "
+              "again, and check AZURE_STORAGE_BLOB_ENDPOINT",
+              {.path = name});
+}
+
+std::string read_azure_page(const std::string& xml, const std::string& name, std::string_view prefix, Objects& out) {
+  require_whole(xml, "EnumerationResults", name);
+  each_element(xml, "Blob", [&](std::string_view one) {
+    if (xml_text(one, "ResourceType") == "directory") return;
+    out.objects.push_back(
+        {wanted_key(azure_name(one), prefix, name), size_from(xml_text(one, "Content-Length"), name)});
+  });
+  each_element(xml, "BlobPrefix",
+               [&](std::string_view one) { out.folders.push_back(wanted_key(azure_name(one), prefix, name)); });
+  return azure_marker(xml, name);
+}
+
+}  // namespace
+
+const Listing kAzureListing{.query = azure_query, .read = read_azure_page};
+
+}  // namespace penstock::io::remote

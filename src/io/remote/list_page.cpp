@@ -1,0 +1,53 @@
+#include "io/remote/list_page.h"
+
+#include <charconv>
+#include <utility>
+
+#include "core/text.h"
+#include "io/remote/fetch.h"
+#include "io/remote/store.h"
+#include "penstock/error.h"
+
+namespace penstock::io::remote {
+namespace {
+
+/// A page of 5000 keys of 1024 bytes, each of them as %XX, and what is said beside them.
+constexpr std::size_t kMostPage = std::size_t{32} << 20;
+
+}  // namespace
+
+std::string page_of(const Location& bucket, const Query& query) {
+  Exchange exchange;
+  exchange.request = [&] { return request_for(bucket, {.query = query}); };
+  exchange.most_text = kMostPage;
+  address(exchange, bucket);
+  run({&exchange, 1});
+  return std::move(exchange.answer.text);
+}
+
+void require_whole(const std::string& xml, std::string_view tag, const std::string& name) {
+  const bool whole = xml.find(core::format("<{}", tag)) != xml.npos && xml.find(core::format("</{}>", tag)) != xml.npos;
+  if (whole && xml.find("<!") == xml.npos) return;
+  throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check the store's endpoint", {.path = name});
+}
+
+std::string wanted_key(std::string key, std::string_view prefix, const std::string& name) {
+  if (key.starts_with(prefix)) return key;
+  throw Error(ErrorCode::kIo,
+              core::format("the store lists {}, which does not begin with {} as it was asked", core::quoted(key),
+                           core::quoted(prefix)),
+              {.path = name});
+}
+
+std::uint64_t size_from(const std::string& text, const std::string& name) {
+  std::uint64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error == std::errc() && end == text.data() + text.size()) return size;
+  throw Error(ErrorCode::kIo, "the store lists an object without its size", {.path = name});
+}
+
+void throw_no_end(const std::string& name) {
+  throw Error(ErrorCode::kIo, "the store lists the same objects again and again", {.path = name});
+}
+
+}  // namespace penstock::io::remote

@@ -1,0 +1,54 @@
+#pragma once
+
+// A page of a listing: what each kind of store asks for one with, and how it is read. list.cpp goes from page to page;
+// s3_list.cpp and azure_list.cpp know how their stores write them.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/format.h"
+#include "io/remote/listed.h"
+#include "io/remote/location.h"
+#include "io/remote/signature.h"
+
+namespace penstock::io::remote {
+
+/// How a kind of store lists: a member of its row in the table of stores.
+struct Listing {
+  /// That of a page, the first where `token` is empty.
+  Query (*query)(std::string_view prefix, bool deep, const std::string& token);
+  /// Adds what the page has, and gives the token of the next; empty behind the last. `name` is for errors.
+  std::string (*read)(const std::string& xml, const std::string& name, std::string_view prefix, Objects& out);
+  /// As list_uploads (list.h); null where a store keeps no list of them.
+  std::vector<Begun> (*uploads)(const Location& bucket, std::string_view prefix) = nullptr;
+};
+
+/// The text that a store answers with; the errors of reading.
+std::string page_of(const Location& bucket, const Query& query);
+
+/// kIo unless the text is a whole element of that name: a list that is cut would look like a shorter one. No store
+/// declares entities, which would be names in keys.
+void require_whole(const std::string& xml, std::string_view tag, const std::string& name);
+/// The key, where it begins with the prefix; kIo where the store lists what was not asked for, because whoever asked
+/// cuts the prefix off.
+std::string wanted_key(std::string key, std::string_view prefix, const std::string& name);
+/// "123" of an object's size. kIo for what is none.
+std::uint64_t size_from(const std::string& text, const std::string& name);
+[[noreturn]] void throw_no_end(const std::string& name);
+
+/// take(content) of each element of that name.
+template <class Take>
+void each_element(std::string_view xml, std::string_view tag, Take take) {
+  const std::string open = core::format("<{}>", tag);
+  const std::string close = core::format("</{}>", tag);
+  for (std::size_t at = xml.find(open); at != std::string::npos; at = xml.find(open, at)) {
+    const std::size_t end = xml.find(close, at);
+    if (end == std::string::npos) return;
+    take(xml.substr(at + open.size(), end - at - open.size()));
+    at = end;
+  }
+}
+
+}  // namespace penstock::io::remote
