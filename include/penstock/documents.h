@@ -30,9 +30,9 @@ struct DocumentsOptions {
 
 /// Samples are the documents, each a tensor of its tokens: slices (windows.h) of the array that holds all of them.
 /// `location` is a file of Megatron's (NAME.idx, NAME.bin, or NAME itself), a file of llm.c's, or a glob, of whose
-/// files the documents follow each other. Where documents lie is read now: Megatron's index, or all tokens of llm.c's.
-/// What an index says is checked: kCorrupt and kTruncated name what of it is not so. kInvalidArgument for a file that
-/// has no documents.
+/// files the documents follow each other: windows() joins them over all files, which needs one type of tokens. Where
+/// documents lie is read now: Megatron's index, or all tokens of llm.c's. What an index says is checked: kCorrupt and
+/// kTruncated name what of it is not so. kInvalidArgument for a file that has no documents.
 Dataset documents(std::string_view location, const DocumentsOptions& options = {});
 Dataset documents(const detail::FilePath auto& location, const DocumentsOptions& options = {}) {
   return documents(std::string_view(location.native()), options);

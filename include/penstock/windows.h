@@ -19,6 +19,9 @@ namespace penstock {
 /// transform: kInvalidArgument otherwise. kShapeMismatch where there are not as many lengths as starts,
 /// kIndexOutOfRange for a slice that is not inside the array, kUnsupported for an array that is read row by row from a
 /// file where rows have gaps between them.
+///
+/// Several arrays, as concat() puts rows() of them together, are one here: rows are numbered from array to array, and a
+/// slice lies in one of them (kIndexOutOfRange). kDTypeMismatch and kShapeMismatch where their rows differ.
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& lengths);
 /// Slices of these lengths, one behind the other. kShapeMismatch where they do not add up to the rows of the array.
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& lengths);
@@ -49,7 +52,11 @@ struct WindowsOptions {
 /// epoch 0), and cut into windows as one array; datasets of as many slices have the same order. Here the index takes a
 /// byte a slice and epoch. A window over the end of a slice is put together from its pieces when it is fetched.
 ///
-/// kInvalidArgument for a length or stride below 1, a negative shift, a dataset of neither kind, or joined rows.
+/// What concat() puts together of slices() counts as slices of several arrays, and of rows() as an array each: windows
+/// lie within one of them, or over all of them where they are joined.
+///
+/// kInvalidArgument for a length or stride below 1, a negative shift, a dataset of neither kind, or joined rows of one
+/// array.
 /// kShapeMismatch where there is no window, because the array, or each slice, is shorter than length + shift.
 /// kUnsupported to join slices of an array whose rows do not lie together.
 Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOptions& options = {});

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,8 +31,8 @@ class SampleStream;
 }
 
 namespace penstock::data {
-struct SampleArray;
-struct SlicedArray;
+class ArrayParts;
+struct SlicedArrays;
 }  // namespace penstock::data
 
 namespace penstock::detail {
@@ -61,10 +62,11 @@ class DatasetImpl {
   virtual std::uint32_t draws() const noexcept { return 0; }
   /// Of the classes that samples are tuples with; empty where there are none.
   virtual std::span<const std::string> classes() const noexcept { return {}; }
-  /// The array whose rows the samples are; null for other datasets. Slices and windows are other parts of it.
-  virtual const data::SampleArray* array() const noexcept { return nullptr; }
-  /// The array that samples are slices of; null for other datasets.
-  virtual const data::SlicedArray* slices() const noexcept { return nullptr; }
+  /// The arrays whose rows the samples are, one array behind the other; null for other datasets. Slices and windows are
+  /// other parts of them. The errors of ArrayParts.
+  virtual std::shared_ptr<const data::ArrayParts> arrays() const { return nullptr; }
+  /// The arrays that samples are slices of; null for other datasets. The errors of ArrayParts.
+  virtual std::shared_ptr<const data::SlicedArrays> slices() const { return nullptr; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in

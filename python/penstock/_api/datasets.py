@@ -256,7 +256,8 @@ def documents(
 ) -> Dataset:
     """The documents in files of tokens, each a tensor.
 
-    They are slices of one array that is not read ahead, so `windows` takes them, joined or kept apart.
+    They are slices of arrays that are not read ahead, so `windows` takes them, joined over all files or
+    kept apart.
     Where documents lie is read now: Megatron's index, or all tokens of files that do not say it.
 
     Parameters
@@ -597,7 +598,8 @@ class DatasetMethods(Transforms):
         Sample i is the rows from starts[i] on, lengths[i] of them, as one tensor. Nothing is read for it,
         and lengths(), length_buckets(), pad() and ragged() know the lengths without reading. The index
         takes 16 bytes a slice, and 8 where each begins where the one before ends. Slices may overlap, leave
-        rows out, be empty and stand in any order; one that is not inside the array is an IndexError.
+        rows out, be empty and stand in any order; one that is not inside the array is an IndexError. What
+        concat() makes of several rows() is one array here, but a slice lies in one of them.
 
         Parameters
         ----------
@@ -621,6 +623,7 @@ class DatasetMethods(Transforms):
         Window i begins at row i * stride; rows at the end that fill no further window are in none. Shuffle,
         ranks and positions are those of the loader, as for any dataset. No index of windows is kept: at
         most 8 bytes a slice. An array, or slices, that are shorter than a window are a ValueError.
+        Several arrays or files count as one where concat() or documents() put them together.
 
         Parameters
         ----------
@@ -632,7 +635,7 @@ class DatasetMethods(Transforms):
             0: samples are the windows. Above 0: samples are tuples (x, y), and y is the window so many rows
             further on; with 1 the next token for each token.
         join
-            Of slices alone. None: a window lies within one slice, and slices that are shorter have none;
+            Of slices, or of several arrays. None: a window lies within one slice, and slices that are shorter have none;
             the repr says how many these are. "ordered": windows are those of all slices put together in
             their order. "shuffled": the same, in an order of the slices that follows from the loader's seed
             and the epoch, as Megatron makes samples of documents; `dataset[i]` has seed and epoch 0.

@@ -4,6 +4,7 @@
 #include "dataset/windows.h"
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,8 @@ namespace penstock::python {
 namespace {
 
 nb::object with_table(nb::handle rows, Dataset made) {
-  const data::SliceTable& table = made.impl().slices()->table;
+  const std::shared_ptr<const data::SlicedArrays> sliced = made.impl().slices();
+  const data::SliceTable& table = sliced->table;
   const nb::object lengths = table.lengths().defined() ? nb::cast(table.lengths()) : nb::none();
   const nb::tuple arguments = nb::make_tuple(rows, "_sliced", nb::make_tuple(nb::cast(table.starts()), lengths));
   return with_recipe("transformed", arguments, nb::cast(std::move(made)));

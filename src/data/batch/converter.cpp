@@ -40,6 +40,12 @@ constexpr char kStagingOwner = 0;
   }
 }
 
+/// Whether it is asked for together with all others of the batch.
+bool is_at_once(const Payload& payload) {
+  const auto* const file = std::get_if<InFile>(&payload.place);
+  return file != nullptr && file->file->reads_at_once();
+}
+
 void ask_for(const std::byte* from, std::uint64_t bytes) noexcept {
   for (std::uint64_t at = 0; at < std::min(bytes, kAskedAhead); at += kCacheLine) __builtin_prefetch(from + at);
 }
@@ -51,6 +57,12 @@ struct Converter::Staging final : Scratch::State {
   Arena arena;
   std::vector<std::byte> between;
   std::vector<Item> items;
+};
+
+/// A sample that is read into staging memory together with others.
+struct Converter::Staged {
+  const Placement* placement;
+  FileRun run;
 };
 
 /// Conversions that read a mapped file under a guard, because another program may cut the file meanwhile.
@@ -118,11 +130,7 @@ void Converter::convert(const Placement& placement) {
     if (!placement.has(first)) continue;
     const Payload& begin = payload(placement, first);
     if (begin.conversion == nullptr || begin.in_large_file()) continue;
-    const auto* const slow = std::get_if<InFile>(&begin.place);
-    if (slow != nullptr && slow->file->reads_at_once()) {
-      i = convert_at_once(placement, first);
-      continue;
-    }
+    if (is_at_once(begin)) continue;
     while (i < fetched_.size() && i - first < kItemsAtOnce && goes_on(placement, first, i)) ++i;
     call_.check_cancelled();
     if (const auto* const file = std::get_if<InFile>(&begin.place)) {
@@ -210,35 +218,40 @@ void Converter::convert_guarded(std::span<const Item> items, const HeldFile& fil
   }
 }
 
-std::size_t Converter::convert_at_once(const Placement& placement, std::size_t first) {
-  call_.check_cancelled();
-  const HeldFile& file = *std::get_if<InFile>(&payload(placement, first).place)->file;
-  std::vector<io::Run> runs;
-  std::vector<std::size_t> positions;
+void Converter::convert_at_once(std::span<const Placement> placements) {
+  std::vector<Staged> staged;
   std::uint64_t bytes = 0;
-  std::size_t i = first;
-  for (; i < fetched_.size(); ++i) {
-    if (!placement.has(i)) continue;
-    const Payload& of = payload(placement, i);
-    const auto* const place = std::get_if<InFile>(&of.place);
-    if (place == nullptr || place->file != &file || of.conversion == nullptr) break;
-    const std::uint64_t each = of.conversion->input_extent();
-    if (!runs.empty() && each > kStagedAtOnce - std::min(bytes, kStagedAtOnce)) break;
-    bytes += each;
-    runs.push_back({place->offset, {take_staging(each), static_cast<std::size_t>(each)}});
-    positions.push_back(i);
+  for (std::size_t i = 0; i < fetched_.size(); ++i) {
+    for (const Placement& placement : placements) {
+      if (!placement.has(i)) continue;
+      const Payload& of = payload(placement, i);
+      if (of.conversion == nullptr || !is_at_once(of)) continue;
+      const std::uint64_t each = of.conversion->input_extent();
+      if (!staged.empty() && each > kStagedAtOnce - std::min(bytes, kStagedAtOnce)) {
+        convert_staged(staged);
+        staged.clear();
+        bytes = 0;
+      }
+      bytes += each;
+      staged.push_back({&placement, {std::get<InFile>(of.place), take_staging(each), each, i}});
+    }
   }
-  try {
-    file.read(runs);
-  } catch (const Error& error) {
-    throw SampleError(first, file.error_of_change(error));
-  }
-  files_.add(&file, first);
-  figures_.stats.read_bytes += bytes;
+  convert_staged(staged);
+}
+
+void Converter::convert_staged(std::span<const Staged> staged) {
+  if (staged.empty()) return;
+  call_.check_cancelled();
+  std::vector<FileRun> runs;
+  for (const Staged& one : staged) runs.push_back(one.run);
+  figures_.stats.read_bytes += read_at_once(std::move(runs));
   figures_.clock.lap(Stage::kRead);
-  for (std::size_t r = 0; r < runs.size(); ++r) finish(placement, positions[r], runs[r].into.data());
+  for (const Staged& one : staged) {
+    files_.add(one.run.from.file, one.run.position);
+    finish(*one.placement, one.run.position, one.run.to);
+  }
   release_staging();
-  return i;
+  figures_.clock.lap(Stage::kCopy);
 }
 
 void Converter::convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin) {

@@ -9,6 +9,7 @@
 
 #include "data/batch/copied_files.h"
 #include "data/collate/batch_plan.h"
+#include "data/sample/file_runs.h"
 #include "data/sample/work.h"
 #include "data/transform/conversion.h"
 
@@ -22,7 +23,11 @@ class Converter {
   Converter(const Fetched& fetched, std::byte* block, CopiedFiles& files, const CallContext& call, Scratch& scratch,
             Figures& figures);
 
-  /// Converts the samples of the placement that lie in memory, in a mapping or in a file; those of large files
+  /// Converts the samples that lie in files whose reads are asked for at once: those of all placements together, so
+  /// that bytes which several tensors are made of, such as x and y of a window, are read once. As far as staging memory
+  /// shall go at a time. Throws as `convert`.
+  void convert_at_once(std::span<const Placement> placements);
+  /// Converts all other samples of the placement that lie in memory, in a mapping or in a file; those of large files
   /// go through `finish`. Notes the files, because the mover checks after all copies that they did not
   /// change. Throws SampleError; kCancelled.
   void convert(const Placement& placement);
@@ -42,6 +47,7 @@ class Converter {
   };
   class Guarded;
   struct Staging;
+  struct Staged;
 
   const Payload& payload(const Placement& placement, std::size_t position) const {
     return fetched_.samples[position].payloads[placement.tensor];
@@ -51,9 +57,7 @@ class Converter {
   Item item(const Placement& placement, std::size_t position, const std::byte* from);
   void convert_memory(const Placement& placement, std::size_t first, std::size_t last);
   void convert_guarded(std::span<const Item> items, const HeldFile& file);
-  /// Of a file whose reads are asked for at once: converts the samples from `first` on that lie in it, as far as
-  /// staging memory shall go. Returns the position behind the last of them.
-  std::size_t convert_at_once(const Placement& placement, std::size_t first);
+  void convert_staged(std::span<const Staged> staged);
   void convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin);
   void run(const Item& item);
   /// In a batch with padding, the result was made in scratch memory: copies what is kept of it into its slot.

@@ -35,7 +35,7 @@ constexpr char kMoverOwner = 0;
 /// A thread keeps it from batch to batch, so that equal batches allocate nothing.
 struct MoverMemory final : Scratch::State {
   Gatherer::Rows rows;
-  std::vector<RunReader::SlotRead> runs;
+  std::vector<FileRun> runs;
   CopiedFiles files;
 };
 
@@ -73,6 +73,7 @@ class Mover {
     reader_.read();
     if (converts_) {
       Converter converter(fetched_, block_, memory_.files, work_.call, work_.scratch, work_.figures);
+      converter.convert_at_once(plan_.placements);
       for (const Placement& placement : plan_.placements) converter.convert(placement);
     }
     memory_.files.require_unchanged();

@@ -7,26 +7,19 @@
 #include <vector>
 
 #include "data/batch/copied_files.h"
+#include "data/sample/file_runs.h"
 #include "data/sample/sample.h"
 #include "data/sample/work.h"
 
 namespace penstock::data {
 
 /// Collects runs of bytes and reads them. Samples that follow each other in the file and in the batch take one read.
-/// Servers are asked for all of a file's runs at once, because each answer takes long, and for bytes that several runs
-/// have once. Throws SampleError; kCancelled
-/// as CallContext::check_cancelled. Not thread-safe.
+/// Servers are asked for all runs at once (read_at_once). Throws SampleError; kCancelled as
+/// CallContext::check_cancelled. Not thread-safe.
 class RunReader {
  public:
-  struct SlotRead {
-    InFile from = {};
-    std::byte* to = nullptr;
-    std::uint64_t bytes = 0;
-    std::size_t position = 0;  ///< of the first sample
-  };
-
   /// `runs`: what a thread keeps from batch to batch.
-  RunReader(const CallContext& call, Figures& figures, std::vector<SlotRead>& runs, CopiedFiles& files)
+  RunReader(const CallContext& call, Figures& figures, std::vector<FileRun>& runs, CopiedFiles& files)
       : call_(call), figures_(figures), runs_(runs), files_(files) {
     runs_.clear();
   }
@@ -35,12 +28,11 @@ class RunReader {
   void read();
 
  private:
-  void read_local(const SlotRead& run);
-  void read_remote(std::vector<SlotRead> runs);
+  void read_local(const FileRun& run);
 
   const CallContext& call_;
   Figures& figures_;
-  std::vector<SlotRead>& runs_;
+  std::vector<FileRun>& runs_;
   CopiedFiles& files_;
   const HeldFile* last_ = nullptr;  ///< the file that was asked what its reads cost
   std::uint64_t most_ = 0;          ///< bytes of one read of it

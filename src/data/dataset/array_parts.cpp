@@ -1,7 +1,7 @@
 #include "data/dataset/array_parts.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "core/checked.h"
 #include "core/format.h"
@@ -10,37 +10,100 @@
 #include "penstock/error.h"
 
 namespace penstock::data {
+namespace {
 
-const SampleArray& array_of(const Dataset& dataset, std::string_view taken_of) {
-  if (const SampleArray* const array = dataset.impl().array()) return *array;
+/// Rows that are to be those of one array have one dtype and shape.
+void require_alike(const SampleArray& first, const SampleArray& other) {
+  const ErrorContext where{.path = other.file->name()};
+  if (other.dtype != first.dtype) {
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("found {}, but {} has {}; slices and windows of several arrays take one type",
+                             other.dtype.name(), first.file->name(), first.dtype.name()),
+                where);
+  }
+  const Shape own = other.shape.drop_front(1);
+  const Shape wanted = first.shape.drop_front(1);
+  if (own == wanted) return;
+  throw Error(ErrorCode::kShapeMismatch,
+              core::format("found rows of shape {}, but those of {} have {}; slices and windows of several arrays take "
+                           "one shape",
+                           own.to_string(), first.file->name(), wanted.to_string()),
+              where);
+}
+
+}  // namespace
+
+ArrayParts arrays_of(const Dataset& dataset, std::string_view taken_of) {
+  if (const auto parts = dataset.impl().arrays()) return *parts;
   core::refuse(core::format("{}, which this dataset is not; put transforms, zip and subset behind them", taken_of));
 }
 
-ArrayParts::ArrayParts(SampleArray array) : array_(std::move(array)) {
-  contiguous_ = TensorLayout(array_.dtype, array_.shape, array_.strides).contiguous;
-  if (!array_.values.defined() && !contiguous_) {
+ArrayParts::ArrayParts(SampleArray array) : ends_{array.shape[0]} {
+  contiguous_ = TensorLayout(array.dtype, array.shape, array.strides).contiguous;
+  if (!array.values.defined() && !contiguous_) {
     throw Error(ErrorCode::kUnsupported,
                 "rows of this array have gaps between them in their file, so that several are not one read; open it "
                 "with mmap, or load the tensor and take rows() of that",
-                {.path = array_.file->name()});
+                {.path = array.file->name()});
   }
-  row_bytes_ = core::checked_mul(static_cast<std::uint64_t>(array_.shape.drop_front(1).numel()),
-                                 std::uint64_t{array_.dtype.itemsize()}, "the size of a row");
-  step_ = static_cast<std::uint64_t>(array_.strides[0]) * array_.dtype.itemsize();
+  row_bytes_ = core::checked_mul(static_cast<std::uint64_t>(array.shape.drop_front(1).numel()),
+                                 std::uint64_t{array.dtype.itemsize()}, "the size of a row");
+  step_ = static_cast<std::uint64_t>(array.strides[0]) * array.dtype.itemsize();
+  arrays_.push_back(std::move(array));
 }
 
-Payload ArrayParts::at(std::int64_t row) const {
-  return row_bytes_ == 0 ? Payload{} : array_.at(static_cast<std::uint64_t>(row) * step_);
+ArrayParts ArrayParts::joined(std::span<const std::shared_ptr<const ArrayParts>> parts) {
+  if (parts.size() == 1) return *parts[0];
+  ArrayParts out;
+  out.contiguous_ = true;
+  out.row_bytes_ = out.step_ = parts[0]->row_bytes_;
+  std::int64_t rows = 0;
+  for (const auto& part : parts) {
+    for (std::size_t i = 0; i < part->arrays(); ++i) {
+      const SampleArray& array = part->arrays_[i];
+      require_alike(parts[0]->arrays_[0], array);
+      if (!part->contiguous_) {
+        throw Error(ErrorCode::kUnsupported,
+                    "the rows of this array do not lie one behind the other, so that it cannot be one of several; take "
+                    "rows() of a contiguous copy",
+                    {.path = array.file->name()});
+      }
+      rows = core::checked_add(rows, array.shape[0], "the rows of all arrays");
+      out.arrays_.push_back(array);
+      out.ends_.push_back(rows);
+    }
+  }
+  return out;
+}
+
+std::size_t ArrayParts::array_of(std::int64_t row) const noexcept {
+  if (arrays_.size() == 1) return 0;
+  const auto behind = std::upper_bound(ends_.begin(), ends_.end(), row);
+  // A part without rows may lie at the very end.
+  return std::min(static_cast<std::size_t>(behind - ends_.begin()), arrays_.size() - 1);
+}
+
+std::string ArrayParts::name() const {
+  const std::string& first = file(0).name();
+  return arrays() == 1 ? first : core::format("{} and {} more", first, arrays() - 1);
+}
+
+Payload ArrayParts::at(std::size_t array, std::int64_t row) const {
+  if (row_bytes_ == 0) return {};
+  return arrays_[array].at(static_cast<std::uint64_t>(row - begin(array)) * step_);
 }
 
 TensorLayout ArrayParts::layout(std::int64_t rows) const {
-  std::vector<std::int64_t> sizes(array_.shape.begin(), array_.shape.end());
+  const SampleArray& any = arrays_[0];
+  std::vector<std::int64_t> sizes(any.shape.begin(), any.shape.end());
   sizes[0] = rows;
-  return {array_.dtype, Shape(std::span<const std::int64_t>(sizes)), array_.strides};
+  return {any.dtype, Shape(std::span<const std::int64_t>(sizes)), any.strides};
 }
 
 std::string ArrayParts::describe(std::int64_t begin, std::int64_t length) const {
-  return core::format("{}[{}:{}]", array_.file->name(), begin, begin + length);
+  const std::size_t array = array_of(begin);
+  const std::int64_t first = begin - this->begin(array);
+  return core::format("{}[{}:{}]", file(array).name(), first, first + length);
 }
 
 }  // namespace penstock::data

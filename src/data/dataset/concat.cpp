@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "data/dataset/map.h"
+#include "data/dataset/slices.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
 
@@ -55,6 +56,13 @@ class Concat final : public detail::DatasetImpl {
     return parts_[part].impl().read_bytes(index - begin(part));
   }
 
+  std::shared_ptr<const data::ArrayParts> arrays() const override {
+    return joined<data::ArrayParts>(&DatasetImpl::arrays);
+  }
+  std::shared_ptr<const data::SlicedArrays> slices() const override {
+    return joined<data::SlicedArrays>(&DatasetImpl::slices);
+  }
+
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
     const std::span<const PartSample> wanted = by_part(indices, work.scratch);
@@ -97,6 +105,17 @@ class Concat final : public detail::DatasetImpl {
     std::size_t part;
     std::size_t position;
   };
+
+  /// What all parts are rows or slices of; null where one is something else.
+  template <class Of>
+  std::shared_ptr<const Of> joined(std::shared_ptr<const Of> (DatasetImpl::*of)() const) const {
+    std::vector<std::shared_ptr<const Of>> all;
+    for (const Dataset& part : parts_) {
+      all.push_back((part.impl().*of)());
+      if (!all.back()) return nullptr;
+    }
+    return all.empty() ? nullptr : std::make_shared<const Of>(Of::joined(all));
+  }
 
   /// The samples part by part, those of a part in order of position.
   std::span<const PartSample> by_part(std::span<const std::int64_t> indices, data::Scratch& scratch) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -16,6 +17,8 @@
 #include "archive/archive_state.h"
 #include "core/format.h"
 #include "data/dataset/sample_array.h"
+#include "data/dataset/slices.h"
+#include "data/dataset_impl.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "format/format.h"
@@ -136,6 +139,17 @@ Dataset documents_in(const Archive& archive, const DocumentsOptions& options) {
   return slices(rows(tokens, options.mmap), found.starts, found.lengths);
 }
 
+/// Slices of all files, in one table; samples of several kinds where their tokens have several types.
+Dataset put_together(const std::vector<Dataset>& parts) {
+  if (parts.empty()) return concat(parts);
+  std::vector<std::shared_ptr<const data::SlicedArrays>> slices;
+  for (const Dataset& part : parts) slices.push_back(part.impl().slices());
+  const DType& first = slices.front()->parts.dtype();
+  const auto is_like_first = [&](const auto& part) { return part->parts.dtype() == first; };
+  if (!std::all_of(slices.begin(), slices.end(), is_like_first)) return concat(parts);
+  return data::sliced(data::SlicedArrays::joined(slices));
+}
+
 /// Documents of files that are mapped, or not, together.
 Dataset joined(const std::vector<Archive>& archives, const DocumentsOptions& options) {
   std::uint64_t bytes = 0;
@@ -146,7 +160,7 @@ Dataset joined(const std::vector<Archive>& archives, const DocumentsOptions& opt
   all.mmap = data::access_for(options.mmap, bytes) == data::Access::kMapped;
   std::vector<Dataset> parts;
   for (const Archive& archive : archives) parts.push_back(documents_in(archive, all));
-  return parts.size() == 1 ? parts.front() : concat(parts);
+  return parts.size() == 1 ? parts.front() : put_together(parts);
 }
 
 /// A file may have a name with brackets.

@@ -27,8 +27,8 @@ class Hosted final : public data::Forwarding {
   }
 
   const FilesOptions* file_options() const noexcept override { return below().file_options(); }
-  const data::SampleArray* array() const noexcept override { return below().array(); }
-  const data::SlicedArray* slices() const noexcept override { return below().slices(); }
+  std::shared_ptr<const data::ArrayParts> arrays() const override { return below().arrays(); }
+  std::shared_ptr<const data::SlicedArrays> slices() const override { return below().slices(); }
   std::span<const data::UserFunction> batch_functions() const noexcept override { return functions_; }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
                                           data::Scratch& scratch) const override {

@@ -1,7 +1,7 @@
 // Windows over slices that are put together, such as documents that are cut into samples of one length. Where a window
 // begins is found in two steps: the rows in front of each 8th slice of the order are kept, and from there slices are
 // counted. The order itself is computed and takes no memory. A window that lies in one slice is copied straight out of
-// the array; one over the end of a slice is put together here, by one guarded copy for all of a batch.
+// its array; one over the end of a slice is put together here, by one guarded copy for all of a batch and array.
 
 #include "data/dataset/joined_windows.h"
 
@@ -22,6 +22,7 @@
 #include "core/refuse.h"
 #include "data/dataset_impl.h"
 #include "data/sample/computed_permutation.h"
+#include "data/sample/file_runs.h"
 #include "io/copy/guarded.h"
 #include "penstock/error.h"
 
@@ -85,19 +86,22 @@ class JoinedSlices {
   std::vector<std::int64_t> begins_;  ///< of each slice at a place that kCounted divides, in joined rows
 };
 
-/// Rows of the array that are copied to a place of their own.
+/// Rows of an array that are copied to a place of their own.
 struct RowsCopy {
   std::byte* to = nullptr;
   std::int64_t row = 0;
   std::int64_t rows = 0;
+  std::size_t array = 0;
   std::size_t position = 0;  ///< of the sample
 };
 
-/// Copies pieces out of a mapping, which another program may cut meanwhile.
+/// Copies pieces out of the mapping of one array, which another program may cut meanwhile.
 class PieceCopies final : public io::GuardedMemory {
  public:
-  PieceCopies(std::span<const RowsCopy> pieces, const std::byte* first, std::uint64_t bytes, std::uint64_t row_bytes)
-      : pieces_(pieces), first_(first), bytes_(bytes), row_bytes_(row_bytes) {}
+  /// `first`: where row `begin` is, of so many bytes of rows.
+  PieceCopies(std::span<const RowsCopy> pieces, const std::byte* first, std::int64_t begin, std::uint64_t bytes,
+              std::uint64_t row_bytes)
+      : pieces_(pieces), first_(first), begin_(begin), bytes_(bytes), row_bytes_(row_bytes) {}
 
   bool contains(const std::byte* address) const noexcept override {
     const std::less<> before;
@@ -105,7 +109,7 @@ class PieceCopies final : public io::GuardedMemory {
   }
   void read() const noexcept override {
     for (const RowsCopy& piece : pieces_) {
-      std::memcpy(piece.to, first_ + static_cast<std::uint64_t>(piece.row) * row_bytes_,
+      std::memcpy(piece.to, first_ + static_cast<std::uint64_t>(piece.row - begin_) * row_bytes_,
                   static_cast<std::size_t>(static_cast<std::uint64_t>(piece.rows) * row_bytes_));
     }
   }
@@ -113,13 +117,14 @@ class PieceCopies final : public io::GuardedMemory {
  private:
   std::span<const RowsCopy> pieces_;
   const std::byte* first_;
+  std::int64_t begin_;
   std::uint64_t bytes_;
   std::uint64_t row_bytes_;
 };
 
 class JoinedWindows final : public detail::DatasetImpl {
  public:
-  JoinedWindows(const SlicedArray& slices, const WindowSizes& sizes, bool shuffled)
+  JoinedWindows(const SlicedArrays& slices, const WindowSizes& sizes, bool shuffled)
       : slices_(slices),
         sizes_(sizes),
         shuffled_(shuffled),
@@ -127,7 +132,7 @@ class JoinedWindows final : public detail::DatasetImpl {
         rows_(rows_of(slices_.table)),
         in_order_(shuffled ? nullptr : std::make_shared<const JoinedSlices>(slices_.table, std::nullopt)) {
     size_ = sizes.count_in(rows_);
-    const std::string& name = slices.parts.file().name();
+    const std::string name = slices.parts.name();
     if (!slices.parts.contiguous()) {
       throw Error(
           ErrorCode::kUnsupported,
@@ -145,7 +150,7 @@ class JoinedWindows final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return size_; }
   std::string describe(std::int64_t index) const override {
-    return core::format("window {} of the joined slices of {}", index, slices_.parts.file().name());
+    return core::format("window {} of the joined slices of {}", index, slices_.parts.name());
   }
   std::uint32_t draws() const noexcept override { return shuffled_ ? 1 : 0; }
   std::uint64_t read_bytes(std::int64_t) const override {
@@ -171,18 +176,18 @@ class JoinedWindows final : public detail::DatasetImpl {
              Scratch& scratch, std::vector<RowsCopy>& pieces) const {
     const std::size_t before = pieces.size();
     joined.visit(index * sizes_.stride, sizes_.span(), [&](std::int64_t row, std::int64_t rows) {
-      const bool goes_on = pieces.size() > before && pieces.back().row + pieces.back().rows == row;
+      const std::size_t array = slices_.parts.array_of(row);
+      const bool goes_on =
+          pieces.size() > before && pieces.back().array == array && pieces.back().row + pieces.back().rows == row;
       if (goes_on) {
         pieces.back().rows += rows;
       } else {
-        pieces.push_back({.row = row, .rows = rows, .position = position});
+        pieces.push_back({.row = row, .rows = rows, .array = array, .position = position});
       }
     });
     if (pieces.size() == before + 1) {
-      const std::int64_t row = pieces.back().row;
+      sizes_.place(slices_.parts, pieces.back().row, payloads);
       pieces.pop_back();
-      for (std::size_t p = 0; p < payloads.size(); ++p)
-        payloads[p] = slices_.parts.at(p == 0 ? row : row + sizes_.shift);
       return;
     }
     const std::uint64_t row_bytes = slices_.parts.row_bytes();
@@ -195,58 +200,78 @@ class JoinedWindows final : public detail::DatasetImpl {
     }
   }
 
-  void copy(std::span<const RowsCopy> pieces, const Work& work) const {
-    work.call.check_cancelled();
-    const Payload first = slices_.parts.at(0);
-    const HeldFile& file = slices_.parts.file();
-    if (const auto* const mapping = std::get_if<InMapping>(&first.place)) {
-      copy_mapped(pieces, mapping->data);
-    } else {
-      read(pieces, std::get<InFile>(first.place), work);
+  /// Array by array: those that are mapped under a guard each, and what servers have all at once.
+  void copy(std::vector<RowsCopy>& pieces, const Work& work) const {
+    std::stable_sort(pieces.begin(), pieces.end(),
+                     [](const RowsCopy& a, const RowsCopy& b) { return a.array < b.array; });
+    std::vector<FileRun> remote;
+    for (std::size_t first = 0, last = 0; first < pieces.size(); first = last) {
+      const std::size_t array = pieces[first].array;
+      while (last < pieces.size() && pieces[last].array == array) ++last;
+      const std::span<const RowsCopy> own(&pieces[first], last - first);
+      work.call.check_cancelled();
+      const Payload begin = slices_.parts.at(array, slices_.parts.begin(array));
+      if (const auto* const mapping = std::get_if<InMapping>(&begin.place)) {
+        copy_mapped(own, mapping->data);
+      } else if (std::get<InFile>(begin.place).file->reads_at_once()) {
+        for (const RowsCopy& piece : own) remote.push_back(run_of(piece));
+        continue;  // each answer says whether the object is the same
+      } else {
+        read(own, work);
+      }
+      require_unchanged(own.front());
     }
+    if (remote.empty()) return;
+    work.figures.stats.read_bytes += read_at_once(std::move(remote));
+    work.figures.clock.lap(Stage::kRead);
+  }
+
+  const HeldFile& file_of(const RowsCopy& piece) const { return slices_.parts.file(piece.array); }
+
+  void require_unchanged(const RowsCopy& piece) const {
     try {
-      file.require_unchanged();
+      file_of(piece).require_unchanged();
     } catch (const Error& error) {
-      throw SampleError(pieces.front().position, error);
+      throw SampleError(piece.position, error);
     }
   }
 
+  /// `first`: where their array begins.
   void copy_mapped(std::span<const RowsCopy> pieces, const std::byte* first) const {
     const std::uint64_t row_bytes = slices_.parts.row_bytes();
+    const std::int64_t begin = slices_.parts.begin(pieces[0].array);
+    const auto bytes = static_cast<std::uint64_t>(slices_.parts.end(pieces[0].array) - begin) * row_bytes;
     const auto copied = [&](std::span<const RowsCopy> some) {
-      const auto bytes = static_cast<std::uint64_t>(slices_.parts.rows()) * row_bytes;
-      return io::read_guarded(PieceCopies(some, first, bytes, row_bytes));
+      return io::read_guarded(PieceCopies(some, first, begin, bytes, row_bytes));
     };
     if (copied(pieces)) return;
     // An error names the first sample that is gone.
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (copied(pieces.subspan(i, 1))) continue;
       try {
-        io::throw_vanished(slices_.parts.file().name());
+        io::throw_vanished(file_of(pieces[i]).name());
       } catch (const Error& error) {
-        throw SampleError(pieces[i].position, slices_.parts.file().error_of_change(error));
+        throw SampleError(pieces[i].position, file_of(pieces[i]).error_of_change(error));
       }
     }
   }
 
-  void read(std::span<const RowsCopy> pieces, const InFile& first, const Work& work) const {
-    const std::uint64_t row_bytes = slices_.parts.row_bytes();
-    std::vector<io::Run> runs;
+  FileRun run_of(const RowsCopy& piece) const {
+    return {.from = std::get<InFile>(slices_.parts.at(piece.array, piece.row).place),
+            .to = piece.to,
+            .bytes = static_cast<std::uint64_t>(piece.rows) * slices_.parts.row_bytes(),
+            .position = piece.position};
+  }
+
+  void read(std::span<const RowsCopy> pieces, const Work& work) const {
     for (const RowsCopy& piece : pieces) {
-      const auto bytes = static_cast<std::uint64_t>(piece.rows) * row_bytes;
-      runs.push_back({first.offset + static_cast<std::uint64_t>(piece.row) * row_bytes,
-                      {piece.to, static_cast<std::size_t>(bytes)}});
-      work.figures.stats.read_bytes += bytes;
-    }
-    std::size_t at = 0;
-    try {
-      if (first.file->reads_at_once()) {
-        first.file->read(runs);
-      } else {
-        for (; at < runs.size(); ++at) first.file->read(runs[at].offset, runs[at].into);
+      const FileRun run = run_of(piece);
+      try {
+        run.from.file->read(run.from.offset, {run.to, static_cast<std::size_t>(run.bytes)});
+      } catch (const Error& error) {
+        throw SampleError(piece.position, run.from.file->error_of_change(error));
       }
-    } catch (const Error& error) {
-      throw SampleError(pieces[at].position, first.file->error_of_change(error));
+      work.figures.stats.read_bytes += run.bytes;
     }
     work.figures.clock.lap(Stage::kRead);
   }
@@ -271,7 +296,7 @@ class JoinedWindows final : public detail::DatasetImpl {
     std::shared_ptr<const JoinedSlices> joined;
   };
 
-  SlicedArray slices_;
+  SlicedArrays slices_;
   WindowSizes sizes_;
   bool shuffled_;
   LayoutPtr layout_;
@@ -284,7 +309,7 @@ class JoinedWindows final : public detail::DatasetImpl {
 
 }  // namespace
 
-Dataset joined_windows(const SlicedArray& slices, const WindowSizes& sizes, bool shuffled) {
+Dataset joined_windows(const SlicedArrays& slices, const WindowSizes& sizes, bool shuffled) {
   return Dataset(std::make_shared<JoinedWindows>(slices, sizes, shuffled));
 }
 

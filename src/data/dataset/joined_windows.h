@@ -7,6 +7,6 @@
 namespace penstock::data {
 
 /// Windows over slices that are put together, as JoinSlices says. The errors of windows().
-Dataset joined_windows(const SlicedArray& slices, const WindowSizes& sizes, bool shuffled);
+Dataset joined_windows(const SlicedArrays& slices, const WindowSizes& sizes, bool shuffled);
 
 }  // namespace penstock::data

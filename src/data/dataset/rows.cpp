@@ -8,6 +8,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "data/dataset/array_parts.h"
 #include "data/dataset/sample_array.h"
 #include "data/dataset_impl.h"
 
@@ -38,7 +39,9 @@ class Rows final : public detail::DatasetImpl {
   std::int64_t size() const override { return array_.shape[0]; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", array_.file->name(), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
-  const data::SampleArray* array() const noexcept override { return &array_; }
+  std::shared_ptr<const data::ArrayParts> arrays() const override {
+    return std::make_shared<const data::ArrayParts>(array_);
+  }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {

@@ -1,5 +1,5 @@
-// Slices of one array as samples. They have the array's layout but for dimension 0, and their payload lies as that of
-// rows does, so that nothing is read to know them.
+// Slices of arrays as samples. They have the arrays' layout but for dimension 0, and their payload lies as that of rows
+// does, so that nothing is read to know them.
 
 #include "data/dataset/slices.h"
 
@@ -51,38 +51,55 @@ bool are_joined(std::span<const std::int64_t> starts, std::span<const std::int64
   return true;
 }
 
+/// A slice is one run of bytes, so it ends where its array does.
+void require_within_arrays(const data::SlicedArrays& slices) {
+  if (slices.parts.arrays() == 1) return;
+  for (std::int64_t i = 0; i < slices.table.size(); ++i) {
+    const std::int64_t begin = slices.table.begin(i);
+    const std::size_t array = slices.parts.array_of(begin);
+    const std::int64_t rows = slices.table.length(i);
+    if (rows <= slices.parts.end(array) - begin || rows == 0) continue;
+    throw Error(
+        ErrorCode::kIndexOutOfRange,
+        core::format("slice {} begins at row {} and has {} rows, but this array ends at row {}; a slice lies in "
+                     "one array",
+                     i, begin, rows, slices.parts.end(array)),
+        {.path = slices.parts.file(array).name()});
+  }
+}
+
 class Slices final : public detail::DatasetImpl {
  public:
-  explicit Slices(data::SlicedArray slices) : slices_(std::move(slices)) {}
+  explicit Slices(data::SlicedArrays slices) : slices_(std::make_shared<const data::SlicedArrays>(std::move(slices))) {}
 
   std::int64_t size() const noexcept override { return table().size(); }
   std::string describe(std::int64_t index) const override {
-    return slices_.parts.describe(table().begin(index), table().length(index));
+    return slices_->parts.describe(table().begin(index), table().length(index));
   }
   std::uint64_t read_bytes(std::int64_t index) const override {
-    return static_cast<std::uint64_t>(table().length(index)) * slices_.parts.row_bytes();
+    return static_cast<std::uint64_t>(table().length(index)) * slices_->parts.row_bytes();
   }
-  const data::SlicedArray* slices() const noexcept override { return &slices_; }
+  std::shared_ptr<const data::SlicedArrays> slices() const override { return slices_; }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
     auto& layouts = work.scratch.state<data::LayoutsByLengths>(this);
     const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(indices.size());
     const auto make = [this](const std::vector<std::int64_t>& lengths) {
-      return data::single_tensor_layout(slices_.parts.layout(lengths[0]));
+      return data::single_tensor_layout(slices_->parts.layout(lengths[0]));
     };
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::int64_t length = table().length(indices[i]);
       layouts.lengths.assign(1, length);
-      payloads[i] = length == 0 ? data::Payload{} : slices_.parts.at(table().begin(indices[i]));
+      payloads[i] = length == 0 ? data::Payload{} : slices_->parts.at(table().begin(indices[i]));
       out[i] = {layouts.find(make, work.scratch), {&payloads[i]}};
     }
   }
 
  private:
-  const data::SliceTable& table() const noexcept { return slices_.table; }
+  const data::SliceTable& table() const noexcept { return slices_->table; }
 
-  data::SlicedArray slices_;
+  std::shared_ptr<const data::SlicedArrays> slices_;
 };
 
 }  // namespace
@@ -120,42 +137,74 @@ data::SliceTable data::SliceTable::of(std::span<const std::int64_t> starts, std:
   return {std::move(ends), Tensor(), rows, name};
 }
 
-Dataset data::sliced(SlicedArray slices) { return Dataset(std::make_shared<Slices>(std::move(slices))); }
+data::SlicedArrays data::SlicedArrays::whole(ArrayParts parts) {
+  std::vector<std::int64_t> starts;
+  std::vector<std::int64_t> lengths;
+  for (std::size_t i = 0; i < parts.arrays(); ++i) {
+    starts.push_back(parts.begin(i));
+    lengths.push_back(parts.end(i) - parts.begin(i));
+  }
+  SliceTable table = SliceTable::of(starts, lengths, parts.rows(), parts.name());
+  return {std::move(parts), std::move(table)};
+}
+
+data::SlicedArrays data::SlicedArrays::joined(std::span<const std::shared_ptr<const SlicedArrays>> parts) {
+  if (parts.size() == 1) return *parts[0];
+  std::vector<std::shared_ptr<const ArrayParts>> arrays;
+  for (const auto& part : parts) arrays.emplace_back(part, &part->parts);
+  ArrayParts all = ArrayParts::joined(arrays);
+  std::vector<std::int64_t> starts;
+  std::vector<std::int64_t> lengths;
+  std::int64_t before = 0;  // rows of the arrays of the parts before
+  for (const auto& part : parts) {
+    for (std::int64_t i = 0; i < part->table.size(); ++i) {
+      starts.push_back(before + part->table.begin(i));
+      lengths.push_back(part->table.length(i));
+    }
+    before += part->parts.rows();
+  }
+  SliceTable table = SliceTable::of(starts, lengths, all.rows(), all.name());
+  return {std::move(all), std::move(table)};
+}
+
+Dataset data::sliced(SlicedArrays slices) {
+  require_within_arrays(slices);
+  return Dataset(std::make_shared<Slices>(std::move(slices)));
+}
 
 Dataset data::sliced(const Dataset& rows, const Tensor& starts, const Tensor& lengths) {
-  const SampleArray& array = array_of(rows, kTakenOf);
-  return sliced({ArrayParts(array), SliceTable(starts, lengths, array.shape[0], array.file->name())});
+  const ArrayParts parts = arrays_of(rows, kTakenOf);
+  return sliced({parts, SliceTable(starts, lengths, parts.rows(), parts.name())});
 }
 
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& lengths) {
-  const data::SampleArray& array = data::array_of(rows, kTakenOf);
-  return data::sliced(
-      {data::ArrayParts(array), data::SliceTable::of(starts, lengths, array.shape[0], array.file->name())});
+  const data::ArrayParts parts = data::arrays_of(rows, kTakenOf);
+  return data::sliced({parts, data::SliceTable::of(starts, lengths, parts.rows(), parts.name())});
 }
 
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& lengths) {
-  const data::SampleArray& array = data::array_of(rows, kTakenOf);
+  const data::ArrayParts parts = data::arrays_of(rows, kTakenOf);
   std::vector<std::int64_t> starts;
   starts.reserve(lengths.size());
   std::int64_t next = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto end = core::try_add(next, lengths[i]);
     if (lengths[i] < 0 || !end) {
-      throw_outside(static_cast<std::int64_t>(i), next, lengths[i], array.shape[0], array.file->name());
+      throw_outside(static_cast<std::int64_t>(i), next, lengths[i], parts.rows(), parts.name());
     }
     starts.push_back(next);
     next = *end;
   }
-  if (next != array.shape[0]) {
+  if (next != parts.rows()) {
     throw Error(
         ErrorCode::kShapeMismatch,
         core::format("the lengths of {} add up to {}, but the array has {}; give starts too where rows are left "
                      "out",
                      core::counted(lengths.size(), "slice"), next,
-                     core::counted(static_cast<std::uint64_t>(array.shape[0]), "row")),
-        {.path = array.file->name()});
+                     core::counted(static_cast<std::uint64_t>(parts.rows()), "row")),
+        {.path = parts.name()});
   }
-  return slices(rows, starts, lengths);
+  return data::sliced({parts, data::SliceTable::of(starts, lengths, parts.rows(), parts.name())});
 }
 
 }  // namespace penstock

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 
 #include "data/dataset/array_parts.h"
 #include "penstock/dataset.h"
@@ -35,14 +37,19 @@ class SliceTable {
   const std::int64_t* length_ = nullptr;
 };
 
-/// An array and its slices.
-struct SlicedArray {
+/// Arrays and their slices, each of which lies in one of them.
+struct SlicedArrays {
   ArrayParts parts;
   SliceTable table;
+
+  /// Each array as a slice.
+  static SlicedArrays whole(ArrayParts parts);
+  /// All slices of these, one behind the other, of which there is one at least. The errors of ArrayParts::joined.
+  static SlicedArrays joined(std::span<const std::shared_ptr<const SlicedArrays>> parts);
 };
 
 /// What `slices` gives, of a table that is there.
-Dataset sliced(SlicedArray slices);
+Dataset sliced(SlicedArrays slices);
 /// Of a table as SliceTable takes it, which `slices()->table` has: how slices are unpickled.
 Dataset sliced(const Dataset& rows, const Tensor& starts, const Tensor& lengths);
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "data/dataset/array_parts.h"
@@ -22,6 +23,8 @@ struct WindowSizes {
   std::int64_t span() const noexcept { return length + shift; }
   /// The number of tensors of a sample.
   std::size_t parts() const noexcept { return shift == 0 ? 1 : 2; }
+  /// Where the tensors of the window lie that begins at that row.
+  void place(const ArrayParts& parts, std::int64_t row, std::span<Payload> out) const;
   /// How many windows so many rows have.
   std::int64_t count_in(std::int64_t rows) const noexcept { return rows < span() ? 0 : (rows - span()) / stride + 1; }
   /// "the 1025 rows of a window (length 1024, shift 1)".

@@ -1,5 +1,5 @@
-// Windows of one length over an array or over each of its slices. Where a window begins is computed, so that they are
-// even rows: the batch is copied, or converted, straight out of the array.
+// Windows of one length over an array or over each of its slices. Where a window begins is computed, so that those of
+// one array are even rows: the batch is copied, or converted, straight out of the array.
 
 #include "penstock/windows.h"
 
@@ -26,7 +26,7 @@ namespace penstock {
 namespace {
 
 using data::ArrayParts;
-using data::SlicedArray;
+using data::SlicedArrays;
 using data::WindowSizes;
 
 constexpr const char* kWindowsTakenOf = "windows are taken of what rows() or slices() gives";
@@ -43,16 +43,17 @@ class PlacedWindows : public detail::DatasetImpl {
   }
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
-    const std::span<const data::EvenColumn> columns = columns_of(indices, work.scratch);
-    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(indices.size() * columns.size());
+    const std::size_t each = sizes_.parts();
+    const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(indices.size() * each);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      const auto own = payloads.subspan(i * columns.size(), columns.size());
-      for (std::size_t c = 0; c < columns.size(); ++c) own[c] = columns[c].payload(i);
+      const auto own = payloads.subspan(i * each, each);
+      sizes_.place(parts_, row_of(indices[i]), own);
       out[i] = {layout_.get(), {own.data()}};
     }
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
                                           data::Scratch& scratch) const override {
+    if (parts_.arrays() > 1) return std::nullopt;
     return data::EvenRows{layout_.get(), columns_of(indices, scratch)};
   }
 
@@ -67,8 +68,9 @@ class PlacedWindows : public detail::DatasetImpl {
     std::transform(indices.begin(), indices.end(), rows.begin(), [this](std::int64_t index) { return row_of(index); });
     const std::span<data::EvenColumn> columns = scratch.arena.array<data::EvenColumn>(sizes_.parts());
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      columns[c] = {
-          .first = parts_.at(c == 0 ? 0 : sizes_.shift), .step = static_cast<std::size_t>(parts_.step()), .at = rows};
+      columns[c] = {.first = parts_.at(0, c == 0 ? 0 : sizes_.shift),
+                    .step = static_cast<std::size_t>(parts_.step()),
+                    .at = rows};
     }
     return columns;
   }
@@ -86,7 +88,7 @@ class ArrayWindows final : public PlacedWindows {
     throw Error(ErrorCode::kShapeMismatch,
                 core::format("the array has {}, fewer than {}",
                              core::counted(static_cast<std::uint64_t>(parts.rows()), "row"), sizes.text()),
-                {.path = parts.file().name()});
+                {.path = parts.name()});
   }
 
   std::int64_t size() const noexcept override { return size_; }
@@ -99,7 +101,7 @@ class ArrayWindows final : public PlacedWindows {
 
 class SliceWindows final : public PlacedWindows {
  public:
-  SliceWindows(const SlicedArray& slices, const WindowSizes& sizes)
+  SliceWindows(const SlicedArrays& slices, const WindowSizes& sizes)
       : PlacedWindows(slices.parts, sizes), table_(slices.table) {
     ends_.reserve(static_cast<std::size_t>(table_.size()));
     std::int64_t end = 0;
@@ -117,7 +119,7 @@ class SliceWindows final : public PlacedWindows {
     throw Error(ErrorCode::kShapeMismatch,
                 core::format("none of {} has {}; the longest has {}",
                              core::counted(static_cast<std::uint64_t>(table_.size()), "slice"), sizes.text(), longest),
-                {.path = slices.parts.file().name()});
+                {.path = slices.parts.name()});
   }
 
   std::int64_t size() const noexcept override { return ends_.back(); }
@@ -181,6 +183,11 @@ WindowSizes WindowSizes::checked(std::int64_t length, std::optional<std::int64_t
   return {length, stride.value_or(length), shift};
 }
 
+void WindowSizes::place(const ArrayParts& parts, std::int64_t row, std::span<Payload> out) const {
+  const std::size_t array = parts.array_of(row);
+  for (std::size_t p = 0; p < out.size(); ++p) out[p] = parts.at(array, p == 0 ? row : row + shift);
+}
+
 std::string WindowSizes::text() const {
   const std::string rows = core::counted(static_cast<std::uint64_t>(span()), "row");
   return shift == 0 ? core::format("the {} of a window", rows)
@@ -195,24 +202,37 @@ data::LayoutPtr data::window_layout(const ArrayParts& parts, const WindowSizes& 
   return tuple_layout(both, structures);
 }
 
-Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOptions& options) {
-  const WindowSizes sizes = WindowSizes::checked(length, options.stride, options.shift);
-  if (const SlicedArray* const slices = dataset.impl().slices()) {
-    if (options.join == JoinSlices::kNot) return Dataset(std::make_shared<SliceWindows>(*slices, sizes));
-    return data::joined_windows(*slices, sizes, options.join == JoinSlices::kShuffled);
-  }
-  const ArrayParts parts(data::array_of(dataset, kWindowsTakenOf));
-  if (options.join != JoinSlices::kNot) {
-    core::refuse("only slices are joined; take windows of rows() without join, or slices() of it first");
+namespace {
+
+/// Over one array, or nothing where `dataset` is not the rows of one alone.
+std::optional<Dataset> windows_of_array(const ArrayParts& parts, const WindowSizes& sizes, JoinSlices join) {
+  if (parts.arrays() > 1) return std::nullopt;
+  if (join != JoinSlices::kNot) {
+    core::refuse(
+        "only slices are joined, or several arrays; take windows of rows() without join, or slices() of it first");
   }
   return Dataset(std::make_shared<ArrayWindows>(parts, sizes));
+}
+
+}  // namespace
+
+Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOptions& options) {
+  const WindowSizes sizes = WindowSizes::checked(length, options.stride, options.shift);
+  std::shared_ptr<const SlicedArrays> slices = dataset.impl().slices();
+  if (!slices) {
+    ArrayParts parts = data::arrays_of(dataset, kWindowsTakenOf);
+    if (auto of_one = windows_of_array(parts, sizes, options.join)) return *std::move(of_one);
+    slices = std::make_shared<const SlicedArrays>(SlicedArrays::whole(std::move(parts)));
+  }
+  if (options.join == JoinSlices::kNot) return Dataset(std::make_shared<SliceWindows>(*slices, sizes));
+  return data::joined_windows(*slices, sizes, options.join == JoinSlices::kShuffled);
 }
 
 Dataset random_windows(const Dataset& dataset, std::int64_t length, std::int64_t count, std::int64_t shift) {
   if (count < 0) core::refuse(core::format("the number of random windows is {}; it must be 0 or more", count));
   const Dataset places = windows(dataset, length, {.stride = 1, .shift = shift});
-  const SlicedArray* const slices = dataset.impl().slices();
-  const std::string& name = (slices != nullptr ? slices->parts.file() : *dataset.impl().array()->file).name();
+  const auto slices = dataset.impl().slices();
+  const std::string name = slices ? slices->parts.name() : dataset.impl().arrays()->name();
   return Dataset(std::make_shared<RandomWindows>(places, count, name));
 }
 

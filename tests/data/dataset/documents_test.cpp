@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "data/dataset/slices.h"
+#include "data/dataset_impl.h"
 #include "penstock/collate.h"
 #include "penstock/lengths.h"
 #include "penstock/loader.h"
@@ -36,6 +39,21 @@ class TokenDocuments : public testing::Test {
     for (const Value& sample : dataset) {
       const auto tokens = sample.as_tensor().values<const std::uint16_t>();
       out.emplace_back(tokens.begin(), tokens.end());
+    }
+    return out;
+  }
+
+  /// x and y of the windows of an epoch, in order.
+  static std::vector<Tokens> batches_of(const Dataset& dataset, std::uint64_t epoch) {
+    DataLoader loader(dataset, {.batch_size = 4, .num_workers = 2, .seed = 1});
+    loader.set_epoch(epoch);
+    std::vector<Tokens> out;
+    for (const Batch& batch : loader) {
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Tensor part = batch.value[i].as_tensor();
+        const auto tokens = part.values<const std::uint16_t>();
+        out.emplace_back(tokens.begin(), tokens.end());
+      }
     }
     return out;
   }
@@ -119,6 +137,37 @@ TEST_F(TokenDocuments, AreJoinedByWindows) {
   write_megatron("a");
   const Dataset found = windows(documents(folder / "a"), 2, {.join = JoinSlices::kInOrder});
   EXPECT_EQ(all_of(found), (std::vector<Tokens>{{1, 2}, {3, 4}, {5, 6}}));
+}
+
+TEST_F(TokenDocuments, OfSeveralFilesAreJoinedInOneShuffledOrder) {
+  std::vector<Tokens> all;
+  std::string bytes;
+  for (std::uint16_t shard = 0; shard < 5; ++shard) {
+    Tokens tokens;
+    for (std::uint16_t i = 0; i < 40; ++i) {
+      tokens.push_back(i % 5 == 0 ? 50256 : static_cast<std::uint16_t>(100 * shard + i));
+      test::append_bytes(bytes, tokens.back());
+    }
+    write_llmc("train_" + std::to_string(shard) + ".bin", tokens);
+  }
+  test::write_file(folder / "all.raw", bytes);
+  const Dataset many = documents(folder / "train_*.bin");
+  const Dataset one = documents(raw(folder / "all.raw", {.dtype = DType::uint16}), 50256);
+  ASSERT_EQ(many.size(), one.size());
+  const std::shared_ptr<const data::SlicedArrays> slices = many.impl().slices();
+  EXPECT_FALSE(slices->table.lengths().defined()) << "a number a document";
+  EXPECT_EQ(slices->parts.arrays(), 5u);
+  const WindowsOptions options{.shift = 1, .join = JoinSlices::kShuffled};
+  EXPECT_EQ(batches_of(windows(many, 7, options), 3), batches_of(windows(one, 7, options), 3));
+  EXPECT_NE(batches_of(windows(many, 7, options), 3), batches_of(windows(many, 7, options), 4));
+}
+
+TEST_F(TokenDocuments, OfSeveralTypesStaySamples) {
+  write_llmc("a.bin", {50256, 7});
+  test::write_file(folder / "b.bin", test::llmc<std::uint32_t>(20240801, 7, 3, {128000, 70000, 128000}));
+  const Dataset both = documents(folder / "?.bin");
+  EXPECT_EQ(both.size(), 3);
+  EXPECT_EQ(test::code_of([&] { windows(both, 2); }), ErrorCode::kDTypeMismatch);
 }
 
 TEST_F(TokenDocuments, AreMixedByWeights) {

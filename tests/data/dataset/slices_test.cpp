@@ -69,6 +69,18 @@ TEST(Slices, AreThoseOfTheArrayHoweverItLies) {
   expect_slices(slices(rows(hollow), starts, lengths), hollow, starts, lengths);
 }
 
+TEST(Slices, OfSeveralArraysCountRowsFromArrayToArray) {
+  const Tensor array = test::numbered_rows(20, 3);
+  const Dataset many = concat({rows(array.slice(0, 0, 8)), rows(array.slice(0, 8, 8)), rows(array.slice(0, 8, 20))});
+  const Numbers starts = {7, 0, 19, 8, 20, 9, 8};
+  const Numbers lengths = {1, 8, 1, 0, 0, 11, 12};
+  expect_slices(slices(many, starts, lengths), array, starts, lengths);
+  expect_slices(slices(many, {3, 5, 12}), array, {0, 3, 8}, {3, 5, 12});
+  const auto over = test::error_of([&] { slices(many, {7}, {2}); });
+  EXPECT_EQ(over->code(), ErrorCode::kIndexOutOfRange);
+  EXPECT_THAT(over->what(), HasSubstr("a slice lies in one array"));
+}
+
 TEST(Slices, OneBehindTheOtherTakeHalfTheIndex) {
   const Tensor array = test::numbered_rows(9, 2);
   const Dataset joined = slices(rows(array), {4, 0, 3, 2});

@@ -15,6 +15,7 @@
 
 #include "data/support.h"
 #include "penstock/ops.h"
+#include "support/served_folder.h"
 
 namespace penstock {
 namespace {
@@ -277,6 +278,157 @@ TEST(Windows, OfShuffledSlicesFollowFromSeedAndEpochAlone) {
   const Dataset dataset = made(true);
   for (std::uint64_t epoch = 0; epoch < 8; ++epoch) epoch_of(dataset, 5, epoch, 2);
   EXPECT_EQ(epoch_of(dataset, 5, 1, 2), one) << "orders that were forgotten are made again";
+}
+
+/// Documents that lie in several arrays, as mapped files, files that are read, and memory; nothing is of one alone.
+std::vector<Dataset> slices_in_pieces(const Documents& documents, const Tensor& array, const test::TemporaryFolder& in,
+                                      std::size_t pieces) {
+  std::vector<Dataset> out;
+  const std::size_t each = documents.sizes.size() / pieces;
+  for (std::size_t p = 0; p < pieces; ++p) {
+    const std::size_t first = p * each;
+    const std::size_t last = p + 1 == pieces ? documents.sizes.size() : first + each;
+    const std::int64_t end = last == documents.sizes.size() ? documents.tokens() : documents.starts[last];
+    const Tensor own = array.slice(0, documents.starts[first], end);
+    const std::string path = in / (std::to_string(p) + ".npy");
+    save(own.contiguous(), path, {.sync = false});
+    const Numbers sizes(documents.sizes.begin() + static_cast<std::ptrdiff_t>(first),
+                        documents.sizes.begin() + static_cast<std::ptrdiff_t>(last));
+    out.push_back(slices(p % 3 == 2 ? rows(own) : rows(path, {}, p % 3 == 0), sizes));
+  }
+  return out;
+}
+
+TEST(Windows, OfSlicesInSeveralArraysAreThoseOfOneArray) {
+  std::mt19937 random(13);
+  test::TemporaryFolder folder;
+  for (int round = 0; round < 8; ++round) {
+    const Documents documents(random, 7 + random() % 60, 1 + static_cast<std::int64_t>(random() % 30));
+    const Tensor array = tokens_up_to(documents.tokens());
+    const Dataset one = slices(rows(array), documents.sizes);
+    const Dataset many = concat(slices_in_pieces(documents, array, folder, 1 + random() % 7));
+    const auto length = 1 + static_cast<std::int64_t>(random() % 12);
+    for (const JoinSlices join : {JoinSlices::kNot, JoinSlices::kInOrder, JoinSlices::kShuffled}) {
+      const WindowsOptions options{.stride = length + 1, .shift = 1, .join = join};
+      Dataset expected = one;
+      try {
+        expected = windows(one, length, options);
+      } catch (const Error& error) {
+        EXPECT_EQ(test::code_of([&] { windows(many, length, options); }), error.code());
+        continue;
+      }
+      const Dataset found = windows(many, length, options);
+      for (const std::uint64_t epoch : {0, 1}) {
+        ASSERT_EQ(epoch_of(found, 5, epoch, 2), epoch_of(expected, 5, epoch, 0)) << round;
+      }
+      EXPECT_EQ(found.impl().remark(), expected.impl().remark());
+      ASSERT_EQ(test::bits_of(found.get(-1)), test::bits_of(expected.get(-1)));
+      const Dataset cast = found.cast(DType::int64);
+      ASSERT_EQ(test::bits_of(cast.get(-1)), test::bits_of(expected.cast(DType::int64).get(-1)));
+    }
+    const Dataset anywhere = random_windows(many, 1, 50);
+    EXPECT_EQ(epoch_of(anywhere, 5, 1, 2), epoch_of(random_windows(one, 1, 50), 5, 1, 0));
+  }
+}
+
+TEST(Windows, OfSeveralArraysLieWithinOneOrOverTheirEnds) {
+  const Tensor array = tokens_up_to(30);
+  const Dataset many =
+      concat({rows(array.slice(0, 0, 11)), rows(array.slice(0, 11, 13)), rows(array.slice(0, 13, 30))});
+  std::vector<std::vector<Tensor>> apart = windows_of(array.slice(0, 0, 11), 4, 3, 1);
+  const auto last = windows_of(array.slice(0, 13, 30), 4, 3, 1);
+  apart.insert(apart.end(), last.begin(), last.end());
+  expect_samples(windows(many, 4, {.stride = 3, .shift = 1}), apart, "apart");
+  const Dataset some = windows(many, 4, {.shift = 1});
+  EXPECT_THAT(some.impl().remark(), HasSubstr("1 of 3 slices"));
+  expect_samples(windows(many, 4, {.stride = 3, .shift = 1, .join = JoinSlices::kInOrder}), windows_of(array, 4, 3, 1),
+                 "joined");
+  EXPECT_EQ(windows(many, 7).describe(1), "<tensor>[0:7]") << "of its own array";
+}
+
+TEST(Windows, OfArraysWhoseRowsDifferAreRefused) {
+  const Dataset tokens = rows(tokens_up_to(30));
+  const auto refused = [&](const Dataset& other) {
+    return test::error_of([&] { windows(concat({tokens, other}), 4, {.join = JoinSlices::kShuffled}); });
+  };
+  const auto types = refused(rows(tokens_up_to(30).to(DType::int32)));
+  EXPECT_EQ(types->code(), ErrorCode::kDTypeMismatch);
+  EXPECT_THAT(types->what(), AllOf(HasSubstr("int32"), HasSubstr("uint16")));
+  EXPECT_EQ(refused(rows(tokens_up_to(30).reshape({10, 3})))->code(), ErrorCode::kShapeMismatch);
+  EXPECT_EQ(refused(rows(tokens_up_to(60).slice(0, 0, 60, 2)))->code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(refused(tokens.cast(DType::uint16))->code(), ErrorCode::kInvalidArgument);
+}
+
+TEST(Windows, AFileThatWasCutIsNamedAmongSeveral) {
+  std::mt19937 random(17);
+  test::TemporaryFolder folder;
+  const Documents documents(random, 40, 3000);
+  const Tensor array = tokens_up_to(documents.tokens());
+  const Dataset joined =
+      windows(concat(slices_in_pieces(documents, array, folder, 4)), 3000, {.join = JoinSlices::kInOrder});
+  std::filesystem::resize_file(folder / "3.npy", 200);
+  const auto error = test::error_of([&] {
+    for (std::int64_t i = 0; i < joined.size(); ++i) static_cast<void>(joined.get(i));
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->path(), folder / "3.npy");
+}
+
+/// Bytes that a server was asked for.
+std::uint64_t bytes_asked(const test::ServedFolder& served, std::size_t first) {
+  std::uint64_t bytes = 0;
+  const auto requests = served.requests();
+  for (std::size_t i = first; i < requests.size(); ++i) {
+    const std::string range = requests[i].header("range");  // bytes=0-65535
+    const std::size_t dash = range.find('-');
+    bytes += std::stoull(range.substr(dash + 1)) - std::stoull(range.substr(6, dash - 6)) + 1;
+  }
+  return bytes;
+}
+
+TEST(Windows, ByUrlAreReadOnceForXAndY) {
+  test::TemporaryFolder folder;
+  const test::ServedFolder served(folder.path());
+  const Tensor array = tokens_up_to(600'000);
+  save(array, folder / "a.npy", {.sync = false});
+  const Dataset pairs = windows(rows(served.url("a.npy")), 1000, {.stride = 20'000, .shift = 1});
+  for (const Dataset& dataset : {pairs, pairs.cast(DType::int64)}) {
+    const std::size_t before = served.requests().size();
+    DataLoader loader(dataset, {.batch_size = 29, .shuffle = true, .num_workers = 0, .seed = 3});
+    const Batch batch = *loader.next();
+    for (std::int64_t i = 0; i < batch.size(); ++i) {
+      const std::int64_t begin = batch.indices[static_cast<std::size_t>(i)] * 20'000;
+      const Tensor x = array.slice(0, begin, begin + 1000);
+      const Tensor y = array.slice(0, begin + 1, begin + 1001);
+      EXPECT_TRUE(Tensor::identical(batch[0][i].to(DType::uint16), x.contiguous()));
+      EXPECT_TRUE(Tensor::identical(batch[1][i].to(DType::uint16), y.contiguous()));
+    }
+    // A window has 1,001 tokens, and few are asked for twice because a first answer was slow.
+    EXPECT_LE(bytes_asked(served, before), std::uint64_t{29} * 2002 * 3 / 2);
+    EXPECT_GE(bytes_asked(served, before), std::uint64_t{20} * 2002) << "opening brought the first ones";
+  }
+}
+
+TEST(Windows, OfSlicesInSeveralObjectsAreThoseOfFiles) {
+  std::mt19937 random(19);
+  test::TemporaryFolder folder;
+  const test::ServedFolder served(folder.path());
+  const Documents documents(random, 40, 4000);
+  const Tensor array = tokens_up_to(documents.tokens());
+  slices_in_pieces(documents, array, folder, 4);
+  std::vector<Dataset> here;
+  std::vector<Dataset> there;
+  std::size_t first = 0;
+  for (std::size_t p = 0; p < 4; ++p, first += 10) {
+    const Numbers sizes(documents.sizes.begin() + static_cast<std::ptrdiff_t>(first),
+                        documents.sizes.begin() + static_cast<std::ptrdiff_t>(first + 10));
+    const std::string name = std::to_string(p) + ".npy";
+    here.push_back(slices(rows(folder / name), sizes));
+    there.push_back(slices(rows(served.url(name)), sizes));
+  }
+  const WindowsOptions options{.shift = 1, .join = JoinSlices::kShuffled};
+  EXPECT_EQ(epoch_of(windows(concat(there), 3000, options), 5, 1, 2),
+            epoch_of(windows(concat(here), 3000, options), 5, 1, 0));
 }
 
 TEST(Windows, OfSlicesInOrderAreThoseOfTheArray) {
