@@ -121,6 +121,7 @@ def test_libcurl_may_have_another_name_and_files_do_not_need_it(tmp_path):
         ("src/format/safetensors/shard_list.h", "kMaxShardListBytes = 100'000'000;", "16,384, in 100,000,000 bytes"),
         ("src/format/flat_tensors.cpp", "kMaxJoinedText = 100'000'000;", "is written | 100,000,000 bytes"),
         ("src/format/pt/pickle/pickle_vm.h", "kAlways = 250'000;", "| 250,000 and one for each two bytes"),
+        ("src/data/tar/tar_parts.cpp", "kMostUnpacked = std::size_t{1} << 30;", "| 1 GiB, unpacked |"),
         ("src/data/sample/value_layout.cpp", "kMaxLeaves = 100'000;", "| 64 levels, 100,000 parts"),
     ],
 )

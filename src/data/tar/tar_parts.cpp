@@ -12,6 +12,8 @@
 #include "core/shown_url.h"
 #include "core/text.h"
 #include "data/sample/value_layout.h"
+#include "format/tar/feed.h"
+#include "format/tar/header.h"
 #include "io/source/window_source.h"
 #include "penstock/error.h"
 
@@ -20,6 +22,9 @@ namespace {
 
 using format::FieldKind;
 using format::TarMember;
+
+/// A member may be made to unpack to a thousand times its size.
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
 [[noreturn]] void throw_changed(const std::string& path, std::uint64_t offset) {
   throw Error(
@@ -110,6 +115,14 @@ void require_content(const TarPart& part, const TarShard& shard) {
       where);
 }
 
+/// The content of a member with `.gz` behind its name, in memory that stays as that of others does.
+std::span<const std::byte> unpacked(std::span<const std::byte> content, const std::string& path, Scratch& scratch) {
+  const std::vector<std::byte> bytes = format::unpack_member(content, kMostUnpacked, path);
+  const std::span<std::byte> out(scratch.arena.allocate(bytes.size(), format::kTarBlock), bytes.size());
+  std::copy(bytes.begin(), bytes.end(), out.begin());
+  return out;
+}
+
 }  // namespace
 
 TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end) {
@@ -172,10 +185,12 @@ Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard,
 TarAssembler::FieldSample TarAssembler::piece_of(const TarPart& part, const TarShard& shard, bool raw,
                                                  Contents& contents, const Work& work) {
   require_content(part, shard);
-  const FieldKind kind = raw ? FieldKind::kBytes : format::field_kind(part.field);
-  if (kind == FieldKind::kTensors) return tensors_of(part, shard, contents, work);
+  const auto packed = raw ? std::nullopt : format::gzipped_field(part.field);
+  const FieldKind kind = raw ? FieldKind::kBytes : format::field_kind(packed.value_or(part.field));
   try {
-    const std::span<const std::byte> bytes = contents.content(part);
+    std::span<const std::byte> bytes = contents.content(part);
+    if (packed) bytes = unpacked(bytes, shard.path, work.scratch);
+    if (kind == FieldKind::kTensors) return tensors_of(part, bytes, shard, work);
     // Offsets of errors count from the member's begin, which of_member adds.
     const Value value = format::field_value(kind, bytes, shard.path, 0);
     return {value_layout_of(value, work.scratch.structures)};
@@ -184,20 +199,14 @@ TarAssembler::FieldSample TarAssembler::piece_of(const TarPart& part, const TarS
   }
 }
 
-TarAssembler::FieldSample TarAssembler::tensors_of(const TarPart& part, const TarShard& shard, Contents& contents,
-                                                   const Work& work) {
-  try {
-    const std::span<const std::byte> bytes = contents.content(part);
-    KnownLayouts& layouts = layouts_[part.field];
-    const bool is_large = bytes.empty() && part.member.size != 0;
-    const auto window = [&] { return io::window_of(shard.file->source(), part.member.data, part.member.size); };
-    const Sample found = is_large
-                             ? layouts.large.sample(window(), {}, DescriptorLimit(), work)
-                             : layouts.small.sample(WholeFile{.bytes = bytes, .path = shard.path, .keys = {}}, work);
-    return {found.layout->shared_from_this(), {found.payloads, found.layout->tensors.size()}};
-  } catch (const Error& error) {
-    throw of_member(error, part, shard, part.member.data);
-  }
+TarAssembler::FieldSample TarAssembler::tensors_of(const TarPart& part, std::span<const std::byte> bytes,
+                                                   const TarShard& shard, const Work& work) {
+  KnownLayouts& layouts = layouts_[part.field];
+  const bool is_large = bytes.empty() && part.member.size != 0;
+  const auto window = [&] { return io::window_of(shard.file->source(), part.member.data, part.member.size); };
+  const Sample found = is_large ? layouts.large.sample(window(), {}, DescriptorLimit(), work)
+                                : layouts.small.sample(WholeFile{.bytes = bytes, .path = shard.path, .keys = {}}, work);
+  return {found.layout->shared_from_this(), {found.payloads, found.layout->tensors.size()}};
 }
 
 /// The dict of the pieces, whose names are those of the fields.

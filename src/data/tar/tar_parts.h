@@ -61,7 +61,8 @@ class TarAssembler : public Scratch::State {
     std::span<const Payload> payloads = {};
   };
   FieldSample piece_of(const TarPart& part, const TarShard& shard, bool raw, Contents& contents, const Work& work);
-  FieldSample tensors_of(const TarPart& part, const TarShard& shard, Contents& contents, const Work& work);
+  FieldSample tensors_of(const TarPart& part, std::span<const std::byte> bytes, const TarShard& shard,
+                         const Work& work);
   const Layout* join(std::span<const FieldSample> pieces, Scratch& scratch);
 
   std::map<std::string, KnownLayouts, std::less<>> layouts_;  ///< by field

@@ -51,4 +51,7 @@ Packing packing_of(std::span<const std::byte> head) noexcept;
 /// has its library. kUnsupported for others; kCorrupt and kTruncated for what is damaged. `path` is for errors.
 ReadOn unpacked(ReadOn read, Packing packing, const std::string& path);
 
+/// What one member unpacks to, which is to be gzip. kLimit beyond `most` bytes; the errors of `unpacked`.
+std::vector<std::byte> unpack_member(std::span<const std::byte> content, std::size_t most, const std::string& path);
+
 }  // namespace penstock::format

@@ -44,6 +44,9 @@ constexpr std::array kFieldExtensions{
 
 std::string as_utf8(std::string_view bytes) { return core::is_utf8(bytes) ? std::string(bytes) : core::escaped(bytes); }
 
+/// "__info__": what WebDataset keeps such names for, and passes by, are not samples.
+bool is_meta(std::string_view name) { return name.size() >= 4 && name.starts_with("__") && name.ends_with("__"); }
+
 Value number_of(std::string_view text, const ErrorContext& where) {
   text = core::trimmed(text);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
@@ -73,7 +76,8 @@ std::optional<SampleName> sample_name(const TarMember& member) {
   if (dot == file.npos || dot == 0) return std::nullopt;
   const std::size_t begin = name.size() - file.size();
   const std::string_view stem = file.substr(0, dot);
-  if (begin == 0 && stem.size() > 4 && stem.starts_with("__") && stem.ends_with("__")) return std::nullopt;
+  if (begin == 0 && stem.size() > 4 && is_meta(stem)) return std::nullopt;
+  if (begin != 0 && is_meta(name.substr(0, name.find('/')))) return std::nullopt;
   SampleName out{as_utf8(name.substr(0, begin + dot)), as_utf8(file.substr(dot + 1))};
   for (char& c : out.field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;
@@ -84,6 +88,11 @@ FieldKind field_kind(std::string_view field) noexcept {
   const auto* const found = std::find_if(kFieldExtensions.begin(), kFieldExtensions.end(),
                                          [&](const Extension& known) { return known.name == last; });
   return found == kFieldExtensions.end() ? FieldKind::kBytes : found->kind;
+}
+
+std::optional<std::string_view> gzipped_field(std::string_view field) noexcept {
+  if (field == "gz") return std::string_view();
+  return field.ends_with(".gz") ? std::optional(field.substr(0, field.size() - 3)) : std::nullopt;
 }
 
 Value field_value(FieldKind kind, std::span<const std::byte> content, const std::string& path, std::uint64_t offset) {

@@ -24,7 +24,7 @@ struct SampleName {
 };
 
 /// Nothing for a member that belongs to no sample: its file name has no dot, begins with one, or is of the form
-/// "__info__.json" in no folder; or it is a folder.
+/// "__info__.json" in no folder; it lies in a folder "__info__" at the top; or it is a folder.
 std::optional<SampleName> sample_name(const TarMember& member);
 
 /// What a field holds, by its last extension.
@@ -37,6 +37,9 @@ enum class FieldKind : std::uint8_t {
   kBytes,    ///< all others
 };
 FieldKind field_kind(std::string_view field) noexcept;
+
+/// Of "seg.npy.gz", "seg.npy": what the content is when it has been unpacked. Nothing for fields that are not packed.
+std::optional<std::string_view> gzipped_field(std::string_view field) noexcept;
 
 /// The content of a field that is no file of tensors: an integer, a text, what JSON says, or bytes. kCorrupt for what
 /// is none of its kind, kUnsafe for a pickle. `path` and `offset` are the content's place, for errors.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <new>
 #include <optional>
@@ -21,11 +22,11 @@ constexpr std::size_t kInput = std::size_t{256} << 10;
 
 [[noreturn]] void throw_damaged(const std::string& path, std::string_view reason) {
   throw Error(ErrorCode::kCorrupt,
-              core::format("the compressed archive is damaged ({}); copy it again", core::escaped(reason)),
+              core::format("the compressed bytes are damaged ({}); copy the archive again", core::escaped(reason)),
               {.path = path});
 }
 [[noreturn]] void throw_cut(const std::string& path) {
-  throw Error(ErrorCode::kTruncated, "the compressed archive ends too soon; copy it again", {.path = path});
+  throw Error(ErrorCode::kTruncated, "the compressed bytes end too soon; copy the archive again", {.path = path});
 }
 
 /// Compressed bytes on their way in.
@@ -199,6 +200,36 @@ ReadOn unpacked(ReadOn read, Packing packing, const std::string& path) {
     };
   }
   throw Error(ErrorCode::kUnsupported, "the archive is compressed by neither gzip nor zstd; unpack it", {.path = path});
+}
+
+std::vector<std::byte> unpack_member(std::span<const std::byte> content, std::size_t most, const std::string& path) {
+  if (packing_of(content) != Packing::kGzip) {
+    throw Error(ErrorCode::kCorrupt, "the content is not gzip, which its name says; take the bytes with raw",
+                {.path = path});
+  }
+  Gunzip gunzip(
+      [rest = content](std::span<std::byte> into) mutable {
+        const std::size_t count = std::min(into.size(), rest.size());
+        std::memcpy(into.data(), rest.data(), count);
+        rest = rest.subspan(count);
+        return count;
+      },
+      path);
+  std::vector<std::byte> out;
+  for (std::size_t got = 0;; got = 0) {
+    const std::size_t before = out.size();
+    // One byte more than there may be tells that there are more.
+    out.resize(std::min(std::max(before * 2, kInput), most + 1));
+    got = out.size() == before ? 0 : gunzip.read(std::span(out).subspan(before));
+    out.resize(before + got);
+    if (out.size() > most) {
+      throw Error(
+          ErrorCode::kLimit,
+          core::format("the content unpacks to more than {}; take the bytes with raw", core::format_bytes(most)),
+          {.path = path});
+    }
+    if (got == 0) return out;
+  }
 }
 
 }  // namespace penstock::format

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "data/tar/shards.h"
+#include "format/tar/feed.h"
 #include "penstock/load.h"
 
 namespace penstock {
@@ -87,6 +89,55 @@ TEST_F(TarShards, RawFieldsAreBytes) {
   EXPECT_EQ(sample["pkl"].as_string(), "cos\n");
   EXPECT_EQ(sample["json"].as_string(), "");
   EXPECT_EQ(sample["txt"].as_string(), "\xff");
+}
+
+std::string gzipped(const TemporaryFolder& folder, const std::string& content) {
+  const gzFile out = gzopen((folder / "x.gz").c_str(), "wb6");
+  EXPECT_EQ(gzwrite(out, content.data(), static_cast<unsigned>(content.size())), static_cast<int>(content.size()));
+  EXPECT_EQ(gzclose(out), Z_OK);
+  return test::read_file(folder / "x.gz");
+}
+
+TEST_F(TarShards, FieldsWithGzBehindThemAreUnpacked) {
+  const std::string large = test::file_bytes(ones({100'000}, DType::float32), ".npy");
+  std::string shard;
+  for (int i = 0; i < 3; ++i) {
+    const std::string key = std::to_string(i);
+    shard +=
+        tar_member(key + ".npy.gz", gzipped(folder_, npy(i))) +
+        tar_member(key + ".big.npy.gz", gzipped(folder_, large)) + tar_member(key + ".cls.gz", gzipped(folder_, key)) +
+        tar_member(key + ".json.gz", gzipped(folder_, "[1]")) + tar_member(key + ".jpg.gz", gzipped(folder_, "bytes"));
+  }
+  const Dataset dataset = made(shard);
+  const Value sample = dataset.get(2);
+  EXPECT_EQ(test::values_of<std::int64_t>(sample["npy.gz"].as_tensor()), Numbers{2});
+  EXPECT_EQ(sample["big.npy.gz"].as_tensor().numel(), 100'000);
+  EXPECT_EQ(sample["cls.gz"].as_int(), 2);
+  EXPECT_EQ(sample["json.gz"][0].as_int(), 1);
+  EXPECT_EQ(sample["jpg.gz"].as_string(), "bytes");
+  DataLoader loader(dataset, {.batch_size = 3, .num_workers = 2});
+  const Value batch = loader.next()->value;
+  EXPECT_EQ(test::values_of<std::int64_t>(batch["cls.gz"].as_tensor()), (Numbers{0, 1, 2}));
+  EXPECT_EQ(test::values_of<std::int64_t>(batch["npy.gz"].as_tensor()), (Numbers{0, 1, 2}));
+  EXPECT_EQ(made(shard, {.raw = true}).get(0)["cls.gz"].as_string().substr(0, 2), "\x1f\x8b");
+  std::int64_t streamed = 0;
+  for (const Value& one : stream(dataset)) EXPECT_EQ(one["cls.gz"].as_int(), streamed++);
+}
+
+TEST_F(TarShards, WhatDoesNotUnpackIsNamed) {
+  const auto told = [&](const std::string& content) {
+    return error_of(made(tar_member("a.cls.gz", content), {.keys = {"cls.gz"}}), 0);
+  };
+  const std::string whole = gzipped(folder_, "12");
+  EXPECT_EQ(told("12")->code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(told("")->code(), ErrorCode::kCorrupt);
+  const auto cut = told(whole.substr(0, whole.size() - 3));
+  EXPECT_EQ(cut->code(), ErrorCode::kTruncated);
+  EXPECT_THAT(cut->what(), AllOf(HasSubstr("a.tar"), HasSubstr("a.cls.gz")));
+  const std::string many = gzipped(folder_, std::string(5000, 'x'));
+  const auto bytes = std::as_bytes(std::span<const char>(many));
+  EXPECT_EQ(test::code_of([&] { format::unpack_member(bytes, 4999, "a.tar"); }), ErrorCode::kLimit);
+  EXPECT_EQ(format::unpack_member(bytes, 5000, "a.tar").size(), 5000U);
 }
 
 TEST_F(TarShards, AMissingFieldIsNamedWithThoseThatAreThere) {

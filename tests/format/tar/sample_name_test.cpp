@@ -48,6 +48,13 @@ TEST(SampleName, IsNoneOfSomeMembers) {
   EXPECT_EQ(split("/"), "-");
   EXPECT_EQ(split("__info__.json"), "-");
   EXPECT_EQ(split("a/__info__.json"), "a/__info__|json");
+  EXPECT_EQ(split("__info__/a.json"), "-");
+  EXPECT_EQ(split("__info__/b/a.json"), "-");
+  EXPECT_EQ(split("____/a.json"), "-");
+  EXPECT_EQ(split("a/__info__/b.json"), "a/__info__/b|json");
+  EXPECT_EQ(split("./__info__/a.json"), "./__info__/a|json");
+  EXPECT_EQ(split("__info/a.json"), "__info/a|json");
+  EXPECT_EQ(split("___/a.json"), "___/a|json");
   EXPECT_EQ(split("__info.json"), "__info|json");
   EXPECT_EQ(split("____.json"), "____|json");
   EXPECT_EQ(split("a.npy", Kind::kFolder), "-");
@@ -57,6 +64,14 @@ TEST(SampleName, IsNoneOfSomeMembers) {
 }
 
 TEST(SampleName, IsUtf8WhateverTheBytes) { EXPECT_EQ(split("a\xff.n\xfepy"), "a\\xff|n\\xfepy"); }
+
+TEST(GzippedField, IsNamedByWhatIsInIt) {
+  EXPECT_EQ(gzipped_field("seg.npy.gz"), "seg.npy");
+  EXPECT_EQ(gzipped_field("gz"), "");
+  EXPECT_EQ(gzipped_field("npy"), std::nullopt);
+  EXPECT_EQ(gzipped_field("gz.npy"), std::nullopt);
+  EXPECT_EQ(gzipped_field("xgz"), std::nullopt);
+}
 
 TEST(FieldKind, GoesByTheLastExtension) {
   for (const char* field : {"npy", "seg.npy", "npz", "pt", "pth", "safetensors"})
