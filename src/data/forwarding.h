@@ -4,11 +4,13 @@
 // of its samples holds for them too, so that it is forwarded in one place.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "data/dataset_impl.h"
+#include "penstock/sample_stream.h"
 
 namespace penstock::data {
 
@@ -34,6 +36,16 @@ class Forwarding : public detail::DatasetImpl {
  protected:
   const Dataset& dataset() const noexcept { return dataset_; }
   const detail::DatasetImpl& below() const noexcept { return dataset_.impl(); }
+  /// The way that the dataset below has from front to back, with what `make` makes of its samples.
+  template <class Make>
+  std::function<SampleStream()> in_order_by(Make make) const {
+    const auto before = below().in_order();
+    if (!before) return {};
+    return [before, make = std::move(make)] {
+      const SampleStream stream = before();
+      return SampleStream(stream.node(), make(stream.samples()));
+    };
+  }
 
  private:
   Dataset dataset_;

@@ -54,6 +54,12 @@ class MappedSamples final : public Mapped {
     run_ = before->run_ + 1;
   }
 
+  std::function<SampleStream()> in_order() const override {
+    return in_order_by([function = function_, random = stages_ > stage_, around = around_](const Dataset& samples) {
+      return Dataset(std::make_shared<MappedSamples>(samples, function, random, around));
+    });
+  }
+
   Value value(std::int64_t index, const Work& work) const override {
     std::vector<const MappedSamples*> run(run_);
     const MappedSamples* each = this;

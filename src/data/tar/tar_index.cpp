@@ -22,7 +22,9 @@ namespace penstock::data {
 namespace {
 
 /// Shards behind URLs whose headers are read at once: each waits for answers most of the time.
-constexpr std::size_t kRemoteThreads = 16;
+constexpr std::size_t kRemoteThreads = 32;
+/// Windows that are asked for ahead of the one whose headers are read: with all of them 256 MiB at most.
+constexpr std::size_t kMostWindows = 4;
 
 bool is_compressed(const ByteSource& source) {
   std::array<std::byte, 8> head{};
@@ -77,7 +79,7 @@ void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
               {.path = core::shown_path(shard.path)});
 }
 
-std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path) {
+std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path, std::size_t ahead) {
   if (is_compressed(*source)) {
     throw Error(ErrorCode::kUnsupported,
                 "the shard is compressed, so that no sample of it can be read alone; read it in order with "
@@ -85,13 +87,13 @@ std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::
                 {.path = source.name()});
   }
   if (auto beside = index_beside(source, path)) return *std::move(beside);
-  return scan_samples(source);
+  return scan_samples(source, ahead);
 }
 
 }  // namespace
 
-std::vector<std::uint64_t> scan_samples(const penstock::Source& source) {
-  format::TarWindow bytes(source);
+std::vector<std::uint64_t> scan_samples(const penstock::Source& source, std::size_t ahead) {
+  format::TarWindow bytes(source, ahead);
   format::TarSampleWalk walk(bytes, source.name());
   std::vector<std::uint64_t> out;
   std::uint64_t end = 0;
@@ -110,12 +112,15 @@ TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
   const bool waits =
       std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard.file->reads_at_once(); });
   const std::size_t threads = waits ? kRemoteThreads : core::usable_cpus();
+  // A server is to have as much to do where shards are few.
+  const std::size_t ahead =
+      waits ? std::min(kRemoteThreads / std::max<std::size_t>(shards_.size(), 1), kMostWindows) : 0;
   core::parallel_for(shards_.size(), std::min(threads, shards_.size()), [&](std::size_t i) {
     TarShard& shard = shards_[i];
     if (auto known = kept.find(i, versions[i], shard.bytes)) {
       shard.begins = *std::move(known);
     } else {
-      shard.begins = begins_of(shard.file->source(), shard.path);
+      shard.begins = begins_of(shard.file->source(), shard.path, ahead);
     }
     if (!list.samples.empty()) require_told(shard, list.samples[i]);
   });

@@ -35,7 +35,7 @@ class TarIndex {
   std::int64_t size_ = 0;
 };
 
-/// The begins of a shard's samples and the end of the last one, by its headers.
-std::vector<std::uint64_t> scan_samples(const penstock::Source& source);
+/// The begins of a shard's samples and the end of the last one, by its headers. `ahead`: as TarWindow takes it.
+std::vector<std::uint64_t> scan_samples(const penstock::Source& source, std::size_t ahead = 0);
 
 }  // namespace penstock::data

@@ -1,5 +1,6 @@
 // A dataset of the samples in tar shards. Samples of a batch that lie one behind the other in a shard are read by one
-// call, and others by one call each; behind URLs all of a batch is asked for at once. What was read is then taken apart
+// call, and others by one call each; behind URLs all of a batch is asked for at once, and in order large runs are asked
+// for ahead (ordered_reads.h). What was read is then taken apart
 // by its own headers (tar_parts.h). Where only some fields are wanted and they are the smaller part of a sample, its
 // headers are read first, and then those members alone.
 //
@@ -15,6 +16,7 @@
 #include "core/shown_url.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
+#include "data/tar/ordered_reads.h"
 #include "data/tar/tar_index.h"
 #include "data/tar/tar_parts.h"
 #include "data/tar/tar_stream.h"
@@ -106,7 +108,7 @@ class TarSamples final : public detail::DatasetImpl {
       // Without gaps, so that neighbours in the shard are neighbours here.
       samples[i].bytes = {work.scratch.arena.allocate(bytes, format::kTarBlock), bytes};
     }
-    read_remote(samples, work);
+    if (!read_in_order(indices, samples, work)) read_remote(samples, work);
     read_local(indices, samples, work, out);
     auto& assembler = work.scratch.state<data::TarAssembler>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -130,6 +132,7 @@ class TarSamples final : public detail::DatasetImpl {
     const std::scoped_lock lock(mutex_);
     if (!index_) {
       index_ = std::make_unique<const data::TarIndex>(list_, kept_);
+      ordered_ = std::make_unique<data::OrderedReads>(index_->shards());
       known_.store(index_.get(), std::memory_order_release);
     }
     return *index_;
@@ -139,6 +142,30 @@ class TarSamples final : public detail::DatasetImpl {
     const TarShard& shard = index().shard_of(number);
     const auto i = static_cast<std::size_t>(number - shard.first);
     return {.shard = &shard, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
+  }
+
+  /// Whether all of these lie behind URLs, follow samples that were read in order, and were read as large runs.
+  bool read_in_order(std::span<const std::int64_t> indices, std::span<ShardRead> samples, const Work& work) const {
+    const TarShard* const shards = index().shards().data();
+    std::vector<data::OrderedReads::Wanted> wanted;
+    std::uint64_t bytes = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const ShardRead& sample = samples[i];
+      const bool follows = i == 0 || indices[i] == indices[i - 1] + 1;
+      if (!follows || !sample.is_whole || !sample.is_at_once()) return false;
+      wanted.push_back({static_cast<std::size_t>(sample.shard - shards), sample.begin, sample.end, sample.bytes});
+      bytes += sample.size();
+    }
+    if (wanted.empty()) return true;
+    try {
+      if (!ordered_->read(wanted)) return false;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      return false;  // each is read by itself, which tells whose fault it is
+    }
+    work.figures.stats.read_bytes += bytes;
+    work.figures.clock.lap(data::Stage::kRead);
+    return true;
   }
 
   /// Everything behind URLs, by requests that are all in flight at once. Where they fail, each is tried by itself
@@ -256,6 +283,7 @@ class TarSamples final : public detail::DatasetImpl {
   data::TarIndexOptions kept_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const data::TarIndex> index_;
+  mutable std::unique_ptr<data::OrderedReads> ordered_;
   mutable std::atomic<const data::TarIndex*> known_{nullptr};
 };
 

@@ -23,14 +23,16 @@
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
 #include "io/locations.h"
+#include "io/read/background_read.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{1} << 20;
-/// Behind a URL, where each read takes a round trip.
-constexpr std::size_t kRemoteChunk = std::size_t{8} << 20;
+/// Behind a URL, where each read takes a round trip: so much is asked for at once, and so often ahead.
+constexpr std::size_t kRemotePiece = std::size_t{8} << 20;
+constexpr std::size_t kRemoteAhead = 4;
 constexpr const char* kStandardInput = "-";
 
 /// What the walk hands to the workers: which shard, where in it, and the bytes.
@@ -40,11 +42,55 @@ Value packed(std::int64_t shard, std::uint64_t begin, std::span<const std::byte>
   return Value::tuple({Value::integer(shard), Value::integer(static_cast<std::int64_t>(begin)), Value::tensor(memory)});
 }
 
+/// A shard behind a URL, whose next pieces are under way; where it cannot be opened, that is told by opening it again.
+using RemoteShard = std::shared_ptr<io::ReadFromFront>;
+
+RemoteShard read_ahead(const std::string& path) {
+  return std::make_shared<io::ReadFromFront>(open_source(path), kRemotePiece, kRemoteAhead);
+}
+
+/// The bytes of the shards of a list, each from front to back. When all of one was asked for, the next one is opened,
+/// so that a server has something to do where one shard ends.
+class ShardBytes {
+ public:
+  explicit ShardBytes(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+
+  std::size_t size() const noexcept { return paths_.size(); }
+  const std::string& path(std::size_t shard) const { return paths_[shard]; }
+  /// What reads that shard. It must not outlive this.
+  format::ReadOn open(std::size_t shard) {
+    RemoteShard current = next_at_ == shard ? std::exchange(next_, nullptr) : nullptr;
+    if (!current) current = read_ahead(paths_[shard]);
+    return [this, shard, current](std::span<std::byte> into) {
+      if (current->asked_for_all()) ask_behind(shard);
+      return current->read(into);
+    };
+  }
+
+ private:
+  void ask_behind(std::size_t shard) {
+    if (next_at_ == shard + 1 || shard + 1 == paths_.size() || !io::waits_for_server(paths_[shard + 1])) return;
+    next_at_ = shard + 1;
+    try {
+      next_ = read_ahead(paths_[next_at_]);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCancelled) throw;
+      next_ = nullptr;
+    }
+  }
+
+  std::vector<std::string> paths_;
+  std::size_t next_at_ = 0;  ///< of the shard that was opened ahead
+  RemoteShard next_;
+};
+
 /// The samples of one shard, one after the other.
 class ShardWalk {
  public:
-  explicit ShardWalk(const std::string& path)
-      : shown_(core::shown_path(path)), feed_(opened(path), shown_, chunk_of(path)), walk_(feed_, shown_) {}
+  ShardWalk(ShardBytes& shards, std::size_t shard)
+      : shown_(core::shown_path(shards.path(shard))),
+        feed_(opened(shards, shard), shown_, kChunk),
+        walk_(feed_, shown_) {}
 
   /// Where the next sample lies; nothing at the end.
   std::optional<format::TarSampleWalk::Span> next() { return walk_.next(); }
@@ -55,8 +101,6 @@ class ShardWalk {
   void forget(const format::TarSampleWalk::Span& sample) { feed_.forget(sample.end); }
 
  private:
-  static std::size_t chunk_of(const std::string& path) { return io::waits_for_server(path) ? kRemoteChunk : kChunk; }
-
   static std::size_t read_input(std::span<std::byte> into) {
     while (true) {
       const ssize_t got = ::read(STDIN_FILENO, into.data(), into.size());
@@ -65,9 +109,12 @@ class ShardWalk {
     }
   }
 
-  static format::ReadOn opened(const std::string& path) {
+  static format::ReadOn opened(ShardBytes& shards, std::size_t shard) {
+    const std::string& path = shards.path(shard);
     format::ReadOn raw = &ShardWalk::read_input;
-    if (path != kStandardInput) {
+    if (io::waits_for_server(path)) {
+      raw = shards.open(shard);
+    } else if (path != kStandardInput) {
       raw = [source = open_source(path), at = std::uint64_t{0}](std::span<std::byte> into) mutable {
         const std::uint64_t left = source.size() - at;
         const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left));
@@ -108,13 +155,13 @@ class ShardWalk {
 /// follows.
 class ShardsWalk {
  public:
-  explicit ShardsWalk(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+  explicit ShardsWalk(std::vector<std::string> paths) : shards_(std::move(paths)) {}
 
   /// Passes by so many samples, and shards that were wrong.
   void skip(std::int64_t count) {
-    while (count > 0 && at_ < paths_.size()) {
+    while (count > 0 && at_ < shards_.size()) {
       try {
-        if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
+        if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
         const auto place = shard_->next();
         if (place) {
           shard_->forget(*place);
@@ -131,9 +178,9 @@ class ShardsWalk {
   }
 
   std::optional<Value> next() {
-    while (at_ < paths_.size()) {
+    while (at_ < shards_.size()) {
       try {
-        if (!shard_) shard_ = std::make_unique<ShardWalk>(paths_[at_]);
+        if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
         if (const auto place = shard_->next()) {
           Value out = packed(static_cast<std::int64_t>(at_), place->begin, shard_->bytes(*place));
           shard_->forget(*place);
@@ -154,7 +201,7 @@ class ShardsWalk {
     ++at_;
   }
 
-  std::vector<std::string> paths_;
+  ShardBytes shards_;
   std::size_t at_ = 0;
   std::unique_ptr<ShardWalk> shard_;
 };

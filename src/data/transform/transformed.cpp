@@ -84,12 +84,18 @@ class Transformed final : public data::Forwarding {
  public:
   Transformed(Dataset dataset, Op op, std::vector<std::string> keys, Meant meant, std::vector<std::int64_t> scales = {})
       : Forwarding(std::move(dataset)),
-        op_(data::behind(std::move(op), below().draws())),
+        given_(std::move(op)),
+        op_(data::behind(given_, below().draws())),
         keys_(std::move(keys)),
         meant_(meant),
         scales_(std::move(scales)) {}
 
   std::uint32_t draws() const noexcept override { return below().draws() + data::draws_of(op_); }
+  std::function<SampleStream()> in_order() const override {
+    return in_order_by([op = given_, keys = keys_, meant = meant_, scales = scales_](const Dataset& samples) {
+      return Dataset(std::make_shared<Transformed>(samples, op, keys, meant, scales));
+    });
+  }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
     below().fetch(indices, work, out);
@@ -258,6 +264,7 @@ class Transformed final : public data::Forwarding {
                              core::counted(leaves.size(), "part"), core::quoted(key), hint.empty() ? "" : "; ", hint));
   }
 
+  Op given_;  ///< before the draws of what is below were counted
   Op op_;
   std::vector<std::string> keys_;
   Meant meant_;

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "io/read/background_read.h"
 #include "penstock/source.h"
 
 namespace penstock::format {
@@ -41,10 +44,10 @@ class TarMemory final : public TarBytes {
 
 /// A source. Reads a window at a time, so that small members cost no read of their own. Where a read may take a round
 /// trip, as it may of all but files, the window grows while members follow one another within it, and is small behind a
-/// large one.
+/// large one. When it has grown to its end, all bytes are read, and `ahead` further windows are asked for meanwhile.
 class TarWindow final : public TarBytes {
  public:
-  explicit TarWindow(Source source);
+  explicit TarWindow(Source source, std::size_t ahead = 0);
   std::span<const std::byte> view(std::uint64_t offset, std::size_t count) override;
   std::uint64_t size() const noexcept override { return source_.size(); }
   /// Bytes read so far.
@@ -52,6 +55,8 @@ class TarWindow final : public TarBytes {
 
  private:
   std::size_t window_at(std::uint64_t offset) noexcept;
+  bool take_ahead(std::uint64_t offset, std::size_t count);
+  void ask_ahead();
 
   Source source_;
   bool grows_;
@@ -59,6 +64,8 @@ class TarWindow final : public TarBytes {
   std::uint64_t begin_ = 0;  ///< of what is held
   std::size_t window_ = 0;
   std::uint64_t read_ = 0;
+  std::size_t most_ahead_;
+  std::deque<std::unique_ptr<io::BackgroundRead>> ahead_;
 };
 
 }  // namespace penstock::format

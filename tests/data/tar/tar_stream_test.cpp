@@ -92,6 +92,26 @@ TEST_F(TarStream, ReadsCompressedShards) {
   EXPECT_EQ(test::code_of([&] { shards(folder_ / "a.tar.gz", {.index = false}).size(); }), ErrorCode::kUnsupported);
 }
 
+TEST_F(TarStream, IsThatOfAShardBehindFunctionsAndTransforms) {
+  // An index of this cannot be made, so whoever asks for one fails.
+  gzip_file(folder_ / "a.tar.gz", test::numbered_shard(0, 9));
+  const Dataset dataset = shards(folder_ / "a.tar.gz", {.keys = {"npy", "cls"}, .index = false})
+                              .map([](const Value& sample, Generator& generator) {
+                                const Tensor drawn = rand({1}, generator);
+                                return Value::dict({{"npy", sample["npy"]}, {"cls", sample["cls"]}, {"u", drawn}});
+                              })
+                              .cast(DType::float64, false, {"npy"});
+  write_file(folder_ / "a.tar", test::numbered_shard(0, 9));
+  const auto batch_of = [](const auto& samples) {
+    DataLoader loader(samples, {.batch_size = 9, .num_workers = 0, .seed = 4});
+    return loader.next()->value;
+  };
+  const Value found = batch_of(stream(dataset));
+  EXPECT_EQ(found["npy"].as_tensor().dtype(), DType::float64);
+  EXPECT_EQ(test::values_of<std::int64_t>(found["cls"].as_tensor()), up_to(9));
+  EXPECT_EQ(test::bits_of(found), test::bits_of(batch_of(stream(dataset)))) << "drawn by the number of the sample";
+}
+
 TEST_F(TarStream, ACutCompressedShardIsNamed) {
   gzip_file(folder_ / "a.tar.gz", test::numbered_shard(0, 50));
   const std::string whole = test::read_file(folder_ / "a.tar.gz");
