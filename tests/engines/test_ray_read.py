@@ -194,3 +194,33 @@ def test_both_nodes_read(folder):
     options = {"override_num_blocks": 10, "ray_remote_args": {"scheduling_strategy": "SPREAD"}}
     nodes = read_tensors(folder / "small", **options).map_batches(where, batch_size=None).take_all()
     assert len({row["node"] for row in nodes}) == 2
+
+
+def test_a_row_of_a_tar_is_a_sample(tmp_path):
+    for shard in range(2):
+        with penstock.Writer(tmp_path / f"train-{shard}.tar") as writer:
+            for i in range(5):
+                number = 5 * shard + i
+                fields = {"npy": np.full((2, 3), number, "f4"), "cls": number, "txt": f"n{number}", "jpg": b"\xff" * i}
+                writer.add_sample({"__key__": f"{number:04}", **fields, "json": {"boxes": [[number]] * i}})
+    rows = read_tensors(str(tmp_path / "*.tar"), include_paths=True, override_num_blocks=3).take_all()
+    rows.sort(key=lambda row: row["__key__"])
+    assert len(rows) == 10
+    for i, row in enumerate(rows):
+        np.testing.assert_array_equal(row["npy"], np.full((2, 3), i, "f4"))
+        assert (row["__key__"], row["cls"], row["txt"], row["jpg"]) == (f"{i:04}", i, f"n{i}", b"\xff" * (i % 5))
+        assert row["json"] == {"boxes": [[i]] * (i % 5)}
+        assert row["path"].endswith(f"train-{i // 5}.tar")
+    chosen = read_tensors(tmp_path / "train-0.tar", keys=["cls", "npy"], cast={"npy": "float16"}).take_all()
+    assert [row["cls"] for row in chosen] == list(range(5))
+    assert set(chosen[0]) == {"cls", "npy"}
+    assert chosen[0]["npy"].dtype == np.float16
+
+
+def test_a_field_that_a_sample_lacks_is_named(tmp_path):
+    with penstock.Writer(tmp_path / "a.tar") as writer:
+        writer.add_sample({"__key__": "a", "cls": 1, "txt": "x"})
+        writer.add_sample({"__key__": "b", "cls": 2})
+    with pytest.raises(Exception, match="has no '?\"?txt"):
+        read_tensors(tmp_path / "a.tar").materialize()
+    assert [row["cls"] for row in read_tensors(tmp_path / "a.tar", keys="cls").take_all()] == [1, 2]

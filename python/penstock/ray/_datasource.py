@@ -92,8 +92,8 @@ def read_tensors(
     concurrency: int | None = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
-    """Tensor files as a dataset of Ray: `.npy`, `.npz`, `.pt`, `.safetensors`, packed shards, and folders of
-    torch.distributed.checkpoint.
+    """Tensor files as a dataset of Ray: `.npy`, `.npz`, `.pt`, `.safetensors`, tar shards, packed shards, and folders
+    of torch.distributed.checkpoint.
 
         ds = penstock.ray.read_tensors("train/*.npy")        # column "data", a row for each row of each file
 
@@ -106,8 +106,9 @@ def read_tensors(
     paths
         A file, a folder, a glob, or a list of them. All nodes need to see them under the same path.
     each
-        What a row of the dataset is. "row": a row of dimension 0 of all tensors of a file, which `.npy`, `.npz` and
-        packed samples get by default. "file": a file, with a column for each tensor and number in it; the default of
+        What a row of the dataset is. "row": a row of dimension 0 of all tensors of a file, or a sample of a shard,
+        which `.npy`, `.npz`, tars and packed samples get by default. Fields of a tar that are texts, bytes or JSON are
+        columns of objects. "file": a file, with a column for each tensor and number in it; the default of
         `.pt` and `.safetensors`. "tensor": a tensor, with the columns `name`, `shape` and `tensor`; the default of
         checkpoint folders, whose numbers and texts are left out. Tensors of different numbers of dimensions are objects
         to Arrow and are copied once more.

@@ -20,9 +20,10 @@ __all__ = ["Column", "FileLayout", "Request", "expanded", "flattened", "is_mixed
 PathLike = str | bytes | os.PathLike[Any]
 
 EACH = ("row", "file", "tensor")
-# By format: a row is a row of dimension 0 of the file's tensors, or the file, or a tensor of it.
-DEFAULT_EACH = {"npy": "row", "npz": "row", "pt": "file", "safetensors": "file"}
+# By format: a row is a row of dimension 0 of the file's tensors, or a sample, or the file, or a tensor of it.
+DEFAULT_EACH = {"npy": "row", "npz": "row", "tar": "row", "pt": "file", "safetensors": "file"}
 PACKED = "penstock.samples"
+TAR = "tar"
 # The column of a file that is one tensor; Ray's read_numpy calls it so.
 ALONE = "data"
 IN_ARROW = {
@@ -65,6 +66,7 @@ class FileLayout:
 
     path: str
     each: str
+    # Whether its rows are samples: those of a packed shard or of a tar.
     packed: bool
     # Whether a part of its tensors can be read without the rest, which deflated ones cannot.
     sliceable: bool
@@ -72,6 +74,21 @@ class FileLayout:
     rows: int
     nbytes: int
     columns: dict[str, Column] = field(default_factory=dict)
+    tar: bool = False
+
+
+# The type of a column whose values are texts, bytes or what JSON holds.
+OBJECT = "object"
+
+
+def fields_of(sample: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The columns of a sample of a tar: its fields, and tensors in a field by the keys that lead to them."""
+    for field_name, value in sample.items():
+        leaves = list(flattened(value, field_name)) if isinstance(value, dict) else []
+        if leaves and all(isinstance(leaf, penstock.Tensor) for _, leaf in leaves):
+            yield from leaves
+        else:
+            yield field_name, value
 
 
 def flattened(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -121,6 +138,8 @@ def layout_of(path: str, request: Request) -> FileLayout:
         each = request.each or ("row" if packed else "tensor" if is_folder else DEFAULT_EACH[archive.format])
         if packed and each == "row":
             return _packed_layout(path, request)
+        if archive.format == TAR and each == "row":
+            return _tar_layout(path, request)
         leaves = dict(_distinct(path, flattened(archive.structure)))
         _require_keys(path, request, leaves)
         chosen = {name: leaf for name, leaf in leaves.items() if request.wants(name)}
@@ -165,6 +184,24 @@ def _packed_layout(path: str, request: Request) -> FileLayout:
             columns[name] = _column(path, name, tensor, request)
     size = os.path.getsize(path) if "://" not in path else sum(column.nbytes for column in columns.values()) * rows
     return FileLayout(path, "row", True, True, rows, size, columns)
+
+
+def _tar_layout(path: str, request: Request) -> FileLayout:
+    samples = penstock.shards([path])
+    rows = len(samples)
+    first = dict(_distinct(path, fields_of(samples[0]))) if rows else {}
+    if rows:
+        _require_keys(path, request, first)
+    columns = {}
+    for name, value in first.items():
+        if not request.wants(name):
+            continue
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            value = penstock.tensor(value)
+        is_tensor = isinstance(value, penstock.Tensor)
+        columns[name] = _column(path, name, value, request) if is_tensor else Column(OBJECT, (), 0)
+    size = os.path.getsize(path) if "://" not in path else sum(column.nbytes for column in columns.values()) * rows
+    return FileLayout(path, "row", True, True, rows, size, columns, tar=True)
 
 
 def _column(path: str, name: str, tensor: penstock.LazyTensor | penstock.Tensor, request: Request) -> Column:

@@ -16,7 +16,7 @@ from ray.data.block import Block, BlockAccessor
 from ray.data.extensions import ArrowPythonObjectArray
 
 import penstock
-from penstock.ray._layout import ALONE, FileLayout, Request, flattened
+from penstock.ray._layout import ALONE, OBJECT, FileLayout, Request, fields_of, flattened
 from penstock.ray._pieces import Piece
 
 __all__ = ["blocks_of"]
@@ -46,6 +46,8 @@ def _columns_of(request: Request, piece: Piece) -> Columns:
     file = piece.files[0]
     if file.each == "tensor":
         columns = _tensors(request, piece)
+    elif file.tar:
+        columns = _tar_rows(request, piece)
     elif file.packed:
         columns = _packed_rows(request, piece)
     elif len(piece.files) == 1 and file.each == "row":
@@ -114,6 +116,38 @@ def _packed_rows(request: Request, piece: Piece) -> Columns:
         each = [dict(flattened(samples[i])) for i in range(piece.begin, piece.end)]
         stacked = {name: [one[name] for one in each] for name in each[0]}
     return {name: _column(stacked[name], request, name) for name in file.columns}
+
+
+def _tar_rows(request: Request, piece: Piece) -> Columns:
+    file = piece.files[0]
+    samples = penstock.shards([file.path], None if request.keys is None else _fields_wanted(file))
+    if len(samples) != file.rows:
+        raise _changed(file.path, f"it had {file.rows} samples and has {len(samples)}")
+    each = [dict(fields_of(samples[i])) for i in range(piece.begin, piece.end)]
+    columns: Columns = {}
+    for name, column in file.columns.items():
+        missing = next((i for i, sample in enumerate(each) if name not in sample), None)
+        if missing is not None:
+            raise penstock.KeyNotFoundError(*_missing(file.path, piece.begin + missing, name, each[missing]))
+        values = [sample[name] for sample in each]
+        if column.dtype == OBJECT:
+            columns[name] = _objects(values)
+        elif isinstance(values[0], penstock.Tensor):
+            columns[name] = _stacked([_array(tensor, request, name) for tensor in values])
+        else:
+            columns[name] = np.array(values, column.dtype)
+    return columns
+
+
+def _fields_wanted(file: FileLayout) -> list[str]:
+    """The fields of a tar that these columns lie in."""
+    first = penstock.shards([file.path])[0]
+    return [name for name in first if any(column == name or column.startswith(f"{name}.") for column in file.columns)]
+
+
+def _missing(path: str, row: int, name: str, sample: Columns) -> tuple[str, str, str]:
+    message = f"sample {row} has no {name!r}, which the first one has; it has {list(sample)[:20]}: take what all have by keys="
+    return f"{path}: {message}", message, path
 
 
 def _whole_files(request: Request, files: list[FileLayout]) -> Columns:
