@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter_ns
 
 import corpus
+import numpy as np
 import small
 from line import PEER_PYTHON, WORKERS, Call, Line, Program, drain
 
@@ -46,6 +47,20 @@ class Augmented(small.TorchFiles):
         return self.augment(super().__getitem__(index))
 
 
+class Arrays:
+    """The same for a loader of arrays."""
+
+    def __init__(self, folder: Path, augment: Callable):
+        self.paths = sorted(folder.iterdir())
+        self.augment = augment
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, index: int):
+        return self.augment(np.load(self.paths[index]))
+
+
 class Rows:
     def __init__(self, values):
         self.values = values
@@ -79,6 +94,20 @@ def _spdl(folder: Path, augment: Callable) -> Call:
     return small.spdl_epochs(sorted(folder.iterdir()), BATCH, make)
 
 
+def _grain(make: Callable, workers: int) -> Call:
+    import grain
+
+    # Its processes end with each epoch.
+    data = grain.MapDataset.source(make()).shuffle(seed=0).batch(BATCH).to_iter_dataset()
+    batches = data.mp_prefetch(grain.MultiprocessingOptions(num_workers=workers)) if workers else data
+    return lambda: drain(batches)
+
+
+def _grain_peers(make: Callable, workers: tuple[int, ...] = (0, WORKERS)) -> dict[str, Program]:
+    programs = {count: Program(partial(_grain, make, count), (), PEER_PYTHON) for count in workers}
+    return {f"Grain, {count} workers": program for count, program in programs.items()}
+
+
 def _torch_peers(make: Callable, workers: tuple[int, ...] = (0, 1, WORKERS)) -> dict[str, Program]:
     programs = {count: Program(partial(_torch, make, count), ("torch",)) for count in workers}
     return {f"torch DataLoader, {count} workers": program for count, program in programs.items()}
@@ -97,6 +126,7 @@ def augmented_line(root: Path, microseconds: int, goal: float) -> Line:
             ),
             **_torch_peers(partial(Augmented, folder, augment)),
             "SPDL, 2 threads": Program(partial(_spdl, folder, augment), ("torch",), PEER_PYTHON),
+            **_grain_peers(partial(Arrays, folder, augment)),
         },
         goal_peer=goal,
         notes=[f"{WORKERS} processors and no reading: {WORKERS * 1_000_000 // microseconds:,} files/s"],
@@ -122,7 +152,10 @@ def identity_line() -> Line:
         unit="samples/s",
         work=SAMPLES,
         ours=Program(_our_rows, ("torch", "penstock.torch")),
-        peers=_torch_peers(lambda: Rows(_values()), (1, WORKERS)),
+        peers={
+            **_torch_peers(lambda: Rows(_values()), (1, WORKERS)),
+            **_grain_peers(lambda: Rows(_values().numpy()), (WORKERS,)),
+        },
         goal_peer=5,
         goal=100_000,
     )

@@ -24,7 +24,8 @@ std::size_t round_to_class(std::size_t bytes) noexcept {
 }  // namespace
 
 struct BufferPool::State {
-  State(Device where, std::size_t max_bytes) : device(where), max_idle_bytes(max_bytes) {
+  State(Device where, std::function<Buffer(std::size_t)> give, std::size_t max_bytes)
+      : device(where), allocate(std::move(give)), max_idle_bytes(max_bytes) {
     idle.reserve(kMaxIdleBlocks + 1);
   }
 
@@ -33,6 +34,7 @@ struct BufferPool::State {
   void give_back(Buffer block) noexcept;
 
   const Device device;
+  const std::function<Buffer(std::size_t)> allocate;
   const std::size_t max_idle_bytes;
   std::atomic<std::size_t> allocations{0};
   std::mutex mutex;
@@ -87,14 +89,19 @@ class BufferPool::Lease {
 };
 
 BufferPool::BufferPool(Device device, std::size_t max_idle_bytes)
-    : state_(std::make_shared<State>(device, max_idle_bytes)) {}
+    : state_(std::make_shared<State>(
+          device, [device](std::size_t bytes) { return Buffer::allocate(bytes, device); }, max_idle_bytes)) {}
+
+BufferPool::BufferPool(std::size_t max_idle_bytes, std::function<Buffer(std::size_t)> allocate)
+    : state_(std::make_shared<State>(Device{}, std::move(allocate), max_idle_bytes)) {}
 
 BufferPool::~BufferPool() = default;
 
 Buffer BufferPool::take(std::size_t bytes) {
   Buffer block = state_->reuse(bytes);
   if (!block) {
-    block = Buffer::allocate(round_to_class(bytes), state_->device);
+    block = state_->allocate(round_to_class(bytes));
+    if (!block) return {};
     ++state_->allocations;
   }
   std::byte* const data = block.data();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 
 #include "penstock/buffer.h"
@@ -17,6 +18,8 @@ class BufferPool {
   static constexpr std::size_t kMaxIdleBlocks = 256;
 
   explicit BufferPool(Device device, std::size_t max_idle_bytes);
+  /// Of host memory that `allocate` gives, which gives none where it has none; then `take` gives none either.
+  BufferPool(std::size_t max_idle_bytes, std::function<Buffer(std::size_t)> allocate);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;

@@ -97,11 +97,22 @@ TEST(BufferPool, NewSizesPushOldOnesOut) {
 }
 
 TEST(BufferPool, WithoutRoomItStillServes) {
-  BufferPool pool({}, 0);
+  BufferPool pool(Device(), 0);
   pool.take(1000);
   pool.take(1000);
   EXPECT_EQ(pool.allocations(), 2U);
   EXPECT_EQ(pool.idle_bytes(), 0U);
+}
+
+TEST(BufferPool, MemoryOfAnotherKindIsUsedAgainToo) {
+  std::size_t left = 1;
+  BufferPool pool(kMiB, [&left](std::size_t bytes) { return left-- > 0 ? Buffer::allocate(bytes) : Buffer(); });
+  static_cast<void>(pool.take(1000));
+  const Buffer held = pool.take(1000);
+  EXPECT_TRUE(held);
+  left = 0;
+  EXPECT_FALSE(pool.take(1000));
+  EXPECT_EQ(pool.allocations(), 1U);
 }
 
 TEST(BufferPool, EmptyBuffersAreLegal) {

@@ -99,6 +99,10 @@ class DataLoader(_core.DataLoader):
         way and goes on in the one that took less time; `explain()` says which, and why. Functions that
         cannot be sent are called in threads then. Of a stream, processes call what `map` does; its
         source and `filter` are called by the thread that reads.
+    multiprocessing_context
+        How these processes start: "forkserver", which None is, "spawn" or "fork". With "fork" they are
+        forks of the program as it is when the loader is made, which is refused while other threads of
+        Python or of Penstock run, because a fork may wait for ever for a lock that one of them holds.
     """
 
     __slots__ = ()
@@ -128,6 +132,7 @@ class DataLoader(_core.DataLoader):
         remainder: str = "pad",
         gather: Callable[[str], list[str]] | bool | None = None,
         workers: str = "threads",
+        multiprocessing_context: str | None = None,
     ) -> None:
         given = locals()
         del given["self"]

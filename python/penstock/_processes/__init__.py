@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def workers_for(workers: Any, num_workers: Any, context: Any = None) -> Any:
+def workers_for(workers: Any, num_workers: Any, context: Any) -> Any:
     """The processes of a loader with these arguments; None where its functions are called in threads (`why_threads`).
 
     For "auto" a trial says whether they are asked at all (`src/data/sample/host_trial.h`).

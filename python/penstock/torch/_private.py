@@ -33,6 +33,7 @@ __all__ = [
     "NormBase",
     "SingleProcessDataLoaderIter",
     "StorageInfo",
+    "collate",
     "default_collate_fn_map",
     "pin_memory",
 ]
@@ -80,6 +81,7 @@ try:
     from torch._C import DispatchKey as DispatchKey
     from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
     from torch.nn.modules.batchnorm import _NormBase as NormBase
+    from torch.utils.data._utils.collate import collate as collate
     from torch.utils.data._utils.collate import default_collate_fn_map as default_collate_fn_map
     from torch.utils.data._utils.pin_memory import pin_memory as pin_memory
     from torch.utils.data.dataloader import _BaseDataLoaderIter as BaseDataLoaderIter

@@ -243,12 +243,12 @@ Value SampleFunction::operator()(const Value& argument, const data::RandomKey& k
   if (host == nullptr) return seeded ? function(argument, key) : function(argument);
   const data::UserFunction self = *this;
   const data::Host::Step step{&self, key.stage};
-  return only(host->call({&step, 1}, {&argument, 1}, {&key.index, 1}, {.seed = key.seed, .epoch = key.epoch}));
+  return only(host->call({&step, 1}, {&argument, 1}, {&key.index, 1}, {.seed = key.seed, .epoch = key.epoch}, {}));
 }
 
 Value SampleMaker::operator()(std::int64_t index) const {
   data::Host* const host = data::HostScope::current();
-  return host == nullptr ? function(index) : only(host->call(*this, {&index, 1}));
+  return host == nullptr ? function(index) : only(host->call(*this, {&index, 1}, {}));
 }
 
 Source HeldFunction::opened(const std::string& path) const {

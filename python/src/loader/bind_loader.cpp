@@ -151,7 +151,7 @@ Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerHost> h
 /// The worker processes of a loader that asks for them, or None.
 nb::object workers_for(const Arguments& arguments) {
   return nb::module_::import_("penstock._processes")
-      .attr("workers_for")(arguments["workers"], arguments["num_workers"]);
+      .attr("workers_for")(arguments["workers"], arguments["num_workers"], arguments["multiprocessing_context"]);
 }
 
 LoaderOptions options_from(const Arguments& arguments, nb::handle ranks, const std::shared_ptr<Raised>& raised) {

@@ -141,7 +141,9 @@ Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerHost> h
     const data::UserFunction self = function;
     const data::Host::Step step{&self, key.stage};
     data::Called called = std::move(of->call_there({&step, 1}, {&given, 1}, {&key.index, 1}, {key.seed, key.epoch})[0]);
-    if (called.ended_at && *called.ended_at < indices.size()) throw data::SampleError(*called.ended_at, *called.error);
+    if (called.error && called.at_sample && *called.at_sample < indices.size()) {
+      throw data::SampleError(*called.at_sample, *called.error);
+    }
     if (called.error) throw *called.error;
     if (data::HostTrial* const trial = of->trial()) {
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();

@@ -28,7 +28,7 @@ int unnamed_file(std::size_t bytes) {
 }
 
 int shared_memory(std::size_t bytes) {
-  const int descriptor = ::memfd_create("penstock", MFD_CLOEXEC);
+  const int descriptor = new_memory_file();
   if (descriptor < 0) {
     const int error = errno;
     const int file = error == ENOSYS || error == EPERM ? unnamed_file(bytes) : -1;
@@ -43,15 +43,25 @@ int shared_memory(std::size_t bytes) {
 
 }  // namespace
 
-SharedBlock::SharedBlock(std::uint64_t id, int descriptor, std::size_t bytes)
-    : id_(id), descriptor_(descriptor), size_(bytes) {
-  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) {
-    const int error = errno;
-    close_descriptor();
-    core::throw_errno(error, "cannot map the memory of a worker process");
-  }
+int new_memory_file() noexcept { return ::memfd_create("penstock", MFD_CLOEXEC); }
+
+SharedBlock::SharedBlock(std::uint64_t id, int descriptor, std::size_t bytes, std::uint64_t begin)
+    : id_(id), size_(bytes) {
+  void* const mapped =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(begin));
+  if (mapped == MAP_FAILED) core::throw_errno(errno, "cannot map the memory of a worker process");
   data_ = static_cast<std::byte*>(mapped);
+}
+
+std::shared_ptr<SharedBlock> SharedBlock::owned(std::uint64_t id, int descriptor, std::size_t bytes) {
+  try {
+    std::shared_ptr<SharedBlock> block(new SharedBlock(id, descriptor, bytes));
+    block->descriptor_ = descriptor;
+    return block;
+  } catch (...) {
+    ::close(descriptor);
+    throw;
+  }
 }
 
 SharedBlock::~SharedBlock() {
@@ -67,13 +77,17 @@ void SharedBlock::close_descriptor() noexcept {
 std::shared_ptr<SharedBlock> SharedBlock::create(std::uint64_t id, std::size_t bytes) {
   // A quarter more, in pages, so that content that grows a little fits the next time too.
   const std::size_t size = (std::max(bytes + bytes / 4, 16 * kPage) + kPage - 1) / kPage * kPage;
-  return std::shared_ptr<SharedBlock>(new SharedBlock(id, shared_memory(size), size));
+  return owned(id, shared_memory(size), size);
 }
 
 std::shared_ptr<SharedBlock> SharedBlock::received(std::uint64_t id, int descriptor, std::size_t bytes) {
-  std::shared_ptr<SharedBlock> block(new SharedBlock(id, descriptor, bytes));
+  std::shared_ptr<SharedBlock> block = owned(id, descriptor, bytes);
   block->close_descriptor();
   return block;
+}
+
+std::shared_ptr<SharedBlock> SharedBlock::part(int descriptor, std::uint64_t begin, std::size_t bytes) {
+  return std::shared_ptr<SharedBlock>(new SharedBlock(begin, descriptor, bytes, begin));
 }
 
 }  // namespace penstock::python

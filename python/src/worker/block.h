@@ -9,6 +9,9 @@
 
 namespace penstock::python {
 
+/// A new memfd of no bytes; -1 where the system refuses to make one.
+int new_memory_file() noexcept;
+
 /// One mapping of such memory. The descriptor is closed as soon as the other process has it.
 class SharedBlock {
  public:
@@ -16,6 +19,8 @@ class SharedBlock {
   static std::shared_ptr<SharedBlock> create(std::uint64_t id, std::size_t bytes);
   /// That of a descriptor, which is closed.
   static std::shared_ptr<SharedBlock> received(std::uint64_t id, int descriptor, std::size_t bytes);
+  /// A part of that of a descriptor, which stays open.
+  static std::shared_ptr<SharedBlock> part(int descriptor, std::uint64_t begin, std::size_t bytes);
   ~SharedBlock();
   SharedBlock(const SharedBlock&) = delete;
   SharedBlock& operator=(const SharedBlock&) = delete;
@@ -27,10 +32,12 @@ class SharedBlock {
   void close_descriptor() noexcept;
 
  private:
-  SharedBlock(std::uint64_t id, int descriptor, std::size_t bytes);
+  SharedBlock(std::uint64_t id, int descriptor, std::size_t bytes, std::uint64_t begin = 0);
+  /// Closes the descriptor with the block, or where there is none.
+  static std::shared_ptr<SharedBlock> owned(std::uint64_t id, int descriptor, std::size_t bytes);
 
   std::uint64_t id_;
-  int descriptor_;
+  int descriptor_ = -1;
   std::byte* data_ = nullptr;
   std::size_t size_;
 };

@@ -214,39 +214,47 @@ std::vector<const HeldFunction*> WorkerHost::functions_of(std::span<const Step> 
 }
 
 std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<const Value> samples,
-                                           std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
-  const bool is_there = gets_there(functions_of(run));
-  return is_there ? call_there(run, samples, indices, seed) : called_here(run, samples, indices, seed);
+                                           std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                           const data::ExpectedSlots& slots) {
+  if (!gets_there(functions_of(run))) return called_here(run, samples, indices, seed);
+  makes_samples_ = true;
+  return call_there(run, samples, indices, seed, slots);
 }
 
+Buffer WorkerHost::batch_memory(std::size_t bytes) { return makes_samples_ ? batches_->take(bytes) : Buffer(); }
+
 std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std::span<const Value> samples,
-                                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
+                                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                                 const data::ExpectedSlots& slots) {
   const std::vector<const HeldFunction*> functions = functions_of(run);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
-  return made(functions, samples.size(), indices, [&](MessageWriter& message, std::size_t first, std::size_t last) {
-    message.number(static_cast<std::uint64_t>(CallForm::kRun));
-    message.number(run.size());
-    for (std::size_t i = 0; i < run.size(); ++i) {
-      message.number(numbers[i]);
-      message.number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
-      message.number(run[i].stage);
-    }
-    message.number(seed.seed);
-    message.number(seed.epoch);
-    message.number(last - first);
-    for (std::size_t i = first; i < last; ++i) {
-      message.number(static_cast<std::uint64_t>(indices[i]));
-      message.value(samples[i]);
-    }
-  });
+  return made(functions, samples.size(), indices, slots,
+              [&](MessageWriter& message, std::size_t first, std::size_t last) {
+                message.number(static_cast<std::uint64_t>(CallForm::kRun));
+                message.number(run.size());
+                for (std::size_t i = 0; i < run.size(); ++i) {
+                  message.number(numbers[i]);
+                  message.number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
+                  message.number(run[i].stage);
+                }
+                message.number(seed.seed);
+                message.number(seed.epoch);
+                message.number(last - first);
+                for (std::size_t i = first; i < last; ++i) {
+                  message.number(static_cast<std::uint64_t>(indices[i]));
+                  message.value(samples[i]);
+                }
+              });
 }
 
-std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices) {
+std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices,
+                                           const data::ExpectedSlots& slots) {
   const HeldFunction* const function = &get.target<SampleMaker>()->function;
   if (!gets_there({&function, 1})) return called_here(*function, indices);
+  makes_samples_ = true;
   const std::uint64_t number = number_of(*function);
-  return made({&function, 1}, indices.size(), indices,
+  return made({&function, 1}, indices.size(), indices, slots,
               [&](MessageWriter& message, std::size_t first, std::size_t last) {
                 message.number(static_cast<std::uint64_t>(CallForm::kIndices));
                 message.number(number);
@@ -259,7 +267,7 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
   const HeldFunction* const only = &function;
   if (!gets_there({&only, 1})) return function(samples);
   const std::uint64_t number = number_of(function);
-  std::vector<data::Called> out = made({&only, 1}, 1, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
+  std::vector<data::Called> out = made({&only, 1}, 1, {}, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
     message.number(static_cast<std::uint64_t>(CallForm::kList));
     message.number(number);
     message.number(samples.size());
@@ -269,8 +277,24 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
   return std::move(out[0].value);
 }
 
+bool WorkerHost::name_slots(MessageWriter& message, WorkerProcess& worker, const data::ExpectedSlots& slots,
+                            std::size_t first) const {
+  const std::optional<BatchMemory::Place> place =
+      slots.block == nullptr ? std::nullopt : batches_->find(slots.block->data());
+  const bool has = place && worker.give_memory(batches_->descriptor());
+  message.number(has ? 1 : 0);
+  if (!has) return false;
+  message.number(slots.tensor);
+  message.number(slots.bytes);
+  message.number(place->begin);
+  message.number(place->bytes);
+  message.number(place->offset + static_cast<std::uint64_t>(slots.slot(first) - slots.block->data()));
+  return true;
+}
+
 std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
-                                           std::span<const std::int64_t> indices, const Write& write) {
+                                           std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                                           const Write& write) {
   std::vector<data::Called> out(count);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
@@ -278,27 +302,29 @@ std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> 
   while (!ranges.empty()) {
     const auto [first, last] = ranges.back();
     ranges.pop_back();
-    MessageWriter message;
-    write(message, first, last);
     Lease worker(*this);
     define(worker, numbers);
-    const std::optional<Answer> answer = (*worker).exchange(MessageKind::kCall, message, closed_);
+    MessageWriter message;
+    const Buffer block = name_slots(message, *worker, slots, first) ? *slots.block : Buffer();
+    write(message, first, last);
+    const std::optional<Answer> answer = (*worker).exchange(MessageKind::kCall, message, closed_, block);
     if (answer) {
       MessageReader reader = answer->reader();
       if (reader.number() != 0) throw error_with_cause(reader.error());
       note(*worker, *answer, last - first, first < indices.size() ? indices[first] : -1);
       for (std::size_t i = first; i < last; ++i) {
         if (reader.number() == 0) {
-          out[i].value = reader.value();
+          out[i].value = block ? reader.value(slots.buffer(i)) : reader.value();
         } else {
           out[i].error = error_with_cause(reader.error());
+          if (const std::uint64_t part = reader.number()) out[i].at_sample = static_cast<std::size_t>(part - 1);
         }
       }
       continue;
     }
     // The calls before the one that ended it are made again, by another process.
     const std::size_t bad = first + std::min((*worker).finished_calls(), last - first - 1);
-    out[bad].ended_at = (*worker).sample_at_hand();
+    out[bad].at_sample = (*worker).sample_at_hand();
     out[bad].error = Error(ErrorCode::kUserCode, ended(worker));
     if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
     if (first < bad) ranges.emplace_back(first, bad);

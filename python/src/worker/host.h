@@ -17,6 +17,7 @@
 #include "content/functions.h"
 #include "data/sample/host.h"
 #include "data/sample/host_trial.h"
+#include "worker/memory.h"
 #include "worker/process.h"
 
 namespace penstock::python {
@@ -31,11 +32,15 @@ class WorkerHost final : public data::Host {
   bool takes(const data::UserFunction& function) const noexcept override;
   bool takes(const data::IndexFunction& function) const noexcept override;
   std::vector<data::Called> call(std::span<const Step> run, std::span<const Value> samples,
-                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed) override;
-  std::vector<data::Called> call(const data::IndexFunction& get, std::span<const std::int64_t> indices) override;
+                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                 const data::ExpectedSlots& slots) override;
+  std::vector<data::Called> call(const data::IndexFunction& get, std::span<const std::int64_t> indices,
+                                 const data::ExpectedSlots& slots) override;
+  Buffer batch_memory(std::size_t bytes) override;
   /// The run, of functions that get there and may not be called here.
   std::vector<data::Called> call_there(std::span<const Step> run, std::span<const Value> samples,
-                                       std::span<const std::int64_t> indices, const data::EpochSeed& seed);
+                                       std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                       const data::ExpectedSlots& slots = {});
   /// What a function of collation gives.
   Value call(const HeldFunction& function, const std::vector<Value>& samples);
   /// Whether a process has these functions. False in a trial alone, which then knows why not.
@@ -70,8 +75,12 @@ class WorkerHost final : public data::Host {
 
   /// `indices`: of the samples, or of one of them.
   std::vector<data::Called> made(std::span<const HeldFunction* const> functions, std::size_t count,
-                                 std::span<const std::int64_t> indices, const Write& write);
+                                 std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                                 const Write& write);
   static std::vector<const HeldFunction*> functions_of(std::span<const Step> run);
+  /// Where the calls from `first` on put their results; false: nowhere but into the answer.
+  bool name_slots(MessageWriter& message, WorkerProcess& worker, const data::ExpectedSlots& slots,
+                  std::size_t first) const;
   void note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index);
   std::uint64_t number_of(const HeldFunction& function);
   /// Has the process know these functions.
@@ -79,6 +88,8 @@ class WorkerHost final : public data::Host {
   /// How the process ended, which is let go of.
   std::string ended(Lease& worker);
 
+  const std::shared_ptr<BatchMemory> batches_ = std::make_shared<BatchMemory>();
+  std::atomic<bool> makes_samples_ = false;  ///< whether they call functions of samples, whose results have slots
   HeldFunction start_;
   HeldFunction reap_;
   std::size_t most_;

@@ -14,6 +14,7 @@ enum class MessageKind : std::uint32_t {
   kDefine,  ///< functions, by number
   kCall,
   kAnswer,
+  kMemory,  ///< the descriptor of the memory of batches; it has no answer
 };
 
 /// How many calls of one message are the same function's, and how.

@@ -1,6 +1,7 @@
 #include "worker/message.h"
 
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::size_t kAlign = 64;
 constexpr std::size_t kDeepest = 500;
+/// The place of a tensor that lies in the slot of its batch, and not in the payload.
+constexpr std::uint64_t kInSlot = ~std::uint64_t{0};
 
 constexpr std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
@@ -49,6 +52,13 @@ void MessageWriter::real(double value) { structure_.append(reinterpret_cast<cons
 void MessageWriter::text(std::string_view bytes) {
   number(bytes.size());
   structure_.append(bytes);
+}
+
+void MessageWriter::value(const Value& value, std::uint32_t tensor, std::span<std::byte> slot) {
+  slot_ = slot;
+  before_it_ = tensor;
+  value_at(value, 0);
+  slot_ = {};
 }
 
 void MessageWriter::value_at(const Value& value, std::size_t depth) {
@@ -116,12 +126,24 @@ void MessageWriter::tensor(const Value& value) {
                              given.device().to_string()));
   }
   Tensor tensor = given.is_contiguous() ? given : given.contiguous();
+  const bool in_slot = !slot_.empty() && before_it_ == 0 && tensor.nbytes() == slot_.size();
+  --before_it_;
   number(static_cast<std::uint64_t>(tensor.dtype().code()));
   number(tensor.dtype().itemsize());
   text(descr_of(tensor.dtype()));
   number(tensor.rank());
   for (std::size_t dim = 0; dim < tensor.rank(); ++dim) number(static_cast<std::uint64_t>(tensor.shape()[dim]));
   number(given.requires_grad() ? 1 : 0);
+  if (in_slot) {
+    number(kInSlot);
+    std::memcpy(slot_.data(), tensor.data(), slot_.size());
+    return;
+  }
+  const std::byte* const data = tensor.nbytes() > 0 ? tensor.data() : nullptr;
+  const std::less<> before;
+  const bool is_placed = data != nullptr && !placed_.empty() && !before(data, placed_.data()) &&
+                         before(data + (tensor.nbytes() - 1), placed_.data() + placed_.size());
+  if (is_placed) return number(static_cast<std::uint64_t>(data - placed_.data()));
   number(payload_);
   places_.push_back(payload_);
   payload_ += aligned(tensor.nbytes());
@@ -149,14 +171,21 @@ void MessageWriter::take_back(const Mark& mark) {
   payload_ = mark.payload;
 }
 
-std::size_t MessageWriter::bytes() const noexcept {
-  return static_cast<std::size_t>(kMessageBegin + aligned(structure_.size()) + payload_);
+void MessageWriter::lies_in(std::span<std::byte> placed) noexcept {
+  placed_ = placed;
+  payload_ = aligned(placed.size());
 }
 
-void MessageWriter::put(std::span<std::byte> block) const {
+MessageExtent MessageWriter::extent(std::uint64_t payload_at) const noexcept {
+  const std::uint64_t first = kMessageBegin + aligned(structure_.size());
+  return {structure_.size(), payload_at >= first ? payload_at : first, payload_};
+}
+
+void MessageWriter::put(std::span<std::byte> block, const MessageExtent& extent) const {
   std::memset(block.data(), 0, kMessageBegin);
   std::memcpy(block.data() + kMessageBegin, structure_.data(), structure_.size());
-  std::byte* const payload = block.data() + kMessageBegin + aligned(structure_.size());
+  std::byte* const payload = block.data() + extent.payload_at;
+  if (!placed_.empty() && placed_.data() != payload) std::memcpy(payload, placed_.data(), placed_.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     if (tensor.nbytes() > 0) std::memcpy(payload + places_[i], tensor.data(), tensor.nbytes());
@@ -165,14 +194,20 @@ void MessageWriter::put(std::span<std::byte> block) const {
 
 MessageReader::MessageReader(std::span<std::byte> block, const MessageExtent& extent, std::shared_ptr<const void> owner)
     : cursor_({}), owner_(std::move(owner)) {
-  const std::size_t most = block.size() - kMessageBegin;
-  if (extent.structure > most || aligned(extent.structure) > most ||
-      extent.payload > most - aligned(extent.structure)) {
+  const std::size_t size = block.size();
+  if (extent.payload_at < kMessageBegin || extent.payload_at > size || extent.payload > size - extent.payload_at ||
+      extent.structure > extent.payload_at - kMessageBegin) {
     throw_broken();
   }
   cursor_ = core::Cursor(block.subspan(kMessageBegin, static_cast<std::size_t>(extent.structure)));
-  payload_ = block.subspan(static_cast<std::size_t>(kMessageBegin + aligned(extent.structure)),
-                           static_cast<std::size_t>(extent.payload));
+  payload_ = block.subspan(static_cast<std::size_t>(extent.payload_at), static_cast<std::size_t>(extent.payload));
+}
+
+Value MessageReader::value(const Buffer& slot) {
+  slot_ = slot;
+  Value out = value_at(0);
+  slot_ = {};
+  return out;
 }
 
 Value MessageReader::value_at(std::size_t depth) {
@@ -252,6 +287,10 @@ Tensor MessageReader::tensor() {
   const std::uint64_t place = number();
   const std::uint64_t bytes = core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()),
                                                                dtype.itemsize(), "a tensor of a worker process");
+  if (place == kInSlot) {
+    if (bytes == 0 || bytes != slot_.size()) throw_broken();
+    return Tensor(slot_, dtype, shape).with_requires_grad(requires_grad);
+  }
   if (place > payload_.size() || bytes > payload_.size() - place) throw_broken();
   std::byte* const data = payload_.data() + place;
   Buffer buffer = bytes == 0 ? Buffer::allocate(0) : Buffer::wrap(data, static_cast<std::size_t>(bytes), owner_);

@@ -110,6 +110,11 @@ void WorkerProcess::drop_request() noexcept {
   request_bytes_ = 0;
 }
 
+bool WorkerProcess::give_memory(int descriptor) {
+  if (!has_memory_) has_memory_ = send_head(socket_, {.kind = MessageKind::kMemory}, descriptor);
+  return has_memory_;
+}
+
 void WorkerProcess::shut_down() noexcept { ::shutdown(socket_, SHUT_RDWR); }
 
 std::size_t WorkerProcess::finished_calls() const noexcept {
@@ -124,19 +129,22 @@ std::optional<std::size_t> WorkerProcess::sample_at_hand() const noexcept {
 }
 
 std::optional<Answer> WorkerProcess::exchange(MessageKind kind, const MessageWriter& message,
-                                              const std::atomic<bool>& closed) {
-  const std::size_t bytes = message.bytes();
+                                              const std::atomic<bool>& closed, const Buffer& writes_to) {
+  const MessageExtent extent = message.extent();
+  const std::size_t bytes = end_of(extent);
   const bool is_new = request_ == nullptr || request_->bytes().size() < bytes;
   if (is_new) {
     request_ = SharedBlock::create(++blocks_, bytes);
     request_bytes_ = request_->bytes().size();
   }
-  message.put(request_->bytes());
-  MessageHead head{.kind = kind, .sequence = ++sequence_, .block = request_->id(), .extent = message.extent()};
+  message.put(request_->bytes(), extent);
+  MessageHead head{.kind = kind, .sequence = ++sequence_, .block = request_->id(), .extent = extent};
   if (is_new) head.capacity = request_->bytes().size();
   head.granted = answers_->grant();
   const std::vector<std::uint64_t> forgotten = answers_->forgotten(std::size(head.forgotten));
   std::copy(forgotten.begin(), forgotten.end(), head.forgotten);
+  // Calls that were given up may be under way still, and write to what they were given.
+  if (writes_to) written_.push_back({sequence_, writes_to});
   const bool is_sent = send_head(socket_, head, request_->descriptor());
   request_->close_descriptor();
   if (!is_sent) return std::nullopt;
@@ -167,6 +175,7 @@ std::optional<Received> WorkerProcess::wait(const std::atomic<bool>& closed) {
 
 std::optional<Answer> WorkerProcess::taken(const Received& received) {
   const MessageHead& head = received.head;
+  std::erase_if(written_, [&](const auto& each) { return each.first <= head.sequence; });
   if (received.descriptor >= 0) {
     answers_->add(SharedBlock::received(head.block, received.descriptor, static_cast<std::size_t>(head.capacity)));
   }

@@ -14,9 +14,11 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "data/trace/trace.h"
+#include "penstock/buffer.h"
 #include "worker/block.h"
 #include "worker/link.h"
 #include "worker/message.h"
@@ -78,7 +80,11 @@ class WorkerProcess {
 
   /// Sends a message and waits for its answer; nothing where the process has ended. kCancelled where the calling thread
   /// is to stop, or `closed` is set: the answer is dropped when it comes.
-  std::optional<Answer> exchange(MessageKind kind, const MessageWriter& message, const std::atomic<bool>& closed);
+  /// `writes_to`: what the calls write their results to, which is kept until the process does so no more.
+  std::optional<Answer> exchange(MessageKind kind, const MessageWriter& message, const std::atomic<bool>& closed,
+                                 const Buffer& writes_to = {});
+  /// Has it have the memory of batches, by its descriptor. False where the process has ended.
+  bool give_memory(int descriptor);
   /// How many calls of the last message it had finished, and which sample of several the one behind them was at.
   std::size_t finished_calls() const noexcept;
   std::optional<std::size_t> sample_at_hand() const noexcept;
@@ -104,6 +110,9 @@ class WorkerProcess {
   std::atomic<std::uint64_t> request_bytes_ = 0;
   std::shared_ptr<AnswerBlocks> answers_ = std::make_shared<AnswerBlocks>();
   std::set<std::uint64_t> functions_;
+  bool has_memory_ = false;
+  /// What calls without an answer yet write to, by their number.
+  std::vector<std::pair<std::uint64_t, Buffer>> written_;
 };
 
 }  // namespace penstock::python

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "penstock/buffer.h"
 
 namespace penstock::python {
 
@@ -10,5 +13,7 @@ void serve_calls(int socket);
 /// In a function that the calling thread's process is asked for: it is at that sample of several, counted from 1; 0: at
 /// none of them. Nothing elsewhere.
 void note_part(std::uint32_t part) noexcept;
+/// There too: memory of the answer, so that a result which is made in it is not copied; none where there is none.
+Buffer answer_memory(std::size_t bytes);
 
 }  // namespace penstock::python

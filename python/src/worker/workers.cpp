@@ -46,6 +46,12 @@ void note_here(const PyWorkers& self, double seconds, std::size_t samples) {
   if (data::HostTrial* const trial = self.host()->trial()) trial->note(data::CallWay::kHere, seconds, samples);
 }
 
+nb::object memory_of_answer(std::size_t bytes) {
+  Buffer memory = answer_memory(bytes);
+  if (!memory) return nb::none();
+  return nb::cast(Tensor(std::move(memory), DType(DType::Code::kUInt8), Shape{static_cast<std::int64_t>(bytes)}));
+}
+
 }  // namespace
 
 nb::dict figures_of(const WorkerHost& host) {
@@ -103,6 +109,9 @@ void bind_workers(nb::module_& module) {
       .def(nb::init<nb::handle>(), nb::arg("function"));
   module.def("_note_part", note_part, nb::arg("part"),
              "At which sample of several, counted from 1, a call of a worker process is; 0: at none of them.");
+  module.def("_answer_memory", memory_of_answer, nb::arg("bytes"),
+             nb::sig("def _answer_memory(bytes: int) -> Tensor | None"),
+             "In a call of a worker process: memory for a result that then is not copied; None where there is none.");
   module.def("_serve_calls", serve_calls, nb::arg("socket"),
              "What a worker process does until its parent closes the socket.");
 }

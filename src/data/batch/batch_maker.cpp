@@ -119,6 +119,10 @@ BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::siz
     : dataset_(std::move(dataset)),
       collate_(std::move(collate)),
       pool_(Device{}, max_idle_bytes),
+      shared_(max_idle_bytes,
+              [host = host_of(dataset_)](std::size_t bytes) {
+                return host == nullptr || HostTurn::calls_here() ? Buffer{} : host->batch_memory(bytes);
+              }),
       target_(device),
       device_(has_functions() ? Device{} : device),
       policy_(on_error, dataset_.size() == kEndless) {}
@@ -215,9 +219,9 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
   Buffer host;
   if (const std::uint64_t bytes = prediction.bytes(indices.size())) {
     host = take_block(bytes, indices.size(), job);
-    work.slots = prediction.expected(&dataset_.impl(), host.data());
   }
   const Buffer foreseen = host;  // kept alive, because samples may be read into it
+  if (foreseen) work.slots = prediction.expected(&dataset_.impl(), foreseen);
   work.figures.clock.start();
   Fetched fetched = fetch(dataset_, indices, work);
   work.figures.clock.lap(Stage::kDecode);
@@ -317,7 +321,9 @@ Value BatchMaker::call_functions(Value batch, std::span<const std::int64_t> indi
 
 Buffer BatchMaker::allocate(std::uint64_t bytes, std::size_t samples, std::int64_t number) const {
   try {
-    return device_ ? DeviceBatches::host_block(bytes) : pool_.take(bytes);
+    if (device_) return DeviceBatches::host_block(bytes);
+    Buffer shared = shared_.take(static_cast<std::size_t>(bytes));
+    return shared ? std::move(shared) : pool_.take(static_cast<std::size_t>(bytes));
   } catch (const Error& error) {
     throw with_batch(error, bytes, samples, number);
   }

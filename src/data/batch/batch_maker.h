@@ -51,7 +51,8 @@ class BatchMaker {
   void raise_unsupported() noexcept { raises_unsupported_ = true; }
 
   const Dataset& dataset() const noexcept { return dataset_; }
-  const device::BufferPool& pool() const noexcept { return pool_; }
+  /// Blocks of host memory that were allocated so far.
+  std::size_t allocations() const noexcept { return pool_.allocations() + shared_.allocations(); }
   SamplePolicy& policy() const noexcept { return policy_; }
 
  private:
@@ -77,7 +78,8 @@ class BatchMaker {
 
   Dataset dataset_;
   Collate collate_;
-  mutable device::BufferPool pool_;  ///< of host memory
+  mutable device::BufferPool pool_;    ///< of host memory
+  mutable device::BufferPool shared_;  ///< of memory that the dataset's host has too (Host::batch_memory)
   Device target_;
   DeviceBatches device_;  ///< the CPU where functions are called, which see the batch in host memory
   mutable SamplePolicy policy_;

@@ -38,8 +38,8 @@ void BatchPrediction::note(const Fetched& fetched, const BatchPlan& plan) {
   }
 }
 
-ExpectedSlots BatchPrediction::expected(const void* dataset, std::byte* block) const noexcept {
-  return {.dataset = dataset, .tensor = tensor_, .bytes = slot_, .first = block + offset_};
+ExpectedSlots BatchPrediction::expected(const void* dataset, const Buffer& block) const noexcept {
+  return {.dataset = dataset, .tensor = tensor_, .bytes = slot_, .first = block.data() + offset_, .block = &block};
 }
 
 bool fits(const Fetched& fetched, const BatchPlan& plan, std::span<const std::byte> block) noexcept {

@@ -17,8 +17,8 @@ class BatchPrediction {
   void note(const Fetched& fetched, const BatchPlan& plan);
   /// Bytes of the block of a batch of so many samples; 0 when there is no use in having it early.
   std::uint64_t bytes(std::size_t samples) const noexcept { return samples == samples_ ? bytes_ : 0; }
-  /// Where samples of `dataset` go in that block.
-  ExpectedSlots expected(const void* dataset, std::byte* block) const noexcept;
+  /// Where samples of `dataset` go in that block, which has to outlive the answer.
+  ExpectedSlots expected(const void* dataset, const Buffer& block) const noexcept;
 
  private:
   std::size_t samples_ = 0;

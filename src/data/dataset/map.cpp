@@ -85,7 +85,9 @@ class MappedSamples final : public Mapped {
       return;
     }
     data::fetch_values_together(*this, indices, work, out,
-                                [&](std::span<const std::int64_t> several) { return called_by(*host, several, work); });
+                                [&](std::span<const std::int64_t> several, const data::ExpectedSlots& slots) {
+                                  return called_by(*host, several, work, slots);
+                                });
   }
 
  private:
@@ -98,7 +100,8 @@ class MappedSamples final : public Mapped {
   }
 
   /// The samples that `host` makes of those below the run.
-  std::vector<data::Called> called_by(data::Host& host, std::span<const std::int64_t> indices, const Work& work) const {
+  std::vector<data::Called> called_by(data::Host& host, std::span<const std::int64_t> indices, const Work& work,
+                                      const data::ExpectedSlots& slots) const {
     std::vector<data::Host::Step> run(run_);
     const MappedSamples* each = this;
     const detail::DatasetImpl* under = nullptr;
@@ -122,8 +125,12 @@ class MappedSamples final : public Mapped {
       }
       if (out[i].error && !work.call.sets_aside) break;  // those behind it are not asked for
     }
-    std::vector<data::Called> called =
-        samples.empty() ? std::vector<data::Called>() : host.call(run, samples, numbers, work.call.epoch_seed);
+    std::vector<data::Called> called;
+    if (!samples.empty()) {
+      // Behind one that cannot be had, samples are not at the place of their slot.
+      const bool in_order = samples.size() == indices.size();
+      called = host.call(run, samples, numbers, work.call.epoch_seed, in_order ? slots : data::ExpectedSlots{});
+    }
     for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(called[i]);
     work.figures.clock.lap(data::Stage::kFunction, indices.back());
     return out;

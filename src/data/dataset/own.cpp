@@ -61,11 +61,12 @@ class Own final : public detail::DatasetImpl {
       data::fetch_values(*this, indices, work, out);
       return;
     }
-    data::fetch_values_together(*this, indices, work, out, [&](std::span<const std::int64_t> several) {
-      std::vector<data::Called> called = host->call(own->function(), several);
-      work.figures.clock.lap(data::Stage::kFunction, several.back());
-      return called;
-    });
+    data::fetch_values_together(*this, indices, work, out,
+                                [&](std::span<const std::int64_t> several, const data::ExpectedSlots& slots) {
+                                  std::vector<data::Called> called = host->call(own->function(), several, slots);
+                                  work.figures.clock.lap(data::Stage::kFunction, several.back());
+                                  return called;
+                                });
   }
 
  private:

@@ -349,7 +349,7 @@ LoaderStats Prefetcher::stats() const {
     out.workers_tried = tuner_.tried();
     out.trial_gain = tuner_.gain();
   }
-  out.buffers_allocated = maker_.pool().allocations();
+  out.buffers_allocated = maker_.allocations();
   out.remote = traffic_.total();
   return out;
 }

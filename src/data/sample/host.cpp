@@ -16,6 +16,8 @@ HostTurn::HostTurn(Host* host) : host_(host), before_(std::exchange(current_turn
 
 HostTurn::~HostTurn() { current_turn = before_; }
 
+bool HostTurn::calls_here() noexcept { return current_turn != nullptr && current_turn->way_ == CallWay::kHere; }
+
 void HostTurn::end(double seconds, std::size_t samples) {
   HostTrial* const trial = host_ == nullptr ? nullptr : host_->trial();
   if (trial == nullptr) return;

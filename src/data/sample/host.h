@@ -15,6 +15,7 @@
 #include "data/sample/user_call.h"
 #include "data/sample/work.h"
 #include "data/trace/trace.h"
+#include "penstock/buffer.h"
 #include "penstock/error.h"
 #include "penstock/value.h"
 
@@ -27,8 +28,8 @@ using IndexFunction = std::function<Value(std::int64_t)>;
 struct Called {
   Value value = {};
   std::optional<Error> error = {};
-  /// Of a call that ended its process while it was at one of several samples: its position.
-  std::optional<std::size_t> ended_at = {};
+  /// Of a call that failed, or ended its process, while it was at one of several samples: its position.
+  std::optional<std::size_t> at_sample = {};
 };
 
 /// Makes calls elsewhere. Any number of threads may use it at once. What it gives for a call is what the function would
@@ -50,10 +51,17 @@ class Host {
   virtual bool takes(const UserFunction& function) const noexcept = 0;
   virtual bool takes(const IndexFunction& function) const noexcept = 0;
   /// The run for each sample. As many results as samples; kCancelled when the calling thread is to stop, and errors
-  /// that are of no sample, are thrown.
+  /// that are of no sample, are thrown. `slots`: where the batch has the results' tensors expected, in their order;
+  /// those that lie there when they come were put there elsewhere.
   virtual std::vector<Called> call(std::span<const Step> run, std::span<const Value> samples,
-                                   std::span<const std::int64_t> indices, const EpochSeed& seed) = 0;
-  virtual std::vector<Called> call(const IndexFunction& get, std::span<const std::int64_t> indices) = 0;
+                                   std::span<const std::int64_t> indices, const EpochSeed& seed,
+                                   const ExpectedSlots& slots) = 0;
+  virtual std::vector<Called> call(const IndexFunction& get, std::span<const std::int64_t> indices,
+                                   const ExpectedSlots& slots) = 0;
+
+  /// Memory for a batch, to which whoever calls the functions can write too; none where there is no such memory, or no
+  /// use in it.
+  virtual Buffer batch_memory(std::size_t) { return {}; }
 
   /// Who decides whether it is asked at all, or null: it is.
   virtual HostTrial* trial() noexcept { return nullptr; }
@@ -75,6 +83,8 @@ class HostTurn {
   HostTurn(const HostTurn&) = delete;
   HostTurn& operator=(const HostTurn&) = delete;
 
+  /// Whether the calling thread makes a batch whose functions are called here.
+  static bool calls_here() noexcept;
   /// The batch is made; 0 samples where it was left out.
   void end(double seconds, std::size_t samples);
 

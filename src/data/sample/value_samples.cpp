@@ -116,7 +116,7 @@ Sample ValueSamples::sample(const Value& value, std::size_t position, const void
     const bool awaited = expected.dataset == dataset && expected.tensor == i && expected.bytes == like.nbytes;
     if (awaited && like.contiguous && !tensor.read_only()) {
       std::byte* const slot = expected.slot(position);
-      std::memcpy(slot, data, like.nbytes);
+      if (data != slot) std::memcpy(slot, data, like.nbytes);  // else a worker process has put it there
       payloads[i].place = InMemory{slot};
       tensor = {};
     }
@@ -163,10 +163,12 @@ void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const s
   require_payload(work);
   auto& together = work.scratch.state<Together>(&dataset);
   auto& samples = work.scratch.state<ValueSamples>(&dataset);
+  const bool expected = work.slots.dataset == &dataset;
   for (std::size_t first = 0; first < indices.size();) {
     work.call.check_cancelled();
     const std::size_t count = std::min(together.samples, indices.size() - first);
-    std::vector<Called> called = make(indices.subspan(first, count));
+    std::vector<Called> called =
+        make(indices.subspan(first, count), expected ? work.slots.from(first) : ExpectedSlots{});
     together.learn(called);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t at = first + i;

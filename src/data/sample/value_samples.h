@@ -43,8 +43,9 @@ void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64
                   std::span<Sample> out);
 
 /// The same where `make` gives the values of several samples at once, in their order: as many as are worth a way to
-/// another process.
-using MakeSeveral = std::function<std::vector<Called>(std::span<const std::int64_t> indices)>;
+/// another process. `slots`: of these, as Host::call takes them.
+using MakeSeveral =
+    std::function<std::vector<Called>(std::span<const std::int64_t> indices, const ExpectedSlots& slots)>;
 void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,
                            std::span<Sample> out, const MakeSeveral& make);
 

@@ -216,6 +216,30 @@ def test_a_function_that_hangs_is_waited_for_as_long_as_timeout_says(function):
     assert time.monotonic() - begin < 10
 
 
+def test_a_loop_may_be_left_before_functions_have_arrived(tmp_path):
+    """They are sent again then, and the worker has them already."""
+    path = tmp_path / "arriving"
+    data = rows().map(functions.SlowToArrive(str(path)))
+    expected = batches(penstock.DataLoader(data, 3, num_workers=0))
+    with penstock.DataLoader(data, 3, num_workers=1, workers="processes", timeout=0.02) as loader:
+        iterator = patient(iter(loader), path.exists)
+        assert next(iterator) is None
+        del iterator
+        assert batches(patient(iter(loader))) == expected
+
+
+def patient(iterator, until=lambda: False):
+    """Its batches, however long they take; None as soon as `until` is so."""
+    while True:
+        try:
+            yield next(iterator)
+        except StopIteration:
+            return
+        except TimeoutError:
+            if until():
+                yield None
+
+
 def test_the_server_is_started_anew_where_it_was_killed():
     data = rows().map(functions.twice)
     expected = batches(penstock.DataLoader(data, 3, num_workers=0))

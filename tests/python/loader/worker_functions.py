@@ -15,6 +15,42 @@ def array(sample):
     return np.asarray(sample)
 
 
+def mirrored(sample):
+    return np.asarray(sample)[::-1]
+
+
+def pair_of_rows(sample):
+    values = np.asarray(sample)
+    return {"small": values[:1], "large": values * 2, "text": str(values[0])}
+
+
+def other_shape_at_40(sample):
+    values = np.asarray(sample)
+    return values[:512] if values[0] == 40 else values
+
+
+def other_type_at_40(sample):
+    values = np.asarray(sample)
+    return values.astype("int32") if values[0] == 40 else values
+
+
+def raises_at_40(sample):
+    if np.asarray(sample)[0] == 40:
+        raise ValueError("no forty")
+    return np.asarray(sample) + 1
+
+
+def ends_at_40(sample):
+    if np.asarray(sample)[0] == 40:
+        os._exit(3)
+    return np.asarray(sample) + 1
+
+
+def slowly_twice(sample):
+    time.sleep(0.002)
+    return np.asarray(sample) * 2
+
+
 def twice(sample):
     return np.asarray(sample) * 2
 
@@ -41,6 +77,10 @@ def number(index):
     return np.full(3, index, dtype="float32")
 
 
+def wide_number(index):
+    return np.full(1024, index, dtype="float32")
+
+
 def stacked(samples):
     return {"x": np.stack([np.asarray(sample) for sample in samples]), "count": len(samples)}
 
@@ -59,6 +99,30 @@ def counted(samples):
 
 def process(sample):
     return np.int64(os.getpid())
+
+
+def parent(sample):
+    return np.int64(os.getppid())
+
+
+class SlowToArrive:
+    """A function that tells by a file that it is being unpickled, and takes its time."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return _arrived, (self.path,)
+
+    def __call__(self, sample):
+        return np.asarray(sample) * 2
+
+
+def _arrived(path):
+    with open(path, "w"):
+        pass
+    time.sleep(0.5)
+    return SlowToArrive(path)
 
 
 kept = []

@@ -214,7 +214,9 @@ def indices_of(batches):
 
 
 @pytest.mark.parametrize("brief", [True, False], ids=["in the caller's thread", "in threads"])
-@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 2}], ids=["0", "threads"])
+@pytest.mark.parametrize(
+    "options", [{"num_workers": 0}, {"num_workers": 2}, PROCESSES], ids=["0", "threads", "processes"]
+)
 def test_on_error_is_the_same_rule_for_functions_wherever_they_are_called(options, brief):
     data = rows(20).map(functions.refuses_six if brief else functions.refuses_six_slowly)
     whole = [list(range(first, first + 4)) for first in range(0, 20, 4)]
@@ -232,7 +234,9 @@ def test_on_error_is_the_same_rule_for_functions_wherever_they_are_called(option
     assert indices_of(loader) == [[index] for index in range(20) if index != 3]
 
 
-@pytest.mark.parametrize("options", [{"num_workers": 0}, {"num_workers": 2}], ids=["0", "threads"])
+@pytest.mark.parametrize(
+    "options", [{"num_workers": 0}, {"num_workers": 2}, PROCESSES], ids=["0", "threads", "processes"]
+)
 @pytest.mark.parametrize("on_error", ["skip", "replace", "mask"])
 def test_where_no_sample_can_be_made_that_is_an_error(options, on_error):
     loader = pt.DataLoader(rows(8).map(functions.refuses_all), 4, on_error=on_error, **options)

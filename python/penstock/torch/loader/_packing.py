@@ -1,7 +1,8 @@
 """How a batch gets from a worker process to its parent: its tensors as memory, and around them a pickle.
 
 In the pickle a number stands for each plain tensor or array. C++ carries the memory (`python/src/worker/message.h`), so
-that only the structure and small values are pickled.
+that only the structure and small values are pickled. What `default_collate` stacks is stacked in the memory of the
+answer at once, which the parent's batch lies in.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from typing import Any
 
 import torch
 
+from penstock._core import _answer_memory
+from penstock.torch import _private
 from penstock.torch._convert import to_torch
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["packed", "stacked_in_answer", "unpacked"]
 
 
 class _Pickler(pickle.Pickler):
@@ -89,3 +92,26 @@ def unpacked(value: Any) -> Any:
     content, memory = value
     assert isinstance(memory, list)
     return _Unpickler(io.BytesIO(content), memory).load()
+
+
+def stacked_in_answer(samples: Any) -> Any:
+    """`default_collate` in a worker process."""
+    return _private.collate(samples, collate_fn_map={**_private.default_collate_fn_map, torch.Tensor: _stacked})
+
+
+def _stacked(samples: Any, *, collate_fn_map: Any = None) -> torch.Tensor:
+    """The tensors as torch stacks them."""
+    first = samples[0]
+    out = _memory_for(samples) if type(first) is torch.Tensor and _is_plain(first) else None
+    if out is None:
+        return _private.default_collate_fn_map[torch.Tensor](samples, collate_fn_map=collate_fn_map)  # type: ignore[no-any-return]
+    return torch.stack(samples, 0, out=out)
+
+
+def _memory_for(samples: Any) -> torch.Tensor | None:
+    shape, dtype = samples[0].shape, samples[0].dtype
+    alike = all(type(one) is torch.Tensor and one.dtype is dtype and one.shape == shape for one in samples)
+    if not alike or any(one.requires_grad for one in samples):
+        return None
+    memory = _answer_memory(len(samples) * samples[0].numel() * dtype.itemsize)
+    return None if memory is None else to_torch(memory).view(dtype).view(len(samples), *shape)

@@ -25,8 +25,8 @@ from penstock.torch.datasets._making import Make, looks_up
 from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._located import noted
-from penstock.torch.loader._packing import packed
-from penstock.torch.loader._reads import Read
+from penstock.torch.loader._packing import packed, stacked_in_answer
+from penstock.torch.loader._reads import Read, is_default
 
 __all__ = ["Chosen", "Finisher", "Finishing", "Started", "State", "chosen", "left_behind", "why_it_stays"]
 
@@ -143,7 +143,8 @@ class Finisher:
                 if self._init is not None:
                     self._init(number)
             seed_generators(own)
-            finish = _Noting(_Uninformed(self._collate_fn), self._functions, seed)
+            collate_fn = stacked_in_answer if is_default(self._collate_fn) else self._collate_fn
+            finish = _Noting(_Uninformed(collate_fn), self._functions, seed)
             return packed(finish(Read(indices, samples, self.apart), self._alone))
         finally:
             _private.set_worker_info(None)
