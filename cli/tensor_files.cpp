@@ -96,8 +96,25 @@ std::vector<std::string> paths_of(const data::PathTable& table) {
   return out;
 }
 
+/// Whether the content is tokens, as llm.c writes them: their extension, .bin, is also that of many other things.
+bool has_tokens(const std::string& path) {
+  if (io::is_url(path)) return false;  // each would be a request
+  const auto may_be = [&](const format::Format& format) {
+    return format.documents != nullptr && !format.is_index &&
+           std::ranges::any_of(format.extensions, [&](std::string_view end) { return path.ends_with(end); });
+  };
+  if (!std::ranges::any_of(format::formats(), may_be)) return false;
+  try {
+    const Source source = open_source(path);
+    const format::Format* const found = format::find_format(*source);
+    return found != nullptr && found->documents != nullptr;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 bool is_no_tensor_file(const std::string& path) {
-  return !has_tensor_extension(path) && !path.ends_with(format::kCheckpointExtension);
+  return !has_tensor_extension(path) && !path.ends_with(format::kCheckpointExtension) && !has_tokens(path);
 }
 
 /// In place of the files of a checkpoint, its folder.

@@ -35,11 +35,11 @@ struct TensorFiles {
   bool is_single = false;      ///< a file was named, and no folder or pattern
 };
 
-/// `path` is a file, a folder (all files below it with the extension of a tensor format), a pattern, or "-" for
-/// standard input, which is a file. A pattern that ends in `*` or `**` takes files with such an extension alone. In
-/// folders and patterns an index of shards stands for its shards, which are left out. A folder that is a checkpoint is
-/// a file, and so are those below a folder, those that a pattern matches, and those of whose files it matches some.
-/// kNotFound where there is nothing.
+/// `path` is a file, a folder (all files below it with the extension of a tensor format, and .bin with tokens of
+/// llm.c), a pattern, or "-" for standard input, which is a file. A pattern that ends in `*` or `**` takes files with
+/// such an extension alone. In folders and patterns an index of shards stands for its shards, which are left out. A
+/// folder that is a checkpoint is a file, and so are those below a folder, those that a pattern matches, and those of
+/// whose files it matches some. kNotFound where there is nothing.
 TensorFiles tensor_files(const std::string& path, const std::vector<std::string>& exclude = {});
 
 /// What cannot be read, and why.

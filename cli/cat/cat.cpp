@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/headerless.h"
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"
 #include "cli/json/element_text.h"
@@ -14,7 +15,6 @@
 #include "cli/name_patterns.h"
 #include "cli/option.h"
 #include "cli/slice_text.h"
-#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -29,6 +29,7 @@ struct CatOptions {
   std::string path;
   std::optional<std::string> name;  ///< which may be empty
   std::vector<SlicePart> slice;
+  Headerless headerless;
   bool json = false;
 };
 
@@ -140,7 +141,7 @@ int run(const CatOptions& options) {
     code = 1;
   }
   if (files.is_single) {
-    print(open_input(options.path), options);
+    print(options.headerless.open(options.path), options);
     return code;
   }
   if (options.json) {
@@ -148,7 +149,7 @@ int run(const CatOptions& options) {
   }
   for (std::size_t i = 0; i < files.paths.size(); ++i) {
     try {
-      const Archive archive = open(files.paths[i]);
+      const Archive archive = options.headerless.open(files.paths[i]);
       core::print("{}{}:\n", i == 0 ? "" : "\n", printable(core::shown_path(files.paths[i])));
       print(archive, options);
     } catch (const Error& error) {
@@ -167,6 +168,7 @@ std::function<int()> attach_cat(Arguments& arguments) {
            "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
       .takes("NAME");
   take_slice(arguments, options->slice);
+  options->headerless.take(arguments);
   arguments.add("--json", &options->json, "Print JSON");
   return [options] { return run(*options); };
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "archive/archive_state.h"
+#include "archive/raw.h"
 #include "archive/unchanged.h"
 #include "archive/unloaded.h"
 #include "cli/command.h"
@@ -21,6 +22,7 @@
 #include "cli/convert/float_cast.h"
 #include "cli/convert/renaming.h"
 #include "cli/convert/shards.h"
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/name_patterns.h"
 #include "cli/option.h"
@@ -31,6 +33,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "data/scan/name_match.h"
 #include "format/folder.h"
 #include "format/format.h"
@@ -58,6 +61,7 @@ struct ConvertOptions {
   Choice choice;
   std::vector<std::string> merge;
   std::string dtype;
+  Headerless headerless;
   std::uint64_t shard_size = 0;  ///< bytes; 0: one file
   std::vector<std::string> metadata;
   bool compress = false;
@@ -190,7 +194,8 @@ void write_shards(const Archive& archive, const ConvertOptions& options, FloatCa
 void write(const Archive& archive, const ConvertOptions& options, SaveOptions how) {
   Interrupt interrupt;
   how.stop = interrupt.token();
-  FloatCast conversion(options.dtype.empty() ? std::nullopt : DType::from_name(options.dtype));
+  const bool keeps_types = options.dtype.empty() || options.headerless.is_said();
+  FloatCast conversion(keeps_types ? std::nullopt : DType::from_name(options.dtype));
   interrupt.during([&] {
     if (options.shard_size != 0) {
       write_shards(archive, options, conversion, how);
@@ -269,13 +274,13 @@ Opened opened(const ConvertOptions& options) {
     if (!from.refused.empty()) throw from.refused.front();
     out.is_single = from.is_single;
     for (std::size_t i = 0; i < from.paths.size(); ++i) {
-      out.archives.push_back(part_of(open_input(from.paths[i]), options.part));
+      out.archives.push_back(part_of(options.headerless.open(from.paths[i]), options.part));
       out.names.push_back(name_of_file(from.names[i]));
     }
   }
   out.is_single = out.is_single && options.merge.empty();
   for (const std::string& path : options.merge) {
-    out.archives.push_back(open_input(path));
+    out.archives.push_back(options.headerless.open_either(path));
     out.names.push_back(name_of_file(std::filesystem::path(path).filename().string()));
   }
   return out;
@@ -343,12 +348,21 @@ std::string check_pair(const std::string& text) {
   return text.find('=') == std::string::npos ? "KEY=TEXT" : std::string();
 }
 
-/// float16 by any name that DType knows.
-std::string check_float(const std::string& text) {
-  const auto dtype = DType::from_name(text);
+/// float16 by any name that DType knows; of files without a header any type.
+void require_type(const ConvertOptions& options) {
+  if (options.dtype.empty()) return;
+  if (options.headerless.is_said()) {
+    if (!archive::stored_type(options.dtype)) throw WrongUsage("--dtype: is to be a type such as uint16 or >u2");
+    return;
+  }
+  const auto dtype = DType::from_name(options.dtype);
   const bool is_float =
       dtype == DType::float64 || dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-  return is_float ? std::string() : "one of float64, float32, float16, bfloat16, or bf16 and such";
+  if (is_float) return;
+  throw WrongUsage(
+      core::format("--dtype: found {}, expected one of float64, float32, float16, bfloat16, or bf16 and "
+                   "such; a file without a header wants --shape, --offset or --order besides",
+                   core::quoted(options.dtype)));
 }
 
 std::function<int()> attach_convert(Arguments& arguments) {
@@ -379,8 +393,13 @@ std::function<int()> attach_convert(Arguments& arguments) {
   arguments
       .add("--merge", &options->merge, "Another file whose names come behind those of the first; may be given again")
       .takes("FILE");
-  arguments.add("--dtype", &options->dtype, "The type of all floats in the file that is written")
-      .takes_checked("float64|float32|float16|bfloat16", check_float);
+  arguments
+      .add("--dtype", &options->dtype,
+           "The type of all floats in the file that is written: float64, float32, float16, bfloat16. With --shape, "
+           "--offset or --order what lies in a file without a header: uint16, >u2")
+      .takes("float64|float32|float16|bfloat16|TYPE");
+  arguments.refuse = [options](const Arguments&) { require_type(*options); };
+  options->headerless.take(arguments, &options->dtype);
   arguments
       .add("--shard-size", &options->shard_size,
            "Several .safetensors of at most this size, and their index: 5GB, 500MB")

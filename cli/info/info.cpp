@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/headerless.h"
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
-#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -27,6 +27,7 @@ namespace {
 struct InfoOptions {
   std::vector<std::string> paths;
   std::vector<std::string> exclude;
+  Headerless headerless;
   std::size_t depth = std::numeric_limits<std::int32_t>::max();
   bool json = false;
 };
@@ -106,7 +107,7 @@ int run(const InfoOptions& options) {
   bool is_first = true;
   for (const std::string& path : chosen.paths) {
     try {
-      const Archive archive = open_input(path);
+      const Archive archive = options.headerless.open(path);
       if (out) {
         write_info(*out, archive);
         continue;
@@ -131,6 +132,7 @@ std::function<int()> attach_info(Arguments& arguments) {
   auto options = std::make_shared<InfoOptions>();
   arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--depth", &options->depth, "Levels of the tree that are printed; 0 for none. Without it all")
       .takes_number(0, std::numeric_limits<std::int32_t>::max());
   arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");

@@ -9,12 +9,12 @@
 
 #include "archive/inspect/comparison.h"
 #include "cli/command.h"
+#include "cli/headerless.h"
 #include "cli/inspect/compare.h"
 #include "cli/inspect/diff_text.h"
 #include "cli/inspect/file_pairs.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
-#include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shown_url.h"
@@ -35,6 +35,7 @@ struct DiffOptions {
   std::string a;
   std::string b;
   std::vector<std::string> exclude;
+  Headerless headerless;
   CompareOptions how;
   bool json = false;
   bool quiet = false;
@@ -91,8 +92,8 @@ class Differ {
   Json compare_pair(const FilePair& pair) {
     Json out{{"a", core::shown_path(pair.a)}, {"b", core::shown_path(pair.b)}};
     try {
-      const Archive a = open_input(pair.a);
-      const Archive b = open_input(pair.b);
+      const Archive a = options_.headerless.open_either(pair.a);
+      const Archive b = options_.headerless.open_either(pair.b);
       const Comparison comparison = compare_shown(a, b, options_.how);
       different_ = different_ || !comparison.is_equal();
       if (options_.json) {
@@ -146,6 +147,7 @@ std::function<int()> attach_diff(Arguments& arguments) {
   arguments.add("b", &options->b, "What it is compared with").required().takes("PATH");
   take_comparison(arguments, options->how);
   take_excluded(arguments, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--json", &options->json, "Print JSON");
   arguments.add("--quiet", &options->quiet, "Print nothing; the exit status tells").excludes("--json");
   return [options] { return Differ(*options).run(); };

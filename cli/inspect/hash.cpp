@@ -28,6 +28,7 @@ struct HashOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
+  Headerless headerless;
   bool only_content = false;
   bool duplicates = false;
   bool json = false;
@@ -54,8 +55,8 @@ ContentHashes read(const Archive& archive, const HashedFile& file) {
                        : archive::hash_content(archive, seen, asked_of(archive, file.wanted));
 }
 
-HashedFile hashed(const std::string& path, WantedTensors& names) {
-  return look_at<HashedFile>(path, [&](const Archive& archive, HashedFile& file) {
+HashedFile hashed(const std::string& path, const HashOptions& options, WantedTensors& names) {
+  return look_at<HashedFile>(path, options.headerless, [&](const Archive& archive, HashedFile& file) {
     file.wanted = names.of(archive);
     file.is_whole = names.are_all();
     file.hashes = read(archive, file);
@@ -176,7 +177,7 @@ int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const HashO
   int code = chosen.refused.empty() ? 0 : 1;
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
-    const HashedFile file = hashed(path, names);
+    const HashedFile file = hashed(path, options, names);
     if (file.archive) {
       duplicates.add(file);
     } else {
@@ -203,7 +204,7 @@ int run(const HashOptions& options) {
   if (options.json) out.emplace();
   if (out && several) out->begin_array();
   for (const std::string& path : chosen.paths) {
-    const HashedFile file = hashed(path, names);
+    const HashedFile file = hashed(path, options, names);
     if (!file.archive) code = 1;
     if (out) {
       write_hashes(*out, file, options);
@@ -223,6 +224,7 @@ int run(const HashOptions& options) {
 std::function<int()> attach_hash(Arguments& arguments) {
   auto options = std::make_shared<HashOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--content", &options->only_content, "Only the hash of each file's content");
   arguments.add("--duplicates", &options->duplicates, "List files of equal content and equal tensors")
       .excludes("--content");

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/name_patterns.h"
-#include "cli/standard_input.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/shown_url.h"
@@ -72,10 +72,10 @@ inline std::function<bool(const TensorEntry&)> asked_of(const Archive& archive, 
 /// A File (`path`, `archive`, `refused`) that `read(archive, file)` has filled. Where that throws, the error is told on
 /// standard error and kept as JSON, and the file has no archive.
 template <class File, class Read>
-File look_at(const std::string& path, const Read& read) {
+File look_at(const std::string& path, const Headerless& headerless, const Read& read) {
   File file{.path = core::shown_path(path)};
   try {
-    const Archive archive = open_input(path);
+    const Archive archive = headerless.open(path);
     read(archive, file);
     file.archive = archive;
   } catch (const Error& refused) {

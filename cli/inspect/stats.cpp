@@ -29,6 +29,7 @@ struct StatsOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
+  Headerless headerless;
   bool only_ill = false;
   bool json = false;
 };
@@ -151,8 +152,8 @@ int run(const StatsOptions& options) {
   if (out && several) out->begin_array();
   bool first = true;
   for (const std::string& path : chosen.paths) {
-    const StatsFile file =
-        look_at<StatsFile>(path, [&](const Archive& archive, StatsFile& found) { read(archive, names, found); });
+    const StatsFile file = look_at<StatsFile>(
+        path, options.headerless, [&](const Archive& archive, StatsFile& found) { read(archive, names, found); });
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);
@@ -174,6 +175,7 @@ int run(const StatsOptions& options) {
 std::function<int()> attach_stats(Arguments& arguments) {
   auto options = std::make_shared<StatsOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--nan", &options->only_ill, "List only tensors with NaN or infinite elements; exit with 1 for any");
   arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };

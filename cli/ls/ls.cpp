@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/ls/listing.h"
 #include "cli/ls/objects.h"
 #include "cli/name_patterns.h"
 #include "cli/option.h"
-#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -29,6 +29,7 @@ struct LsOptions {
   std::vector<std::string> words;
   std::vector<std::string> only;
   std::vector<std::string> exclude;
+  Headerless headerless;
   Order order;
   bool exact_bytes = false;
   bool only_names = false;
@@ -40,10 +41,10 @@ using Found = std::variant<std::monostate, Archive, io::remote::Objects>;
 
 bool is_folder_of_objects(const std::string& word) { return is_several_objects(word) && !data::is_magic(word); }
 
-Found look(const std::string& path) {
+Found look(const std::string& path, const Headerless& headerless) {
   if (!is_folder_of_objects(path)) {
     try {
-      return open_input(path);
+      return headerless.open(path);
     } catch (const Error& refused) {
       if (refused.code() != ErrorCode::kNotFound) throw;
       if (std::optional<io::remote::Objects> found = objects_in(path)) return *std::move(found);
@@ -91,7 +92,7 @@ class Lister {
  private:
   Found look_or_tell(const std::string& path, Json* error = nullptr) {
     try {
-      return look(path);
+      return look(path, options_.headerless);
     } catch (const Error& refused) {
       print_error(refused.what());
       if (error != nullptr) *error = error_json(refused, path);
@@ -224,6 +225,7 @@ int run(const LsOptions& options) {
 std::function<int()> attach_ls(Arguments& arguments) {
   auto options = std::make_shared<LsOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--sort", &options->order.by, "Sort tensors by this; the largest come first")
       .takes_word({"name", "size", "shape", "dtype"});
   arguments.add("-r,--reverse", &options->order.reverse, "The other way round");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/headerless.h"
 #include "cli/inspect/compare.h"
 #include "cli/inspect/file_pairs.h"
 #include "cli/json/json.h"
@@ -14,7 +15,6 @@
 #include "cli/report/page.h"
 #include "cli/report/page_file.h"
 #include "cli/report/trace_report.h"
-#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/shown_url.h"
@@ -27,6 +27,7 @@ namespace {
 struct ReportOptions {
   std::vector<std::string> words;
   std::vector<std::string> exclude;
+  Headerless headerless;
   archive::CompareOptions how;
   bool only_headers = false;
   PageFile page;
@@ -50,7 +51,7 @@ int report_trace(const std::string& path, const PageFile& page) {
 }
 
 int report_file(const std::string& path, const ReportOptions& options) {
-  const Archive archive = open_input(path);
+  const Archive archive = options.headerless.open(path);
   options.page.require_free(archive);
   const FileReport report(archive, !options.only_headers);
   options.page.write([&](JsonWriter& out) {
@@ -84,7 +85,7 @@ class FilesReport {
     std::optional<Archive> archive;
     std::optional<FileReport> report;
     try {
-      archive = open_input(path);
+      archive = options_.headerless.open(path);
       report.emplace(*archive, !options_.only_headers, leaves_);
     } catch (const Error& refused) {
       write_json(out, told(refused, path));
@@ -105,8 +106,8 @@ class FilesReport {
 };
 
 int report_pair(const FilePair& pair, const ReportOptions& options) {
-  const Archive a = open_input(pair.a);
-  const Archive b = open_input(pair.b);
+  const Archive a = options.headerless.open_either(pair.a);
+  const Archive b = options.headerless.open_either(pair.b);
   options.page.require_free(a);
   options.page.require_free(b);
   const archive::Comparison comparison = compare_shown(a, b, options.how);
@@ -122,8 +123,8 @@ int report_pair(const FilePair& pair, const ReportOptions& options) {
 bool write_pair(JsonWriter& out, const FilePair& pair, const ReportOptions& options) {
   Json error;
   try {
-    const Archive a = open_input(pair.a);
-    const Archive b = open_input(pair.b);
+    const Archive a = options.headerless.open_either(pair.a);
+    const Archive b = options.headerless.open_either(pair.b);
     const archive::Comparison comparison = compare_shown(a, b, options.how);
     out.begin_object();
     write_members(out, Json{{"name", pair.name}});
@@ -196,6 +197,7 @@ std::function<int()> attach_report(Arguments& arguments) {
   take_excluded(arguments, options->exclude);
   arguments.add("--force", &options->page.force, "Replace a file that exists");
   arguments.refuse = [options](const Arguments& given) { refuse_contradiction(given, *options); };
+  options->headerless.take(arguments);
   return [options] { return run(*options); };
 }
 

@@ -10,7 +10,6 @@
 
 #include "cli/output_file.h"
 #include "cli/show/caption.h"
-#include "cli/standard_input.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shown_url.h"
@@ -70,7 +69,7 @@ class ContactSheet {
     if (has_more_) return;
     const std::size_t before = cells_.size();
     attempt(path, {}, [&] {
-      const Archive archive = open_input(path);
+      const Archive archive = options_.headerless.open(path);
       for (const std::size_t entry : chosen_entries(archive, names, true)) {
         if (is_full()) {
           has_more_ = true;

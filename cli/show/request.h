@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/show/sheet.h"
 #include "cli/show/terminal_image.h"
@@ -23,6 +24,7 @@ struct ShowOptions {
   std::vector<std::string> words;  ///< files, then names
   std::vector<std::string> only;   ///< names
   std::vector<std::string> exclude;
+  Headerless headerless;
   std::vector<SlicePart> slice;
   std::string layout;
   std::optional<Range> range;

@@ -18,7 +18,6 @@
 #include "cli/show/sheet.h"
 #include "cli/show/terminal_image.h"
 #include "cli/slice_text.h"
-#include "cli/standard_input.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
@@ -91,7 +90,7 @@ FilesAndNames files_and_names_of(const ShowOptions& options) {
 
 int show_file(const ShowOptions& options, const std::string& path, const std::vector<std::string>& names) {
   const bool writes_file = !options.png.empty() && options.png != kStandardOutput && !options.json;
-  const Archive archive = open_input(path);
+  const Archive archive = options.headerless.open(path);
   if (writes_file) require_free(archive.sources(), options.png, options.force, "drawn");
   const std::vector<std::size_t> entries = chosen_entries(archive, names, false);
   if (entries.size() > 1 && !options.png.empty()) {
@@ -147,6 +146,7 @@ std::function<int()> attach_show(Arguments& arguments) {
   auto options = std::make_shared<ShowOptions>();
   take_files_and_names(arguments, options->words, options->only, options->exclude);
   take_slice(arguments, options->slice);
+  options->headerless.take(arguments);
   arguments.add("--layout", &options->layout, "What the last dimensions are; guessed when not given")
       .takes_word({"hw", "hwc", "chw"});
   add_range(arguments, options);

@@ -15,6 +15,7 @@
 #include "archive/archive_state.h"
 #include "cli/command.h"
 #include "cli/content_check.h"
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/standard_input.h"
@@ -45,6 +46,7 @@ constexpr std::size_t kNamedInErrors = 5;
 struct VerifyOptions {
   std::vector<std::string> paths;
   std::vector<std::string> exclude;
+  Headerless headerless;
   bool json = false;
   bool quiet = false;
 };
@@ -77,7 +79,7 @@ struct File {
 
 class Verifier {
  public:
-  explicit Verifier(std::vector<std::string> exclude) : exclude_(std::move(exclude)) {}
+  explicit Verifier(const VerifyOptions& options) : exclude_(options.exclude), headerless_(options.headerless) {}
 
   void verify(const std::vector<std::string>& paths) {
     std::vector<File> files;
@@ -165,7 +167,7 @@ class Verifier {
   /// Nothing where it is a single array of Python objects: the file is as it was written, and no tensor.
   std::optional<Archive> open_unless_objects(const Source& source) {
     try {
-      return open(source);
+      return headerless_.open(source);
     } catch (const Error& error) {
       const format::Format* const found = format::find_format(*source);
       const bool is_objects = error.code() == ErrorCode::kUnsafe && found != nullptr && found->is_one_tensor;
@@ -306,6 +308,7 @@ class Verifier {
   std::mutex mutex_;
   Result result_;
   std::vector<std::string> exclude_;
+  const Headerless& headerless_;
   std::uint64_t seen_bytes_ = 0;
   std::optional<Progress> progress_;
   std::set<std::pair<dev_t, ino_t>> seen_;
@@ -372,7 +375,7 @@ Json to_json(const Result& result) {
 }
 
 int run(const VerifyOptions& options) {
-  Verifier verifier(options.exclude);
+  Verifier verifier(options);
   verifier.verify(options.paths);
   const Result result = verifier.take();
   if (result.files == 0 && result.bad.empty()) {
@@ -392,6 +395,7 @@ std::function<int()> attach_verify(Arguments& arguments) {
   auto options = std::make_shared<VerifyOptions>();
   arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
+  options->headerless.take(arguments);
   arguments.add("--json", &options->json, "Print JSON");
   arguments.add("--quiet", &options->quiet, "Print only what is bad").excludes("--json");
   return [options] { return run(*options); };

@@ -17,6 +17,7 @@
 #include "core/view.h"
 #include "format/check_index.h"
 #include "format/foreign.h"
+#include "format/numpy/npy_dtype.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -155,23 +156,45 @@ void require_uncompressed(const Source& source, const RawLayout& layout) {
 
 }  // namespace
 
-LazyTensor raw(Source source, const RawLayout& layout) {
+namespace {
+
+Archive raw_archive(const Source& source, const RawLayout& layout) {
   try {
     auto state = std::make_shared<detail::ArchiveState>();
     state->format = &kRaw;
     state->index = index_of(source, layout);
-    return detail::ArchiveState::handle(std::move(state)).entry(0);
+    return detail::ArchiveState::handle(std::move(state));
   } catch (const Error& error) {
     throw error.within({source.name()});
   }
 }
 
+}  // namespace
+
+LazyTensor raw(Source source, const RawLayout& layout) { return raw_archive(source, layout).entry(0); }
+
 LazyTensor raw(std::string_view path, const RawLayout& layout) { return raw(open_source(path), layout); }
 
-LazyTensor archive::headerless(Source source, const RawLayout& layout) {
+Archive archive::headerless_archive(Source source, const RawLayout& layout) {
   require_no_header(source, layout);
   require_uncompressed(source, layout);
-  return raw(std::move(source), layout);
+  return raw_archive(source, layout);
+}
+
+LazyTensor archive::headerless(Source source, const RawLayout& layout) {
+  return headerless_archive(std::move(source), layout).entry(0);
+}
+
+std::optional<archive::StoredType> archive::stored_type(std::string_view text) {
+  if (const auto named = DType::from_name(text)) return StoredType{*named};
+  try {
+    const format::NpyType type = format::npy_type_from_string(text);
+    if (type.has_objects) return std::nullopt;
+    constexpr std::endian kOther = std::endian::native == std::endian::little ? std::endian::big : std::endian::little;
+    return StoredType{type.dtype, type.byte_swapped ? kOther : std::endian::native};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace penstock

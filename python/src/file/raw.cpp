@@ -2,7 +2,6 @@
 
 #include "file/raw.h"
 
-#include <bit>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "content/contents.h"
 #include "content/py_source.h"
 #include "core/format.h"
-#include "format/numpy/npy_dtype.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
@@ -21,10 +19,7 @@
 namespace penstock::python {
 namespace {
 
-struct StoredType {
-  DType dtype;
-  std::endian byte_order = std::endian::native;
-};
+using archive::StoredType;
 
 /// What NumPy makes a type of structures of: a list of fields, or a type of its own.
 bool has_fields(nb::handle dtype) {
@@ -53,14 +48,8 @@ StoredType stored_type(nb::handle given) {
   if (const std::optional<DType> named = try_dtype_from(given)) return {*named};
   const nb::object text = PyUnicode_Check(given.ptr()) != 0 ? nb::borrow(given) : attribute_or(given, "str");
   if (PyUnicode_Check(text.ptr()) == 0) return {dtype_from(given)};
-  try {
-    const format::NpyType type = format::npy_type_from_string(name_from(text));
-    if (type.has_objects) return {dtype_from(given)};
-    constexpr std::endian kOther = std::endian::native == std::endian::little ? std::endian::big : std::endian::little;
-    return {type.dtype, type.byte_swapped ? kOther : std::endian::native};
-  } catch (const Error&) {
-    return {dtype_from(given)};  // says what to write
-  }
+  if (const auto known = archive::stored_type(name_from(text))) return *known;
+  return {dtype_from(given)};  // says what to write
 }
 
 bool is_fortran(nb::handle order) {
