@@ -13,11 +13,10 @@ namespace penstock {
 /// recursion, so that neither depth nor circles matter. The last part comes first.
 template <class Visit>
 void for_each_node(const Value& root, const Visit& visit) {
-  using Node = ValueGraph::Node;
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> open{ValueGraph::node_of(root)};
+  std::unordered_set<const ValueGraph::Node*> seen;
+  std::vector<const ValueGraph::Node*> open{ValueGraph::node_of(root)};
   while (!open.empty()) {
-    const Node* const node = open.back();
+    const ValueGraph::Node* const node = open.back();
     open.pop_back();
     if (node == nullptr || !seen.insert(node).second) continue;
     visit(*node);
