@@ -50,6 +50,43 @@ def test_documents_in_a_loader(tmp_path):
         assert sorted(batch["lengths"].tolist()) == [9, 11]
 
 
+@pytest.mark.parametrize("form", ["llmc", "megatron"])
+def test_documents_of_several_files_are_joined_in_one_order(tmp_path, form):
+    """Windows over shards are those of one array with the same documents, by NumPy alone but for the order."""
+    tokens, lengths = [], []
+    for shard in range(5):
+        corpus = [np.arange(n, dtype="uint16") + 1000 * shard + 1 for n in (7, 300, 1, 40 + shard)]
+        if form == "llmc":
+            for document in corpus:
+                document[0] = 50256
+            token_files.llmc(tmp_path / f"train_{shard}.bin", np.concatenate(corpus))
+        else:
+            token_files.megatron(tmp_path / f"train_{shard}", [[document] for document in corpus])
+        tokens += corpus
+        lengths += map(len, corpus)
+    names = "train_*.bin" if form == "llmc" else "train_*.idx"
+    listed = sorted(tmp_path.glob(names))
+    one = penstock.rows(np.concatenate(tokens)).slices(lengths=lengths)
+    for documents in (penstock.documents(tmp_path / names), penstock.documents(listed)):
+        assert penstock.lengths(documents) == lengths
+        for join in ("ordered", "shuffled", None):
+            found, wanted = (data.windows(64, shift=1, join=join).cast("int64") for data in (documents, one))
+            assert len(found) == len(wanted)
+            for epoch in (0, 1):
+                ours, theirs = (
+                    penstock.DataLoader(data, batch_size=5, shuffle=True, seed=3) for data in (found, wanted)
+                )
+                for loader in (ours, theirs):
+                    loader.set_epoch(epoch)
+                for (x, y), (u, v) in zip(ours, theirs, strict=True):
+                    assert (x.tolist(), y.tolist()) == (u.tolist(), v.tolist())
+    again = pickle.loads(pickle.dumps(documents.windows(64, join="shuffled")))
+    same(arrays(again), arrays(one.windows(64, join="shuffled")))
+    joined = np.concatenate(tokens)
+    for i, window in enumerate(documents.windows(100, join="ordered")):
+        np.testing.assert_array_equal(window, joined[100 * i : 100 * i + 100])
+
+
 def test_corpora_are_mixed_by_weights(tmp_path):
     one = token_files.megatron(tmp_path / "one", [[np.full(3, 1, "int32")] for _ in range(60)])
     other = token_files.megatron(tmp_path / "other", [[np.full(3, 2, "int32")] for _ in range(20)])

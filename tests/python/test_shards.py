@@ -476,6 +476,25 @@ def test_shards_of_webdataset_are_read_as_webdataset_does(tmp_path, webdataset, 
         for ours, their in zip(mine, theirs, strict=True):
             their = {k: v for k, v in their.items() if k not in ("__url__", "__local_path__")}
             assert same(ours, their), their["__key__"]
+    for packed in (gzip.compress(b"12"), gzip.compress(b"1") + gzip.compress(b"2")):
+        (tmp_path / "g.tar").write_bytes(
+            tar_of(
+                [
+                    ("__meta__/a.cls", b"1"),
+                    ("a.cls.gz", packed),
+                    ("a.npy.gz", gzip.compress(npy_of(np.arange(5)))),
+                    ("a.json.gz", gzip.compress(b'{"x": [1]}')),
+                    ("a.txt.gz", gzip.compress("ä".encode())),
+                    ("a.bin.gz", gzip.compress(b"\xff" * 70_000)),
+                    ("d/__meta__/b.cls", b"3"),
+                ]
+            )
+        )
+        (first, second) = webdataset.WebDataset(str(tmp_path / "g.tar"), shardshuffle=False).decode()
+        mine = penstock.shards(tmp_path / "g.tar")
+        assert len(mine) == 2
+        for ours, their in ((mine[0], first), (mine[1], second)):
+            assert same(ours, {k: v for k, v in their.items() if k not in ("__url__", "__local_path__")})
     raw = list(webdataset.WebDataset(urls, shardshuffle=False, empty_check=False))
     bytes_of = penstock.shards(urls, raw=True)
     for i, their in enumerate(raw):

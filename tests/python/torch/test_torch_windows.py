@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+import token_files
 import torch
 import torch.utils.data as td
 
@@ -82,6 +83,33 @@ def test_a_resumed_loader_draws_the_same(tokens, made):
     resumed = loader()
     resumed.load_state_dict(state)
     assert [x.tolist() for x, _ in resumed] == epochs[1][3:]
+
+
+def test_documents_of_several_files_resume(tmp_path):
+    for shard in range(3):
+        corpus = [[np.arange(n, dtype="uint16") + 100 * shard] for n in (7, 30, 1, 40 + shard)]
+        token_files.megatron(tmp_path / f"train_{shard}", corpus)
+    data = pt.Documents(tmp_path / "train_*.idx").windows(20, shift=1, join="shuffled").cast(torch.int64)
+    one = penstock.rows(
+        np.concatenate([penstock.load(tmp_path / f"train_{i}.idx")["tokens"].numpy() for i in range(3)])
+    )
+    lengths = [n for i in range(3) for n in (7, 30, 1, 40 + i)]
+    wanted = one.slices(lengths=lengths).windows(20, shift=1, join="shuffled").cast("int64")
+    assert len(data) == len(wanted)
+    assert [x.tolist() for x, _ in data] == [x.tolist() for x, _ in wanted]
+
+    def loader():
+        generator = torch.Generator().manual_seed(5)
+        return pt.DataLoader(data, batch_size=2, shuffle=True, num_workers=2, generator=generator)
+
+    whole = [y.tolist() for _, y in loader()]
+    first = loader()
+    batches = iter(first)
+    for _ in range(2):
+        next(batches)
+    resumed = loader()
+    resumed.load_state_dict(first.state_dict())
+    assert [y.tolist() for _, y in resumed] == whole[2:]
 
 
 def samples(lengths=(3, 5, 1, 4)):
