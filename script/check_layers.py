@@ -107,7 +107,12 @@ PUBLIC = {
 }
 
 # Adapters to another library, which whoever includes them has anyway; penstock.h leaves them out.
-ADAPTERS = {"eigen.h": "Eigen/", "torch.h": "torch/", "torch_optimizer.h": "torch/", "torch_optimizer_members.h": "torch/"}
+ADAPTERS = {
+    "eigen.h": "Eigen/",
+    "torch.h": "torch/",
+    "torch_optimizer.h": "torch/",
+    "torch_optimizer_members.h": "torch/",
+}
 
 # Third-party headers, by the layers that may include them; a name ending in '/' is a folder.
 THIRD_PARTY = {

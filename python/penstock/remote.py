@@ -61,7 +61,7 @@ _NAMED = {
 class _Options:
     """Values by name, which are compared, shown and pickled."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def _values(self) -> dict[str, Any]:
         return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
@@ -71,7 +71,7 @@ class _Options:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._values() == other._values()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._values() == other._values()
 
     def __hash__(self) -> int:
         return hash((type(self), *self._values().items()))

@@ -199,7 +199,6 @@ def test_arrays_of_objects_are_checked(tmp_path):
     assert verify_json(path, code=1)["bad"][0]["code"] == "checksum"
 
 
-
 def index(tmp_path: Path) -> Path:
     for name in ("one", "two"):
         np.savez(tmp_path / f"{name}.npz", **{name: np.arange(100)})

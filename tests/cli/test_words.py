@@ -59,7 +59,9 @@ def test_convert_and_diff_read_fifos(tmp_path, array):
 
 def test_what_a_shell_substitutes(tmp_path, array):
     (tmp_path / "a.npy.gz").write_bytes(gzip.compress(array.read_bytes()))
-    script = f"{PENSTOCK} diff <(gzip -dc {tmp_path}/a.npy.gz) <(cat {array}) && {PENSTOCK} cat <(cat {array}) --slice 1"
+    script = (
+        f"{PENSTOCK} diff <(gzip -dc {tmp_path}/a.npy.gz) <(cat {array}) && {PENSTOCK} cat <(cat {array}) --slice 1"
+    )
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "3 4 5"
 

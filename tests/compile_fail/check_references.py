@@ -57,7 +57,11 @@ def accessors(text: str):
             classes = []
         elif re.match(r"^  \};", line):
             classes = [(d, n) for d, n in classes if d < 2]
-        if classes and (found := ACCESSOR.match(line)) and not re.match(r"^ *(?:friend|return|static|using|else)\b", line):
+        if (
+            classes
+            and (found := ACCESSOR.match(line))
+            and not re.match(r"^ *(?:friend|return|static|using|else)\b", line)
+        ):
             yield "::".join(name for _, name in classes), found["name"], found["type"], found["rest"]
 
 

@@ -103,6 +103,20 @@ def test_arrays_behind_one_another_are_read_one_by_one(make):
         penstock.load(file)
 
 
+@pytest.mark.parametrize("make", [io.BytesIO, lambda raw: io.BufferedReader(io.BytesIO(raw))])
+def test_an_array_of_objects_ends_where_its_pickle_does(make, tmp_path):
+    raw = io.BytesIO()
+    objects = np.array([1, "a", None, 2.5], object)
+    np.save(raw, objects, allow_pickle=True)
+    (tmp_path / "x.npy").write_bytes(raw.getvalue())
+    np.save(raw, A)
+    file = make(raw.getvalue())
+    same(penstock.load(file), penstock.load(tmp_path / "x.npy"))
+    assert penstock.load(file).tolist() == A.tolist()
+    with pytest.raises(penstock.Error, match="a frame of"):
+        penstock.load(make((tmp_path / "x.npy").read_bytes()[:-3]))
+
+
 def test_old_checkpoints_behind_one_another_are_read_one_by_one(tmp_path):
     torch = pytest.importorskip("torch")
     with open(tmp_path / "x.pt", "wb") as file:

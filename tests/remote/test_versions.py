@@ -181,9 +181,7 @@ def uploads(settings):
     begun = {f"run/{n}.pt": "2026-01-02T03:04:05.000Z" for n in range(7)}
     begun["run/now.pt"] = "2999-01-01T00:00:00.000Z"
     with in_thread(FaultProxy(Uploads(begun))) as running:
-        settings(
-            AWS_ENDPOINT_URL=running.url, AWS_ACCESS_KEY_ID="ACCESSKEY1", AWS_SECRET_ACCESS_KEY=SECRET_KEY
-        )
+        settings(AWS_ENDPOINT_URL=running.url, AWS_ACCESS_KEY_ID="ACCESSKEY1", AWS_SECRET_ACCESS_KEY=SECRET_KEY)
         yield running.origin
 
 

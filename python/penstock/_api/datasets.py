@@ -635,9 +635,9 @@ class DatasetMethods(Transforms):
             0: samples are the windows. Above 0: samples are tuples (x, y), and y is the window so many rows
             further on; with 1 the next token for each token.
         join
-            Of slices, or of several arrays. None: a window lies within one slice, and slices that are shorter have none;
-            the repr says how many these are. "ordered": windows are those of all slices put together in
-            their order. "shuffled": the same, in an order of the slices that follows from the loader's seed
+            Of slices, or of several arrays. None: a window lies within one slice, and slices that are
+            shorter have none; the repr says how many these are. "ordered": windows are those of all slices
+            put together in their order. "shuffled": the same, in an order of the slices that follows from the loader's seed
             and the epoch, as Megatron makes samples of documents; `dataset[i]` has seed and epoch 0.
 
         Returns

@@ -44,7 +44,8 @@ def random_states() -> dict[str, Any]:
         return out
     if "random" in modules:
         out["random"] = modules["random"].getstate()
-    drawing = getattr(modules.get("numpy"), "random", None)  # NumPy imports it now, else it would at the first draw
+    # NumPy imports it now, else it would at the first draw.
+    drawing: Any = getattr(modules.get("numpy"), "random", None)
     if hasattr(drawing, "get_state"):
         state = drawing.get_state()
         out["numpy.random"] = state[1].tobytes(), *state[2:]

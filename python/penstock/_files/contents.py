@@ -6,7 +6,7 @@ import io
 import os
 
 import penstock
-from penstock._core import _is_legacy, _legacy_end, _npy_sizes
+from penstock._core import _is_legacy, _legacy_end, _npy_sizes, _pickle_end
 
 # As in _opaque.py: what takes long to import is left to those who need it.
 TYPE_CHECKING = False
@@ -92,7 +92,8 @@ def _taken(file: Any, rest: memoryview, name: str) -> tuple[Any, str]:
         raise _at_end(name, start)
     end = len(rest)
     if rest[: len(_NPY)] == _NPY:
-        end = min(end, sum(_npy_sizes(rest, name)))
+        header, payload = _npy_sizes(rest, name)
+        end = min(end, header + (_objects_end(rest[header:]) if payload is None else payload))
     elif _is_legacy(rest[:64]):
         end = _legacy_end(rest, name)
     file.seek(start + end)
@@ -109,7 +110,22 @@ def _npy(file: Any, head: bytearray, name: str) -> bytearray:
         return head
     head += _up_to(file, length, name)
     header, payload = _npy_sizes(head, name)
-    return head + _up_to(file, payload, name) if len(head) == header else head
+    if len(head) != header or payload is not None:
+        return head + _up_to(file, payload, name) if len(head) == header else head
+    start = file.tell() if _is_seekable(file) else None
+    rest = _up_to(file, None, name)
+    end = _objects_end(rest)
+    if start is not None:
+        file.seek(start + end)
+    return head + rest[:end]
+
+
+def _objects_end(rest: Any) -> int:
+    """Where an array of objects ends: it is a pickle, and no header says how long."""
+    try:
+        return _pickle_end(rest)
+    except penstock.Error:
+        return len(rest)  # whoever reads it says what is wrong
 
 
 def _path_of(file: Any) -> str | None:

@@ -22,7 +22,7 @@ _MOST_SHOWN = 20
 _WAYS_IN_FILE = "load_into looks for a place for each: choose a part of the file with key=, or load it"
 
 
-class Unmatched(tuple):  # as collections.namedtuple makes them, which takes long to import
+class Unmatched(tuple[list[str], ...]):  # as collections.namedtuple makes them, which takes long to import
     """What `load_into(strict=False)` left as it was.
 
     Parameters

@@ -70,8 +70,8 @@ def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None, path: str
     if isinstance(first, (list, tuple)):
         if any(len(sample) != len(first) for sample in samples):
             raise penstock.ShapeMismatchError("each element in list of batch should be of equal size")
-        parts = enumerate(zip(*samples, strict=True))
-        items = [_collated(part, tensors, key, f"{path}[{number}]") for number, part in parts]
+        columns = enumerate(zip(*samples, strict=True))
+        items = [_collated(part, tensors, key, f"{path}[{number}]") for number, part in columns]
         return type(first)(*items) if hasattr(first, "_fields") else items
     return default_collate(samples)  # type: ignore[arg-type]
 

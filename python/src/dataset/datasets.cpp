@@ -499,7 +499,7 @@ void bind_datasets(nb::module_& module) {
       "_typed",
       [](nb::object dataset, nb::handle dtype, nb::handle strict) { return typed(std::move(dataset), dtype, strict); },
       nb::arg("dataset"), nb::arg("dtype").none(), nb::arg("strict") = false,
-      nb::sig("def _typed(dataset: Dataset, dtype: object | None, strict: bool = False) -> Dataset"));
+      nb::sig("def _typed(dataset: typing.Any, dtype: object | None, strict: bool = False) -> typing.Any"));
   module.def(
       "rows",
       [](nb::handle given, nb::handle key, nb::handle mmap, nb::handle dtype, nb::handle strict, nb::handle shape,

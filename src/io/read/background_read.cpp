@@ -17,13 +17,16 @@
 namespace penstock::io {
 
 struct BackgroundRead::State {
+  State(Source from, std::size_t bytes)
+      : source(std::move(from)), memory(std::make_unique_for_overwrite<std::byte[]>(bytes)) {}
+
   Source source;
   std::unique_ptr<std::byte[]> memory;
-  std::stop_source stop = {};
-  std::mutex mutex = {};
-  std::condition_variable is_over = {};
+  std::stop_source stop;
+  std::mutex mutex;
+  std::condition_variable is_over;
   bool over = false;
-  std::optional<Error> error = {};
+  std::optional<Error> error;
 
   void read(std::uint64_t begin, std::size_t bytes) {
     std::optional<Error> met;
@@ -44,10 +47,7 @@ struct BackgroundRead::State {
 };
 
 BackgroundRead::BackgroundRead(Source source, std::uint64_t begin, std::size_t bytes)
-    : begin_(begin),
-      bytes_(bytes),
-      forks_(core::forks()),
-      state_(std::make_shared<State>(std::move(source), std::make_unique_for_overwrite<std::byte[]>(bytes))) {
+    : begin_(begin), bytes_(bytes), forks_(core::forks()), state_(std::make_shared<State>(std::move(source), bytes)) {
   start();
 }
 
@@ -73,7 +73,7 @@ std::span<const std::byte> BackgroundRead::bytes() {
   if (forks_ != core::forks()) {
     forks_ = core::forks();
     // The mutex may have been held by the thread that stayed behind, for good.
-    state_ = std::make_shared<State>(state_->source, std::make_unique_for_overwrite<std::byte[]>(bytes_));
+    state_ = std::make_shared<State>(state_->source, bytes_);
     if (thread_.joinable()) thread_.detach();
     start();
   }

@@ -18,7 +18,7 @@ import uuid
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, Any
+from typing import Any
 
 import torch
 from torch.distributed.checkpoint import storage
@@ -238,7 +238,7 @@ def _nbytes(item: WriteItem) -> int:
     return 1 if data is None else data.chunk.sizes.numel() * data.properties.dtype.itemsize
 
 
-def _write_item(file: IO[bytes], item: WriteItem, data: Any, path: str, *, safe: bool) -> None:
+def _write_item(file: Any, item: WriteItem, data: Any, path: str, *, safe: bool) -> None:
     if item.type == WriteItemType.BYTE_IO:
         if safe:
             require_readable(data.getvalue(), path, item.index.fqn)

@@ -330,7 +330,7 @@ class Reads:
                 raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
         return self._again(self._repaired(indices))
 
-    def _given(self, feed: _Feed | SampleFeed, asked: list[int], value: Any) -> Read | None:
+    def _given(self, feed: _Feed | SampleFeed, asked: Sequence[int], value: Any) -> Read | None:
         """What a feed gave for the indices that were asked for; None where it left the batch out."""
         indices = self._read_of(feed, asked)
         if not indices:
@@ -341,7 +341,7 @@ class Reads:
             indices, value if finished or not self.in_processes else value[1], not self._native, finished=finished
         )
 
-    def _read_of(self, feed: _Feed | SampleFeed, asked: list[int]) -> list[int]:
+    def _read_of(self, feed: _Feed | SampleFeed, asked: Sequence[int]) -> Sequence[int]:
         """The indices that a feed read for those that were asked for."""
         if self._settings.on_error == "raise" or not isinstance(feed, _Feed):
             return asked
