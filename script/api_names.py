@@ -44,7 +44,7 @@ def python_names() -> set[str]:
 
 def without_details(text: str) -> str:
     """A header's text outside of namespaces `detail`, and of those that are another library's."""
-    detail = r"^namespace (?:penstock::)?detail \{.*?^\}  // namespace (?:penstock::)?detail$"
+    detail = r"^namespace (?:penstock::)?detail(?:::\w+)? \{.*?^\}  // namespace (?:penstock::)?detail(?:::\w+)?$"
     public = re.sub(detail, "", text, flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"^namespace (?!penstock\b|collate\b|sampler\b).*?^\}", "", public, flags=re.MULTILINE | re.DOTALL)
 

@@ -227,8 +227,8 @@ def pack(
     dataset
         What to write.
     folder
-        A new folder. It appears with all files or not at all. Or a prefix of a bucket (s3://, gs://, az://)
-        that has no objects: all are uploaded before the first of them appears.
+        A new folder. It appears with all files or not at all. Or a prefix of a bucket (s3://, gs://,
+        az://) that has no objects: all are uploaded before the first of them appears.
     shard_bytes
         About how large each file becomes.
     format
@@ -637,8 +637,9 @@ class DatasetMethods(Transforms):
         join
             Of slices, or of several arrays. None: a window lies within one slice, and slices that are
             shorter have none; the repr says how many these are. "ordered": windows are those of all slices
-            put together in their order. "shuffled": the same, in an order of the slices that follows from the loader's seed
-            and the epoch, as Megatron makes samples of documents; `dataset[i]` has seed and epoch 0.
+            put together in their order. "shuffled": the same, in an order of the slices that follows from
+            the loader's seed and the epoch, as Megatron makes samples of documents; `dataset[i]` has seed
+            and epoch 0.
 
         Returns
         -------

@@ -67,9 +67,9 @@ def load(
     prefix
         Take only the keys of a dict that begin with this, and remove it from them.
     report
-        A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds; "depth" requests in
-        flight at once, where reads waited, and what kept them from being more ("depth_limit"); by URL also
-        "remote_requests" and other counts.
+        A dict to fill with how the file was read: "route", "why" in a sentence, bytes and seconds;
+        "depth" requests in flight at once, where reads waited, and what kept them from being more
+        ("depth_limit"); by URL also "remote_requests" and other counts.
     progress
         True for a bar on a terminal and in a notebook, or a function (bytes done, total). It is called
         in this thread, and what it raises stops the load.
@@ -177,8 +177,8 @@ def save(
         A Tensor or an array of any library; dicts of them; for `.pt` nested dicts, lists, tuples,
         numbers and strings too.
     path
-        Where the file goes: a path, or a URL of a store (s3://, gs://, az://). What is there already is replaced. With
-        "/" at its end it is the folder of a distributed checkpoint, which torch.distributed.checkpoint
+        Where the file goes: a path, or a URL of a store (s3://, gs://, az://). What is there already is
+        replaced. With "/" at its end it is the folder of a distributed checkpoint, which torch.distributed.checkpoint
         loads.
     format
         "npy", "npz", "pt", "safetensors" or "dcp", such a folder. By default chosen by the extension of

@@ -122,8 +122,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     on_error
         What a sample does that cannot be read, or whose function raises. "raise": the error names it
         and its file, and the iterator can go on with the next batch. "skip": the batch is delivered
-        without it. "replace": the next sample takes its place. "mask": it does so too, and the loader gives
-        pairs `(batch, valid)`, also where all samples are good: `valid` is a bool tensor with one
+        without it. "replace": the next sample takes its place. "mask": it does so too, and the loader
+        gives pairs `(batch, valid)`, also where all samples are good: `valid` is a bool tensor with one
         element for each sample of the batch, False where another stands in, which is to be ignored. It
         goes where its batch goes (`device`, `pin_memory`); without batches (`batch_size=None`) it is a
         bool. A batch of which no sample can be read is given too; where the whole dataset has none,
