@@ -178,8 +178,8 @@ def save(
         numbers and strings too.
     path
         Where the file goes: a path, or a URL of a store (s3://, gs://, az://). What is there already is
-        replaced. With "/" at its end it is the folder of a distributed checkpoint, which torch.distributed.checkpoint
-        loads.
+        replaced. With "/" at its end it is the folder of a distributed checkpoint, which
+        torch.distributed.checkpoint loads.
     format
         "npy", "npz", "pt", "safetensors" or "dcp", such a folder. By default chosen by the extension of
         `path`.

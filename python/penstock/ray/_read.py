@@ -146,7 +146,8 @@ def _fields_wanted(file: FileLayout) -> list[str]:
 
 
 def _missing(path: str, row: int, name: str, sample: Columns) -> tuple[str, str, str]:
-    message = f"sample {row} has no {name!r}, which the first one has; it has {list(sample)[:20]}: take what all have by keys="
+    found = list(sample)[:20]
+    message = f"sample {row} has no {name!r}, which the first one has; it has {found}: take what all have by keys="
     return f"{path}: {message}", message, path
 
 
