@@ -40,11 +40,11 @@ class Unmatched(tuple[list[str], ...]):  # as collections.namedtuple makes them,
 
     @property
     def missing_keys(self) -> list[str]:
-        return self[0]  # type: ignore[no-any-return]
+        return self[0]
 
     @property
     def unexpected_keys(self) -> list[str]:
-        return self[1]  # type: ignore[no-any-return]
+        return self[1]
 
     def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> Unmatched:
         return tuple.__new__(cls, (missing_keys, unexpected_keys))

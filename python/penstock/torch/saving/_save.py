@@ -60,8 +60,8 @@ def save(
     obj
         What to write.
     f
-        A path or a URL (s3://, gs://, az://), whose file appears whole or not at all, or an open file, which
-        is written to where it stands, flushed, and left open.
+        A path or a URL (s3://, gs://, az://), whose file appears whole or not at all, or an open file,
+        which is written to where it stands, flushed, and left open.
     pickle_module
         Must be None, or Python's own module.
     pickle_protocol
