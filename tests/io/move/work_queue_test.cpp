@@ -108,10 +108,13 @@ class AtWork {
     --now_;
   }
   std::size_t most() const { return most_; }
-  std::size_t begun() const { return begun_; }
+  std::size_t begun() const {
+    const std::scoped_lock lock(mutex_);
+    return begun_;
+  }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t now_ = 0;
   std::size_t most_ = 0;
