@@ -135,8 +135,9 @@ void require_no_header(const Source& source, const RawLayout& layout) {
   if (found == nullptr) return;
   if (layout.offset > 0 && layout.offset >= begin_of_tensors(source).value_or(0)) return;
   refuse_layout(source, core::format("the content is a file of the format {}, which says itself what it holds, and the "
-                                     "array would begin in its header: leave out shape=, offset= and order=, or take "
-                                     "penstock.raw() if these bytes are meant as they are",
+                                     "array would begin in its header: leave out shape, offset and order (for the "
+                                     "command the dtype too), or take penstock.raw() if these bytes are meant as they "
+                                     "are",
                                      found->name));
 }
 
