@@ -114,7 +114,11 @@ class HttpServer {
       if (got <= 0) break;
       head.append(bytes, static_cast<std::size_t>(got));
     }
-    const std::size_t end = std::min(head.size(), head.find("\r\n\r\n") + 4);
+    if (head.find("\r\n\r\n") == std::string::npos) {  // a client that went away asked for nothing
+      ::close(socket);
+      return;
+    }
+    const std::size_t end = head.find("\r\n\r\n") + 4;
     HttpRequest request = parse(std::string_view(head).substr(0, end));
     request.body = head.substr(end);
     std::size_t length = 0;

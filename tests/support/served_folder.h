@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "support/files.h"
 #include "support/http_server.h"
@@ -23,6 +25,17 @@ class ServedFolder {
   std::string url() const { return server_.url("/"); }
   std::string url(const std::string& name) const { return server_.url("/" + name); }
   std::vector<HttpRequest> requests() const { return server_.requests(); }
+
+  /// Bytes that were asked for by ranges, without the first `but` requests.
+  std::uint64_t bytes_asked(std::size_t but = 0) const {
+    std::uint64_t bytes = 0;
+    for (const std::vector<HttpRequest> requests = server_.requests(); but < requests.size(); ++but) {
+      const std::string range = requests[but].header("range");  // bytes=0-65535
+      const std::size_t dash = range.find('-');
+      if (dash != std::string::npos) bytes += std::stoull(range.substr(dash + 1)) - std::stoull(range.substr(6)) + 1;
+    }
+    return bytes;
+  }
 
  private:
   std::string answer(const HttpRequest& request) const {

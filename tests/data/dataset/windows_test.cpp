@@ -374,18 +374,6 @@ TEST(Windows, AFileThatWasCutIsNamedAmongSeveral) {
   EXPECT_EQ(error->path(), folder / "3.npy");
 }
 
-/// Bytes that a server was asked for.
-std::uint64_t bytes_asked(const test::ServedFolder& served, std::size_t first) {
-  std::uint64_t bytes = 0;
-  const auto requests = served.requests();
-  for (std::size_t i = first; i < requests.size(); ++i) {
-    const std::string range = requests[i].header("range");  // bytes=0-65535
-    const std::size_t dash = range.find('-');
-    bytes += std::stoull(range.substr(dash + 1)) - std::stoull(range.substr(6, dash - 6)) + 1;
-  }
-  return bytes;
-}
-
 TEST(Windows, ByUrlAreReadOnceForXAndY) {
   test::TemporaryFolder folder;
   const test::ServedFolder served(folder.path());
@@ -404,8 +392,8 @@ TEST(Windows, ByUrlAreReadOnceForXAndY) {
       EXPECT_TRUE(Tensor::identical(batch[1][i].to(DType::uint16), y.contiguous()));
     }
     // A window has 1,001 tokens, and few are asked for twice because a first answer was slow.
-    EXPECT_LE(bytes_asked(served, before), std::uint64_t{29} * 2002 * 3 / 2);
-    EXPECT_GE(bytes_asked(served, before), std::uint64_t{20} * 2002) << "opening brought the first ones";
+    EXPECT_LE(served.bytes_asked(before), std::uint64_t{29} * 2002 * 3 / 2);
+    EXPECT_GE(served.bytes_asked(before), std::uint64_t{20} * 2002) << "opening brought the first ones";
   }
 }
 
