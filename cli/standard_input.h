@@ -16,10 +16,10 @@ inline constexpr std::string_view kStandardInput = "-";
 /// Whether the word names a FIFO, which can be read once: a shell's <(zcat a.npy.gz).
 bool is_fifo(const std::string& word);
 
-/// What a word of the command line names: standard input, a FIFO, a file, a URL, or a folder that is one thing. Standard
-/// input that is a regular file is opened as that file. Anything else, such as a pipe, is read into memory to its end.
-/// Errors: those of open_source; for standard input and FIFOs kInvalidArgument where it is a terminal, closed, empty or
-/// named for the second time, and kLimit where memory has no room for it.
+/// What a word of the command line names: standard input, a FIFO, a file, a URL, or a folder that is one thing.
+/// Standard input that is a regular file is opened as that file. Anything else, such as a pipe, is read into memory to
+/// its end. Errors: those of open_source; for standard input and FIFOs kInvalidArgument where it is a terminal, closed,
+/// empty or named for the second time, and kLimit where memory has no room for it.
 Source input_source(const std::string& word);
 
 /// The archive in it.

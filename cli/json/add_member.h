@@ -7,8 +7,8 @@
 
 namespace penstock::cli {
 
-/// Puts a member that has a new key behind the others. `object[key]` looks at each of them first, so that objects of many
-/// names, which files have, would take a time that grows with their square.
+/// Puts a member that has a new key behind the others. `object[key]` looks at each of them first, so that objects of
+/// many names, which files have, would take a time that grows with their square.
 inline void add_member(Json& object, std::string key, Json value) {
   object.get_ref<Json::object_t&>().emplace_back(std::move(key), std::move(value));
 }

@@ -1,8 +1,8 @@
 #pragma once
 
 /// Everything: tensors from files to memory, and batches for training loops. To load files, look at load.h first; for
-/// batches, at dataset.h and then loader.h; to write files, at save.h and writer.h. Left out are headers that take long to
-/// compile, async.h (<future>) and format.h (<format>), and those for other libraries: torch.h, eigen.h.
+/// batches, at dataset.h and then loader.h; to write files, at save.h and writer.h. Left out are headers that take long
+/// to compile, async.h (<future>) and format.h (<format>), and those for other libraries: torch.h, eigen.h.
 
 #include "penstock/buffer.h"
 #include "penstock/collate.h"

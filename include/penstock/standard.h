@@ -14,6 +14,7 @@ namespace penstock::detail {
 /// hands to the other crashes. Such a program refers to this, which only a library with _GLIBCXX_DEBUG has, so that the
 /// linker says what is wrong.
 void the_library_and_the_program_need_the_same_GLIBCXX_DEBUG() noexcept;
-[[gnu::used]] static void (*const kSameContainers)() noexcept = &the_library_and_the_program_need_the_same_GLIBCXX_DEBUG;
+[[gnu::used]] static void (*const kSameContainers)() noexcept =
+    &the_library_and_the_program_need_the_same_GLIBCXX_DEBUG;
 }  // namespace penstock::detail
 #endif

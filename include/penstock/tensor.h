@@ -56,8 +56,8 @@ class Tensor {
   Tensor() noexcept = default;
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
-  /// Names other memory by this handle, and writes no element; so a temporary refuses it: `t[1] = row` does not compile,
-  /// `t[1].copy_from(row)` copies the elements.
+  /// Names other memory by this handle, and writes no element; so a temporary refuses it: `t[1] = row` does not
+  /// compile, `t[1].copy_from(row)` copies the elements.
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
   ~Tensor() = default;
@@ -83,7 +83,8 @@ class Tensor {
     return of(std::span<const std::ranges::range_value_t<Range>>(values));
   }
   /// A view of memory of the program, which outlives every handle on it: `view(std::span(pointer, 6), {2, 3})`,
-  /// `view(vector, {2, 3})`. Read-only where the elements are const. kShapeMismatch unless the shape has as many elements.
+  /// `view(vector, {2, 3})`. Read-only where the elements are const. kShapeMismatch unless the shape has as many
+  /// elements.
   template <std::ranges::contiguous_range Range>
   requires std::ranges::borrowed_range<Range>
   static Tensor view(Range&& memory, const Shape& shape) {
@@ -162,8 +163,7 @@ class Tensor {
   /// not aligned for T, kIndexOutOfRange, kDeviceMismatch for device memory.
   template <class T, std::convertible_to<std::int64_t>... Index>
   T& at(Index... index) const& {
-    return *reinterpret_cast<T*>(element({static_cast<std::int64_t>(index)...},
-                                         DType::of<T>(),
+    return *reinterpret_cast<T*>(element({static_cast<std::int64_t>(index)...}, DType::of<T>(),
                                          {.alignment = alignof(T), .writable = !std::is_const_v<T>}));
   }
   template <class T, std::convertible_to<std::int64_t>... Index>
@@ -221,8 +221,8 @@ class Tensor {
   Event copy_to(const Tensor& target) const;
   /// Writes the elements of `source` over those of this tensor, for every handle and view on the memory:
   /// `t[1].copy_from(row)`. Both may be strided, of the same memory, and on different devices; it returns when host
-  /// memory has been read and written. Types and shapes are equal (kDTypeMismatch, kShapeMismatch). kInvalidArgument for
-  /// read-only memory and for a tensor that repeats elements (stride 0).
+  /// memory has been read and written. Types and shapes are equal (kDTypeMismatch, kShapeMismatch). kInvalidArgument
+  /// for read-only memory and for a tensor that repeats elements (stride 0).
   void copy_from(const Tensor& source) const;
 
   /// True when dtype, shape and the bytes of every element agree; strides may differ. NaNs with equal bits are equal.

@@ -67,8 +67,8 @@ class Value {
   Value();
   Value(const Value&) = default;
   Value(Value&&) noexcept = default;
-  /// Names another value by this handle, and changes none; so a temporary refuses it: `v["epoch"] = 4` does not compile,
-  /// `v = v.with("epoch", 4)` is what it means.
+  /// Names another value by this handle, and changes none; so a temporary refuses it: `v["epoch"] = 4` does not
+  /// compile, `v = v.with("epoch", 4)` is what it means.
   Value& operator=(const Value&) & = default;
   Value& operator=(Value&&) & noexcept = default;
   ~Value() = default;
@@ -90,12 +90,14 @@ class Value {
   Value(Tensor value) : Value(tensor(std::move(value))) {}
   /// A list.
   template <std::same_as<std::vector<std::string>> T>
-  Value(T texts) : Value(list(std::vector<Value>(std::move_iterator(texts.begin()), std::move_iterator(texts.end())))) {}
+  Value(T texts)
+      : Value(list(std::vector<Value>(std::move_iterator(texts.begin()), std::move_iterator(texts.end())))) {}
   template <std::same_as<std::vector<Value>> T>
   Value(T items) : Value(list(std::move(items))) {}
   /// A dict with string keys, in the order of the map.
   template <class Mapped>
-  Value(const std::map<std::string, Mapped>& items) : Value(dict(std::vector<std::pair<std::string, Value>>(items.begin(), items.end()))) {}
+  Value(const std::map<std::string, Mapped>& items)
+      : Value(dict(std::vector<std::pair<std::string, Value>>(items.begin(), items.end()))) {}
   /// A dict with string keys.
   Value(std::initializer_list<std::pair<std::string, Value>> items) : Value(dict(items)) {}
   // NOLINTEND(google-explicit-constructor)
@@ -171,8 +173,8 @@ class Value {
   Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
   std::optional<Value> find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key).has_value(); }
-  /// This dict with `item` under `key`, in the place of what is there, or behind the others. The dict itself stays as it
-  /// is. kDTypeMismatch for other kinds.
+  /// This dict with `item` under `key`, in the place of what is there, or behind the others. The dict itself stays as
+  /// it is. kDTypeMismatch for other kinds.
   Value with(std::string_view key, Value item) const;
   /// This list, tuple, set or object with `item` at `index`. kIndexOutOfRange, kDTypeMismatch.
   template <detail::Number T>
@@ -256,7 +258,8 @@ T Value::get() const {
     return as_bool();
   } else if constexpr (detail::Number<T>) {
     using Limits = std::numeric_limits<T>;
-    return static_cast<T>(integer_within(static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())));
+    return static_cast<T>(
+        integer_within(static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())));
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(real_within(static_cast<double>(std::numeric_limits<T>::max())));
   } else if constexpr (std::same_as<T, std::complex<double>>) {

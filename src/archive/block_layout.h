@@ -1,7 +1,7 @@
 #pragma once
 
-// Where tensors that are loaded together lie in memory, so that neighbours in a file are neighbours there and few blocks
-// are allocated.
+// Where tensors that are loaded together lie in memory, so that neighbours in a file are neighbours there and few
+// blocks are allocated.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 #pragma once
 
-// Files that are written from another file piece by piece, in little memory (`convert`): when that can be done, and how.
+// Files that are written from another file piece by piece, in little memory (`convert`): when that can be done, and
+// how.
 
 #include <optional>
 #include <stop_token>

@@ -1,7 +1,8 @@
 #pragma once
 
 // What an option `dtype=` means, wherever it stands: in a load, for the samples of a dataset, in the command. It means
-// what torch's Module.to(dtype) does, so that token ids and masks are never rounded by a type that is meant for weights.
+// what torch's Module.to(dtype) does, so that token ids and masks are never rounded by a type that is meant for
+// weights.
 
 #include <string_view>
 

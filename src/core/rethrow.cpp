@@ -19,8 +19,7 @@ void rethrow_as_error(std::string_view who) {
     throw Error(ErrorCode::kOutOfMemory, format("{} asked for more memory than there is", who))
         .caused_by(std::current_exception());
   } catch (const std::exception& error) {
-    throw Error(ErrorCode::kUserCode, format("{} threw: {}", who, error.what()))
-        .caused_by(std::current_exception());
+    throw Error(ErrorCode::kUserCode, format("{} threw: {}", who, error.what())).caused_by(std::current_exception());
   } catch (abi::__forced_unwind&) {
     throw;  // the thread is being ended
   } catch (...) {

@@ -154,9 +154,9 @@ Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
 void Tensor::require_fills(const Shape& shape, std::size_t elements) {
   require_layout(shape, shape);
   if (std::cmp_equal(shape.numel(), elements)) return;
-  throw Error(ErrorCode::kShapeMismatch, core::format("{} given for the shape {}, which has {}",
-                                                      core::counted(elements, "element was", "elements were"),
-                                                      shape.to_string(), shape.numel()));
+  throw Error(ErrorCode::kShapeMismatch,
+              core::format("{} given for the shape {}, which has {}",
+                           core::counted(elements, "element was", "elements were"), shape.to_string(), shape.numel()));
 }
 
 Tensor Tensor::over(void* data, std::size_t elements, DType dtype, const Shape& shape,

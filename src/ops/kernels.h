@@ -1,7 +1,7 @@
 #pragma once
 
-// The operations that loading itself is made of: copy, cast, byte swap, negate, fill. The host's are loops, a device's are
-// launched (launcher.h).
+// The operations that loading itself is made of: copy, cast, byte swap, negate, fill. The host's are loops, a device's
+// are launched (launcher.h).
 
 #include <cstddef>
 #include <cstdint>

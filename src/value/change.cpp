@@ -34,8 +34,8 @@ Value rebuilt(const Value& like, std::vector<Value> items) {
 
 Value Value::with(std::string_view key, Value item) const {
   if (!is(Kind::kDict)) {
-    throw Error(ErrorCode::kDTypeMismatch, core::format("the key {} was given for a value that is no dict: {}",
-                                                        core::quoted(key), to_string()));
+    throw Error(ErrorCode::kDTypeMismatch,
+                core::format("the key {} was given for a value that is no dict: {}", core::quoted(key), to_string()));
   }
   std::vector<Item> pairs;
   std::size_t place = size();

@@ -78,8 +78,8 @@ Value with_tensors(const Value& value, std::span<const Tensor> tensors);
 /// kInvalidArgument when there is no such number.
 Value with_entries(const Value& value, std::span<const std::size_t> positions);
 
-/// `value` itself where nobody else can reach its tensors: no other handle on it, its parts, its tensors or their memory
-/// is alive. Else a copy of it, with copies of all tensors.
+/// `value` itself where nobody else can reach its tensors: no other handle on it, its parts, its tensors or their
+/// memory is alive. Else a copy of it, with copies of all tensors.
 Value without_sharing(Value value);
 
 /// A copy of `value` in which change(tensor) stands for every loaded tensor; sharing and cycles are kept.

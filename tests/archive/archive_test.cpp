@@ -579,8 +579,7 @@ TEST_F(ArchiveTest, ATensorIsReadIntoMemoryThatIsThere) {
 TEST_F(ArchiveTest, ANameThatIsNotThereNamesTheOthers) {
   const auto source = std::make_shared<CountingSource>(safetensors_of(value));
   const Archive archive = open(source);
-  EXPECT_THAT(error_of([&] { static_cast<void>(archive["zzzzzzzz"]); })->message(),
-              testing::HasSubstr("('encoder."));
+  EXPECT_THAT(error_of([&] { static_cast<void>(archive["zzzzzzzz"]); })->message(), testing::HasSubstr("('encoder."));
 }
 
 TEST(ArchiveIndices, ThatAreNegativeAreSaidAsTheyAre) {

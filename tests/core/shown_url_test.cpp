@@ -48,8 +48,7 @@ TEST(ShownPath, IsWhatErrorsHave) {
   const Error error(ErrorCode::kIo, "not 'https://h/b?sig=abc', but http://u:hunter2@h/c, so: (https://h/d?sig=abc).",
                     {.path = "https://h/a?sig=abc"});
   EXPECT_EQ(error.path(), "https://h/a?...");
-  EXPECT_STREQ(error.what(),
-               "https://h/a?...: not 'https://h/b?...', but http://...@h/c, so: (https://h/d?...).");
+  EXPECT_STREQ(error.what(), "https://h/a?...: not 'https://h/b?...', but http://...@h/c, so: (https://h/d?...).");
   EXPECT_EQ(Error(ErrorCode::kIo, "x").within({.path = "https://h/a?sig=abc"}).path(), "https://h/a?...");
   EXPECT_EQ(Error(ErrorCode::kIo, "x").prefixed("https://h/a?sig=abc: ").message(), "https://h/a?...: x");
 }

@@ -1,5 +1,7 @@
 // Whatever step of a save fails, what was there before is there still, or the new content is, whole.
 
+#include "support/faults.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +16,6 @@
 #include "penstock/ops.h"
 #include "penstock/save.h"
 #include "penstock/writer.h"
-#include "support/faults.h"
 #include "support/files.h"
 
 namespace penstock::format {

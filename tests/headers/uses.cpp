@@ -44,7 +44,8 @@ void datasets(const ps::Dataset& d, ps::Archive a, ps::DataLoader loader) {
   static_cast<void>(ps::packed("a", true).map([](ps::Tensor t) { return t; }));
   static_cast<void>(ps::rows("a", "w", std::optional<bool>()).filter([](const ps::Value&) { return true; }));
   static_cast<void>(d.map([kept = std::make_unique<int>(1)](const ps::Tensor& t) { return t + *kept; }));
-  static_cast<void>(d.map([kept = std::make_unique<int>(1)](auto sample, auto&) { return *kept > 0 ? sample : ps::Value(); }));
+  static_cast<void>(
+      d.map([kept = std::make_unique<int>(1)](auto sample, auto&) { return *kept > 0 ? sample : ps::Value(); }));
   static_cast<void>(d.map([](const auto& sample) { return sample; }).filter([](auto&&) { return true; }));
   static_cast<void>(ps::dataset(3, [kept = std::make_unique<int>(1)](auto index) { return ps::Value(index + *kept); }));
   static_cast<void>(ps::stream(d).filter([kept = std::make_unique<int>(1)](const auto&) { return *kept > 0; }));

@@ -13,8 +13,8 @@
 
 namespace penstock::test {
 
-/// While it lives, the n-th of these calls (0: the first) gives EIO: it does nothing, or it is done and its answer lost.
-/// Calls of all threads count. One at a time.
+/// While it lives, the n-th of these calls (0: the first) gives EIO: it does nothing, or it is done and its answer
+/// lost. Calls of all threads count. One at a time.
 class WriteFault {
  public:
   enum class Kind : std::uint8_t { kRefused, kLost };
@@ -55,9 +55,9 @@ class WriteFault {
 
 extern "C" {
 
-#define PENSTOCK_FAULTY(type, name, parameters, ...)                                                                 \
-  [[gnu::used]] inline type name parameters {                                                                       \
-    return static_cast<type>(penstock::test::WriteFault::guarded([&] { return ::syscall(__VA_ARGS__); }));            \
+#define PENSTOCK_FAULTY(type, name, parameters, ...)                                                       \
+  [[gnu::used]] inline type name parameters {                                                              \
+    return static_cast<type>(penstock::test::WriteFault::guarded([&] { return ::syscall(__VA_ARGS__); })); \
   }
 
 PENSTOCK_FAULTY(int, fsync, (int fd), SYS_fsync, fd)

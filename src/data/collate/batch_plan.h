@@ -1,7 +1,7 @@
 #pragma once
 
-// A batch before a byte of it is moved: its samples by columns, what each column becomes, and where every tensor lies in
-// the one block that is then allocated. Rules fill it (rule.h); the mover and batch_value read it.
+// A batch before a byte of it is moved: its samples by columns, what each column becomes, and where every tensor lies
+// in the one block that is then allocated. Rules fill it (rule.h); the mover and batch_value read it.
 
 #include <cstddef>
 #include <cstdint>

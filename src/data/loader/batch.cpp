@@ -11,8 +11,10 @@ const Tensor& Batch::tensor() const& {
   const bool has_name = is_dict && value.size() > 0 && value.item(0).first.is(Value::Kind::kString);
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("the batch is a {} of {}, where a tensor was expected; take a part of it, as batch[{}]",
-                           is_dict ? "dict" : value.is(Value::Kind::kTuple) ? "tuple" : "list", value.size(),
-                           has_name ? core::quoted(value.item(0).first.as_string()) : "0"));
+                           is_dict                         ? "dict"
+                           : value.is(Value::Kind::kTuple) ? "tuple"
+                                                           : "list",
+                           value.size(), has_name ? core::quoted(value.item(0).first.as_string()) : "0"));
 }
 
 }  // namespace penstock

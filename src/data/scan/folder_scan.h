@@ -1,7 +1,7 @@
 #pragma once
 
-// Walks over folders for the files that match a pattern, every level in parallel; what a kept index says of a folder that
-// did not change stands for looking into it.
+// Walks over folders for the files that match a pattern, every level in parallel; what a kept index says of a folder
+// that did not change stands for looking into it.
 
 #include <cstdint>
 #include <span>

@@ -36,8 +36,8 @@ std::optional<ShardName> parse(std::string_view name) {
 }
 
 [[noreturn]] void refuse(const std::string& what, const std::string& folder) {
-  throw Error(ErrorCode::kNotFound,
-              core::format("{}: copy what is missing from where the checkpoint was saved", what), {folder});
+  throw Error(ErrorCode::kNotFound, core::format("{}: copy what is missing from where the checkpoint was saved", what),
+              {folder});
 }
 
 /// The first of 1, 2, ... that is not in the set; nothing where all up to `last` are.

@@ -32,8 +32,8 @@ void require_described(const Value& root, const NpyHeader& header) {
   bool same = shape.size() == header.shape.rank();
   for (std::size_t dim = 0; same && dim < shape.size(); ++dim) same = shape[dim].as_int() == header.shape[dim];
   if (same) return;
-  throw Error(ErrorCode::kCorrupt,
-              core::format("the array has another shape in its pickle than {} in its header", header.shape.to_string()));
+  throw Error(ErrorCode::kCorrupt, core::format("the array has another shape in its pickle than {} in its header",
+                                                header.shape.to_string()));
 }
 
 /// Moves what was read into the index of the file.

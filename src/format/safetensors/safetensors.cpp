@@ -1,7 +1,6 @@
 // The file is a length of 8 bytes, the header of that length, and the data. docs/formats/safetensors.md describes it
 // byte by byte.
 
-#include "format/rows.h"
 #include "format/safetensors/safetensors.h"
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/flat_tensors.h"
+#include "format/rows.h"
 #include "format/safetensors/header.h"
 #include "format/safetensors/stream.h"
 #include "penstock/error.h"

@@ -6,8 +6,7 @@
 
 namespace penstock::io::remote {
 
-void Hedging::answered(std::string_view authority, Seconds first_byte, double share,
-                       Seconds transfer) noexcept try {
+void Hedging::answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer) noexcept try {
   constexpr std::size_t kBetweenLooks = 8;
   const std::scoped_lock lock(mutex_);
   saved_ = std::min(kMostSaved, saved_ + share);

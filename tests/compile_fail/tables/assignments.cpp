@@ -29,9 +29,10 @@ static_assert(std::is_assignable_v<ps::Writer&, ps::Writer> && !std::is_assignab
 // Handles are members of classes before they are anything.
 template <class... Handle>
 constexpr bool kMadeOfNothing = (std::is_default_constructible_v<Handle> && ...);
-static_assert(kMadeOfNothing<ps::Archive, ps::BatchSampler, ps::Buffer, ps::Collate, ps::DType, ps::DataLoader, ps::Dataset,
-                             ps::Device, ps::Event, ps::LazyTensor, ps::Order, ps::SampleStream, ps::Sampler, ps::Shape,
-                             ps::Source, ps::Stream, ps::Tensor, ps::Value, ps::WritableArchive, ps::Writer>);
+static_assert(
+    kMadeOfNothing<ps::Archive, ps::BatchSampler, ps::Buffer, ps::Collate, ps::DType, ps::DataLoader, ps::Dataset,
+                   ps::Device, ps::Event, ps::LazyTensor, ps::Order, ps::SampleStream, ps::Sampler, ps::Shape,
+                   ps::Source, ps::Stream, ps::Tensor, ps::Value, ps::WritableArchive, ps::Writer>);
 
 REFUSES((Tensor t), t[1] = t, t[1].copy_from(t));
 REFUSES((Tensor t), t[1] = ps::Tensor(), t[1].copy_from(t));

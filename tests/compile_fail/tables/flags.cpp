@@ -18,11 +18,13 @@ REFUSES((Tensor t), argmax(t, 0, "keepdim"), argmax(t, 0, true));
 REFUSES((Tensor t), rows(t, "w"), rows(t));
 
 // Functions of no argument that a template could make dependent: the texts are.
-#define REFUSES_TEXT(WRONG, RIGHT)                                                         \
-  static_assert([]<class Text>() { return requires(Text text, bool flag) { RIGHT; }; }     \
-                    .template operator()<const char*>());                                  \
-  static_assert(!([]<class Text>() { return requires(Text text, bool flag) { WRONG; }; }   \
-                      .template operator()<const char*>()))
+#define REFUSES_TEXT(WRONG, RIGHT)                    \
+  static_assert([]<class Text>() {                    \
+    return requires(Text text, bool flag) { RIGHT; }; \
+  }.template operator()<const char*>());              \
+  static_assert(!([]<class Text>() {                  \
+    return requires(Text text, bool flag) { WRONG; }; \
+  }.template operator()<const char*>()))
 
 REFUSES_TEXT(ps::packed("a", text), ps::packed("a", flag));
 REFUSES_TEXT(ps::packed(std::filesystem::path(), text), ps::packed(std::filesystem::path(), flag));
@@ -40,11 +42,13 @@ REFUSES_TEXT(ps::BatchOrder::equal(ps::Order(), 1, text), ps::BatchOrder::equal(
 REFUSES_TEXT(ps::Value(static_cast<const void*>(text)), ps::Value(text));
 
 // Options that are true, false or unset, and options of one bool.
-#define REFUSES_TEXT_IN(OPTIONS, FIELD)                                                                              \
-  static_assert([]<class Text>() { return requires(bool flag) { OPTIONS{.FIELD = flag}; }; }                          \
-                    .template operator()<const char*>());                                                            \
-  static_assert(!([]<class Text>() { return requires(Text text) { OPTIONS{.FIELD = text}; }; }                        \
-                      .template operator()<const char*>()))
+#define REFUSES_TEXT_IN(OPTIONS, FIELD)                     \
+  static_assert([]<class Text>() {                          \
+    return requires(bool flag) { OPTIONS{.FIELD = flag}; }; \
+  }.template operator()<const char*>());                    \
+  static_assert(!([]<class Text>() {                        \
+    return requires(Text text) { OPTIONS{.FIELD = text}; }; \
+  }.template operator()<const char*>()))
 
 REFUSES_TEXT_IN(ps::LoadOptions, mmap);
 REFUSES_TEXT_IN(ps::LoadOptions, verify);
@@ -58,5 +62,8 @@ REFUSES_TEXT_IN(ps::FilesOptions, raw);
 REFUSES_TEXT_IN(ps::LoaderOptions, shuffle);
 REFUSES_TEXT_IN(ps::DlpackOptions, copy);
 template <class Text>
-constexpr bool kAssignsText = requires(ps::LoadOptions options, Text text) { options.mmap = text; };
-static_assert(kAssignsText<bool> && kAssignsText<std::optional<bool>> && !kAssignsText<const char*> && !kAssignsText<int>);
+constexpr bool kAssignsText = requires(ps::LoadOptions options, Text text) {
+  options.mmap = text;
+};
+static_assert(kAssignsText<bool> && kAssignsText<std::optional<bool>> && !kAssignsText<const char*> &&
+              !kAssignsText<int>);

@@ -62,9 +62,13 @@ REFUSES((Tensor t), t.clone().buffer().data(), t.buffer().data());
 static_assert(!std::is_reference_v<decltype(ps::load("f")["name"].as_string())>);
 static_assert(!std::is_reference_v<decltype(ps::open_source("f").name())>);
 template <class View>
-constexpr bool kViewsTensors = requires(ps::Tensor t) { ps::as_mdspan<View>(t); };
+constexpr bool kViewsTensors = requires(ps::Tensor t) {
+  ps::as_mdspan<View>(t);
+};
 template <class View>
-constexpr bool kViewsTemporaryTensors = requires(ps::Tensor t) { ps::as_mdspan<View>(t.clone()); };
+constexpr bool kViewsTemporaryTensors = requires(ps::Tensor t) {
+  ps::as_mdspan<View>(t.clone());
+};
 /// What as_mdspan looks at of a class of spans.
 struct Span {
   using element_type = float;
@@ -81,7 +85,11 @@ struct Span {
 static_assert(kViewsTensors<Span> && !kViewsTemporaryTensors<Span>);
 // A view of memory that nobody keeps.
 template <class T>
-constexpr bool kViewsTemporaries = requires { ps::Tensor::view(std::vector<T>{1}); };
+constexpr bool kViewsTemporaries = requires {
+  ps::Tensor::view(std::vector<T>{1});
+};
 template <class T>
-constexpr bool kViewsNames = requires(std::vector<T> v) { ps::Tensor::view(v); };
+constexpr bool kViewsNames = requires(std::vector<T> v) {
+  ps::Tensor::view(v);
+};
 static_assert(!kViewsTemporaries<float> && kViewsNames<float>);

@@ -44,8 +44,8 @@ class Looked {
 };
 
 std::vector<std::vector<double>> some_weights() {
-  std::vector<std::vector<double>> out = {{1},       {1, 1},          {3, 1},       {0.7, 0.3},      {0.7, 0.2, 0.1},
-                                          {1, 0, 2}, {1e-3, 1, 1e3},  {1, 1e-12},   {1, 1e-300},     {5, 4, 3, 2, 1},
+  std::vector<std::vector<double>> out = {{1},       {1, 1},          {3, 1},       {0.7, 0.3},       {0.7, 0.2, 0.1},
+                                          {1, 0, 2}, {1e-3, 1, 1e3},  {1, 1e-12},   {1, 1e-300},      {5, 4, 3, 2, 1},
                                           {1, 2, 4}, {1.0 / 3, 0.25}, {97, 89, 83}, {1e300, 1e300, 1}};
   std::mt19937 random(8);
   for (const std::size_t parts : {2, 3, 17, 300}) {

@@ -137,7 +137,8 @@ struct Restless final : SamplerInterface {
 TEST(LoaderPosition, OfASamplerThatGivesOtherIndicesIsRefused) {
   auto shift = std::make_shared<std::int64_t>(0);
   const auto make = [&] {
-    return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_size = 3, .sampler = Restless(shift), .num_workers = 1});
+    return DataLoader(rows(test::numbered_rows(12, 3)),
+                      {.batch_size = 3, .sampler = Restless(shift), .num_workers = 1});
   };
   DataLoader first = make();
   first.next();
@@ -161,11 +162,9 @@ TEST(LoaderPosition, OfASamplerThatGivesOtherIndicesIsRefused) {
 
 DataLoader restless(std::int64_t batch_size, const Ranks& ranks, const std::shared_ptr<std::int64_t>& shift,
                     Remainder remainder = Remainder::kPad) {
-  return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_size = batch_size,
-                                                       .sampler = Restless(shift),
-                                                       .num_workers = 1,
-                                                       .ranks = ranks,
-                                                       .remainder = remainder});
+  return DataLoader(
+      rows(test::numbered_rows(12, 3)),
+      {.batch_size = batch_size, .sampler = Restless(shift), .num_workers = 1, .ranks = ranks, .remainder = remainder});
 }
 
 TEST(LoaderPosition, OfEachRankServesAllAndOtherNumbersOfThem) {
@@ -217,9 +216,8 @@ TEST(LoaderPosition, OfBatchesThatAreDealtOutIsOneToo) {
   };
   const auto shift = std::make_shared<std::int64_t>(0);
   const auto make = [&](std::int64_t rank, std::int64_t size) {
-    return DataLoader(rows(test::numbered_rows(12, 3)), {.batch_sampler = Pairs(shift),
-                                                         .num_workers = 1,
-                                                         .ranks = Ranks{.rank = rank, .size = size}});
+    return DataLoader(rows(test::numbered_rows(12, 3)),
+                      {.batch_sampler = Pairs(shift), .num_workers = 1, .ranks = Ranks{.rank = rank, .size = size}});
   };
   DataLoader first = make(0, 2);
   DataLoader second = make(1, 2);

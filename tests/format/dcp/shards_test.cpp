@@ -51,9 +51,8 @@ TEST_F(Shards, AreOneTensor) {
   EXPECT_EQ(archive.format(), "dcp");
   EXPECT_EQ(archive.path(), folder.path());
   EXPECT_TRUE(Tensor::identical(archive.load()["w"].as_tensor(), whole));
-  for (const std::string at :
-       {"[0, 1]", "[0, 3]", "[0]", "[0, -1]", "\"x\"", "[0, 2, 0]", "[0, 2.0]", "[0, [2]]", "{}",
-        "[0, 18446744073709551615]", "[0, 2], \"saved_offsets\": [0, 2]"}) {
+  for (const std::string at : {"[0, 1]", "[0, 3]", "[0]", "[0, -1]", "\"x\"", "[0, 2, 0]", "[0, 2.0]", "[0, [2]]", "{}",
+                               "[0, 18446744073709551615]", "[0, 2], \"saved_offsets\": [0, 2]"}) {
     write(name_of(2), whole.slice(1, 2, 6).contiguous(), R"({"w": {"saved_offsets": )" + at + "}}");
     EXPECT_EQ(code_of([&] { open(folder.path()); }), ErrorCode::kCorrupt) << at;
   }

@@ -1,4 +1,3 @@
-#include "format/rows.h"
 #include "format/safetensors/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "format/rows.h"
 #include "format/safetensors/dtype.h"
 #include "penstock/load.h"
 #include "support/bytes.h"

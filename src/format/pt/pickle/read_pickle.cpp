@@ -62,11 +62,11 @@ Limits limits_of(const ZipEntry& record, std::string_view path) {
   constexpr std::uint64_t kAnyRatio = std::uint64_t{1} << 20;
   constexpr std::uint64_t kMostRatio = 64;
   if (record.size / kMostRatio > record.compressed_size && record.size > kAnyRatio) {
-    throw Error(ErrorCode::kLimit,
-                core::format(
-                    "the pickle inflates from {} to {}, far more than one of tensors would; store it undeflated",
-                    core::counted(record.compressed_size, "byte"), record.size),
-                {std::string(path), record.data_offset, std::string(record.name)});
+    throw Error(
+        ErrorCode::kLimit,
+        core::format("the pickle inflates from {} to {}, far more than one of tensors would; store it undeflated",
+                     core::counted(record.compressed_size, "byte"), record.size),
+        {std::string(path), record.data_offset, std::string(record.name)});
   }
   // A pickle that deflates as most do shrinks about twenty times.
   constexpr std::uint64_t kCellsPerByte = 32;

@@ -18,9 +18,9 @@
 namespace penstock::format::pickle {
 
 struct ReadOptions {
-  bool swapped = false;        ///< storages have the other byte order
-  bool whole = true;           ///< bytes behind the pickle's end are kCorrupt
-  bool object_lists = false;   ///< World::object_lists
+  bool swapped = false;               ///< storages have the other byte order
+  bool whole = true;                  ///< bytes behind the pickle's end are kCorrupt
+  bool object_lists = false;          ///< World::object_lists
   std::optional<Limits> limits = {};  ///< by default those of as many bytes
   Decode decode = {};
 };

@@ -139,9 +139,7 @@ CacheUsage visit(const std::string& root, const std::function<bool(const std::st
 
 std::string cache_root(std::string_view folder) { return core::format("{}/penstock-blocks-1", folder); }
 
-bool is_own_file(const struct stat& status) noexcept {
-  return S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
-}
+bool is_own_file(const struct stat& status) noexcept { return S_ISREG(status.st_mode) && status.st_uid == ::geteuid(); }
 
 void require_own_folder(const std::string& folder) {
   struct stat status {};
