@@ -4,9 +4,9 @@ ten times the work.
     script/bench growth [--only TEXT] [--most N]
 
 A sweep makes the same call for more and more things, over three orders of magnitude. Its slope is that of the logarithm
-of the processor time over the logarithm of their number, where the number decides: in the upper part of the sweep. Work
-that is linear must stay below LIMIT. Processor time, the least of several runs, is measured, so that a machine that does
-other work meanwhile says almost the same.
+of the processor time over the logarithm of their number, where the number decides: in the upper part of the sweep.
+Work that is linear must stay below LIMIT. Processor time, the least of several runs, is measured, so that a machine
+that does other work meanwhile says almost the same.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
 For the formats npz and npy. As all of DLIO's readers do, these read each sample whole, drop it, and hand on the made-up
 image of `record_length_resize`, so that figures compare reading alone. Needs `dlio-benchmark`.
 
-`python -m penstock.dlio` is DLIO's command `dlio_benchmark` where there is no TensorFlow, which that imports whatever it
-runs.
+`python -m penstock.dlio` is DLIO's command `dlio_benchmark` where there is no TensorFlow, which that imports whatever
+it runs.
 """
 
 from __future__ import annotations

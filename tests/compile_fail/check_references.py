@@ -40,8 +40,9 @@ ALLOWED = {
 }
 TYPE = r"(?:const )?(?:std::)?[\w:]+(?:<[^;(){}]*>)?(?: const)?"
 ACCESSOR = re.compile(
-    rf"^  (?:  )?(?:virtual |constexpr |inline )*(?P<type>{TYPE} ?[&*]|(?:std::)?span<[^;(){{}}]*>|std::span<[^;(){{}}]*>"
-    rf"|std::string_view) ?(?P<name>operator(?:\(\)|\[\]|->|\*)|\w+)\((?P<arguments>[^()]*)\)(?P<rest>[^;{{]*)"
+    rf"^  (?:  )?(?:virtual |constexpr |inline )*(?P<type>{TYPE} ?[&*]|(?:std::)?span<[^;(){{}}]*>"
+    r"|std::span<[^;(){}]*>|std::string_view)"
+    r" ?(?P<name>operator(?:\(\)|\[\]|->|\*)|\w+)\((?P<arguments>[^()]*)\)(?P<rest>[^;{]*)"
 )
 CLASS = re.compile(r"^(?P<indent> *)(?:class|struct) (?P<name>\w+)(?: final)?(?: :[^;]*)? ?\{?$")
 

@@ -221,6 +221,6 @@ def test_a_field_that_a_sample_lacks_is_named(tmp_path):
     with penstock.Writer(tmp_path / "a.tar") as writer:
         writer.add_sample({"__key__": "a", "cls": 1, "txt": "x"})
         writer.add_sample({"__key__": "b", "cls": 2})
-    with pytest.raises(Exception, match="has no '?\"?txt"):
+    with pytest.raises(Exception, match=r"has no '?\"?txt"):
         read_tensors(tmp_path / "a.tar").materialize()
     assert [row["cls"] for row in read_tensors(tmp_path / "a.tar", keys="cls").take_all()] == [1, 2]

@@ -107,7 +107,7 @@ def test_levels_of_a_sample(levels, fits, tmp_path):
 def test_json_of_a_header(tmp_path):
     def loaded(depth: int):
         extra = "[" * depth + "]" * depth
-        header = '{"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":%s}}' % extra
+        header = f'{{"x":{{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":{extra}}}}}'
         file = tmp_path / "x.safetensors"
         file.write_bytes(struct.pack("<Q", len(header)) + header.encode() + bytes(4))
         return penstock.load(file)

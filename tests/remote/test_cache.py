@@ -220,7 +220,7 @@ def test_another_users_folder_is_not_used(url, cache, tmp_path):
     blocks = cache / "penstock-blocks-1"
     blocks.mkdir(parents=True)
     os.chown(blocks, 65534, 65534)
-    out, err = output_of(other_process(url))
+    _, err = output_of(other_process(url))
     assert "PENSTOCK_CACHE" in err
     assert blocks_of(cache) == []
 

@@ -3,8 +3,9 @@
 
 tests/script/assemble_kernels_test.py [--record] [--one]
 
-Each text for each kind of processor below, or, with --one, for the newest alone. Registers, spilled bytes and stack of each entry are compared with those in
-bench/results/kernels.json, where the same ptxas made them: spills and stack may not grow. --record writes them anew.
+Each text for each kind of processor below, or, with --one, for the newest alone. Registers, spilled bytes and stack of
+each entry are compared with those in bench/results/kernels.json, where the same ptxas made them: spills and stack may
+not grow. --record writes them anew.
 Exits 77, skipped, where no ptxas is found: in build/cuda (script/cuda_packages), on PATH or in /usr/local/cuda*/bin.
 """
 

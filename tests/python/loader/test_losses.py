@@ -280,8 +280,9 @@ def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch
     def draws(sample):
         return sample.numpy() + random.random() + np.random.rand()
 
+    def twice(loader):
+        return [len(list(loader)) for _ in range(2)]
+
     with pytest.warns(UserWarning, match=r"random and numpy.random.*seeded=True") as told:
-        loader = penstock.DataLoader(rows.map(draws), batch_size=8, num_workers=2)
-        for _ in range(2):
-            list(loader)
+        assert twice(penstock.DataLoader(rows.map(draws), batch_size=8, num_workers=2)) == [8, 8]
     assert len(told) == 1

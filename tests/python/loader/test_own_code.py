@@ -249,10 +249,11 @@ def test_seeded_functions_draw_what_numpy_draws():
 
 
 def test_a_generator_is_used_again_for_the_next_call():
-    def draw(sample, random):
-        return (random.random(), random.integers(9, dtype="i4"), random.normal())[which]
-
     for which in range(3):
+
+        def draw(sample, random, which=which):
+            return (random.random(), random.integers(9, dtype="i4"), random.normal())[which]
+
         dataset = penstock.dataset(5, lambda i: i).map(draw, seeded=True)
         idle_generators.clear()
         first = [batch.tolist() for batch in penstock.DataLoader(dataset, 1, num_workers=2, seed=3)]

@@ -116,7 +116,7 @@ def test_what_only_code_could_make_is_refused(tmp_path):
         lambda: pn.load(tmp_path / "x.npy", allow_pickle=True),
         lambda: pn.load(tmp_path / "x.npz", allow_pickle=True)["o"],
     ):
-        with pytest.raises(penstock.UnsafeError, match="system.*nothing was run"):
+        with pytest.raises(penstock.UnsafeError, match=r"system.*nothing was run"):
             read()
     assert pn.load(tmp_path / "x.npz", allow_pickle=True)["a"].tolist() == [0, 1, 2]
     np.save(tmp_path / "s.npy", np.zeros(2, [("a", "f4"), ("b", object)]))

@@ -97,7 +97,8 @@ def test_metadata_asks_for_no_memory_and_imports_nothing():
         import resource, sys
         from penstock.torch.dcp._metadata import metadata_of
         import penstock
-        resource.setrlimit(resource.RLIMIT_AS, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (4 << 30),) * 2)
+        limit = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + (4 << 30)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         bomb = b"\\x80\\x02}r\\xff\\xff\\xff\\x7f."
         encoded = b"\\x80\\x02cbuiltins\\nstr\\nB\\x01\\x00\\x00\\x00aX\\x06\\x00\\x00\\x00cp1026\\x86R."

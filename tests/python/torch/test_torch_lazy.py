@@ -56,5 +56,5 @@ def test_an_expanded_target_is_named(tmp_path, make):
         pt.load_into(module, tmp_path / "x.pt")
     pt.load_into(module, tmp_path / "x.pt", assign=True)
     assert module.inner.b.tolist() == [1, 1, 1]
-    with pytest.raises(RuntimeError, match="the target: .*expanded"):
+    with pytest.raises(RuntimeError, match=r"the target: .*expanded"):
         pt.load_into(make(), tmp_path / "x.pt", key="inner.b")

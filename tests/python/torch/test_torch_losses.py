@@ -254,10 +254,12 @@ def test_seeded_functions_behind_each_other_draw_apart():
 def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch):
     monkeypatch.setattr(threading, "enumerate", list)  # other tests may have left threads
     dataset = pt.Rows(torch.zeros(32, 1)).map(lambda sample: sample + torch.rand(1) + np.random.rand())
+
+    def twice(loader):
+        return [len(list(loader)) for _ in range(2)]
+
     with pytest.warns(UserWarning, match=r"numpy.random and torch.*seeded=True.*processes") as told:
-        loader = pt.DataLoader(dataset, batch_size=4, num_workers=2)
-        for _ in range(2):
-            list(loader)
+        assert twice(pt.DataLoader(dataset, batch_size=4, num_workers=2)) == [8, 8]
     assert len(told) == 1
 
 

@@ -40,9 +40,10 @@ def set_attributes(tensor: torch.Tensor, state: Any) -> None:
         place = _place(kind, name)
         if isinstance(place, MemberDescriptorType):
             place.__set__(tensor, value)
+        elif tensor.is_nested and name.startswith("_"):
+            pass  # of torch's own class
         elif place is _NO_PLACE or not (is_plain or hasattr(type(place), "__set__")):
-            if not (tensor.is_nested and name.startswith("_")):  # which are those of torch's own class
-                vars(tensor)[name] = value
+            vars(tensor)[name] = value
 
 
 def _attributes(state: Any) -> Iterator[tuple[str, Any]]:
