@@ -14,7 +14,7 @@ from penstock._core import _entry_parts, _require_unchanged, _storage_parts
 from penstock._weights.safetensors import Framework, SafetensorError
 from penstock._weights.shards import Shards
 from penstock.torch._convert import to_torch
-from penstock.torch._devices import filled, reachable
+from penstock.torch._devices import device_of, filled, present, reachable
 
 __all__ = ["Arrays"]
 
@@ -24,12 +24,10 @@ def _no_type(dtype: object, name: str) -> SafetensorError:
 
 
 class Arrays(Framework):
-    """Tensors on one device. Where the device is not there, the first tensor raises torch's
-    RuntimeError."""
+    """Tensors on one device. Where the device is not there, the first tensor raises NoDeviceError."""
 
     def __init__(self, device: Any) -> None:
-        text = str(device)
-        self._device = torch.device(int(text) if text.isdigit() else text)
+        self._device = device_of(device)
         self._direct = reachable(self._device)
         self._numbers: dict[str, int] = {}
         self._file: torch.UntypedStorage | None = None
@@ -49,7 +47,7 @@ class Arrays(Framework):
             out = to_torch(tensor)
         except BufferError as error:
             raise _no_type(tensor.dtype, name) from error
-        return out if self._device.type == "cpu" else out.to(self._device)
+        return self._moved(out)
 
     def one(self, archive: penstock.Archive, entry: penstock.LazyTensor) -> torch.Tensor:
         if self._file is not None:
@@ -110,7 +108,10 @@ class Arrays(Framework):
         if taken.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr():
             taken = taken.clone(memory_format=torch.contiguous_format)
         entry.load(mmap=True)  # is an error where the file changed under the copy
-        return taken if self._device.type == "cpu" else taken.to(self._device)
+        return self._moved(taken)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor if self._device.type == "cpu" else tensor.to(present(self._device))
 
 
 def is_basic(key: Any) -> bool:

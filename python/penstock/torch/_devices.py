@@ -9,16 +9,52 @@ import torch
 import penstock
 from penstock._core import _load_storages_into, _load_typed_into
 
-__all__ = ["device_of", "filled", "filled_typed", "reachable"]
+__all__ = ["device_of", "filled", "filled_typed", "present", "reachable"]
 
 
 def device_of(device: str | int | torch.device) -> torch.device:
-    """The device that an argument names; ValueError where it names none."""
+    """The device that an argument names, also as the text of a number; InvalidArgumentError where it names none."""
+    text = str(device)
     try:
-        return torch.device(device)
+        return torch.device(int(text) if text.isdigit() else device)
     except RuntimeError as error:
-        message = f"found device={device!r}, expected a device of torch, such as 'cuda:0'; {error}"
+        if text.isdigit():  # of the accelerator that there is
+            raise _absent(device, _first_line(error)) from error
+        message = f"found device={device!r}, expected a device of torch, such as 'cuda:0'; {_first_line(error)}"
         raise penstock.InvalidArgumentError(message, message) from error
+
+
+def present(device: str | int | torch.device) -> torch.device:
+    """The device that an argument names; NoDeviceError where this machine has none of that name, for which torch has
+    other errors in each of its builds."""
+    place = device_of(device)
+    if why := _why_absent(place):
+        raise _absent(str(place), why)
+    return place
+
+
+def _absent(device: object, why: str) -> penstock.NoDeviceError:
+    message = f"found device={device!r}, expected a device of this machine: {why}; give one that is here, or 'cpu'"
+    return penstock.NoDeviceError(message, message)
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__
+
+
+def _why_absent(place: torch.device) -> str:
+    if place.type == "cuda":  # asked without starting CUDA, which a process that forks must not
+        if not torch.cuda.is_available():
+            return "torch finds no CUDA device"
+        count = torch.cuda.device_count()
+        return "" if (place.index or 0) < count else f"torch finds {count} CUDA device{'s' if count != 1 else ''}"
+    if place.type in ("cpu", "meta"):
+        return ""
+    try:
+        torch.empty(0, device=place)
+    except Exception as error:  # of whoever makes that kind of device
+        return _first_line(error)
+    return ""
 
 
 def reachable(location: str | int | torch.device) -> torch.device | None:

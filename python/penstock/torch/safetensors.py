@@ -21,6 +21,7 @@ from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, sa
 from penstock._weights.shards import Shards
 from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
+from penstock.torch._devices import present
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
 from penstock.torch.loading._checkpoint import load_archive, opened_by_all
@@ -78,7 +79,7 @@ def load_file(
 
 
 def _load_together(filename: Path, device: str | int, shared: bool, ranks: Any) -> dict[str, torch.Tensor]:
-    place = torch.device(int(device) if str(device).isdigit() else device)
+    place = present(device)
     together = together_of(ranks, shared=shared)
     with translated(os.fspath(filename)), opened_by_all(filename, None, None, together, verify=True) as archive:
         names = list(Shards(archive).entries)

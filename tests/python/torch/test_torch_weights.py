@@ -328,3 +328,28 @@ def test_small_tensors_and_those_of_other_formats_are_read(tmp_path):
         assert mapped(tmp_path) == 0
     with pytest.raises(penstock.DTypeMismatchError, match="mmap='no'"):
         pt.weights(tmp_path, mmap="no")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a device")
+@pytest.mark.parametrize("device", ["cuda:9", "cuda", 9, "xpu"])
+def test_a_device_that_is_not_here_is_one_error_everywhere(tmp_path, device):
+    path = tmp_path / "model.safetensors"
+    pt.safetensors.save_file({"a": torch.ones(3)}, path)
+    asks = {
+        "weights": lambda: pt.weights(path, device=device),
+        "load_file": lambda: pt.safetensors.load_file(path, device=device),
+        "load_file, shared": lambda: pt.safetensors.load_file(path, device=device, shared=True),
+        "get_tensor": lambda: pt.safetensors.safe_open(path, "pt", device=device).get_tensor("a"),
+        "get_slice": lambda: pt.safetensors.safe_open(path, "pt", device=device).get_slice("a")[:1],
+        "DataLoader": lambda: next(iter(pt.DataLoader(pt.Rows(torch.ones(4, 2).numpy()), 2, device=device))),
+        "DataLoader of torch": lambda: next(iter(pt.DataLoader([torch.ones(2)] * 4, 2, device=device))),
+    }
+    said = r"found device=('cuda|'xpu|9).*give one that is here, or 'cpu'"
+    for name, ask in asks.items():
+        with pytest.raises(penstock.NoDeviceError, match=said):
+            print(name, ask())
+
+
+def test_what_is_no_device_is_said():
+    with pytest.raises(penstock.InvalidArgumentError, match="found device='tpu9x'"):
+        pt.weights("model.safetensors", device="tpu9x")

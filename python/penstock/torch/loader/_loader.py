@@ -21,7 +21,7 @@ from penstock._batches.stats import LoaderStats
 from penstock._core import _require_loader_options, _typed
 from penstock._processes import method_of, workers_argument
 from penstock._wrong_argument import names_arguments
-from penstock.torch._devices import device_of
+from penstock.torch._devices import device_of, present
 from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
@@ -297,7 +297,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             super().check_worker_number_rationality()
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        self.device = None if self.device is None else torch.device(self.device)  # which may be set
+        self.device = None if self.device is None else present(self.device)  # which may be set
         if self.native is not None:
             # Indices of a Subset, and the worker_init_fn, may have changed since.
             choice = self._chosen(self.dataset, self.num_workers, self.worker_init_fn, self.collate_fn)

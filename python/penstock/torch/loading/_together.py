@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock.torch._devices import present
 from penstock.torch.loading._once import BlockLayout, Kind, Loaded, read_once, read_pinned, read_shared
 from penstock.torch.loading._parts_once import read_parts
 from penstock.torch.loading._ranks import Ranks, ranks_of
@@ -49,8 +50,7 @@ class Together:
     ) -> dict[str, torch.Tensor]:
         """The rows of tensors that this rank's plan names."""
         assert self.ranks is not None
-        place = torch.device(int(device) if str(device).isdigit() else device)
-        return read_parts(archive, self.ranks, place, make_plan, self.report)
+        return read_parts(archive, self.ranks, present(device), make_plan, self.report)
 
 
 def together_of(

@@ -21,7 +21,7 @@ from penstock._core import _entry_parts, _storage_parts
 from penstock._weights.weight_files import KINDS, weight_files
 from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
-from penstock.torch._devices import device_of, reachable
+from penstock.torch._devices import present, reachable
 from penstock.torch.loading._checkpoint import load
 from penstock.torch.loading._lending import Lending
 from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of
@@ -140,7 +140,7 @@ def _require_counts(ring_bytes: int, threads: int) -> None:
 
 def _device(device: str | int | torch.device) -> torch.device:
     """With its number, because the current device is each thread's own."""
-    place = device_of(device)
+    place = present(device)
     if place.type == "cuda" and place.index is None:
         return torch.device("cuda", torch.cuda.current_device())
     return place
