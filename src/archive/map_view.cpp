@@ -4,6 +4,7 @@
 #include "archive/map_view.h"
 
 #include "archive/materialise.h"
+#include "archive/read_way.h"
 #include "core/format.h"
 #include "core/view.h"
 #include "io/read/reader.h"

@@ -4,7 +4,7 @@
 
 file(REMOVE_RECURSE "${WORK}")
 include("${PROJECT}/cmake/PenstockCache.cmake")
-penstock_compiler_cache(launcher "${PROJECT}")
+penstock_compiler_cache(launcher "${PROJECT}" "${COMPILER}")
 if(launcher)
   # With the warnings of our own build the flags are the same, so that the cache has the objects already.
   set(warnings -DPENSTOCK_WARNINGS=ON)
