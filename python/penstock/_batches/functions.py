@@ -148,19 +148,19 @@ def _renewed(error: Exception, text: str) -> Exception:
 def named(error: Exception, where: str) -> Exception:
     """The error of a user's function, of its own type, with the sample in its text. StopIteration is not an end.
 
-    An error whose type takes more than a text stays as it is and gets a note (Python 3.10 has no
+    An error whose type takes more than a text, or that has none, stays as it is and gets a note (Python 3.10 has no
     notes).
     """
     if isinstance(error, StopIteration):
         return not_an_end(error, where)
-    text = f"{error} (at {where})"
     try:
+        text = f"{error} (at {where})"
         # Errors of the system say more than a text.
         out = error if isinstance(error, OSError) and error.errno is not None else _renewed(error, text)
-    except Exception:
-        out = error
-    if str(out).endswith(text) or repr(text) in str(out):
-        return out
+        if str(out).endswith(text) or repr(text) in str(out):
+            return out
+    except Exception:  # of the program's own class
+        pass
     if hasattr(error, "add_note"):
         error.add_note(f"at {where}")
     return error

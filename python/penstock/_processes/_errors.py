@@ -31,7 +31,11 @@ def packed(error: BaseException) -> bytes:
         except Exception:
             continue
         return pickle.dumps((content, "", where))
-    return pickle.dumps((b"", f"{type(error).__qualname__}: {error}", where))
+    try:
+        said = str(error)
+    except Exception:  # of the program's own class
+        said = "an exception without a text"
+    return pickle.dumps((b"", f"{type(error).__qualname__}: {said}", where))
 
 
 def _by_cloudpickle(error: BaseException) -> bytes:

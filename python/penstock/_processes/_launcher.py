@@ -175,7 +175,8 @@ def _told(status: int | None) -> str:
     if status is None:
         return "has ended"
     if status >= 0:
-        return f"ended with exit code {status}, before the function returned (os._exit, or a crash of a library)"
+        why = "os._exit, all descriptors closed, or a crash of a library"
+        return f"ended with exit code {status}, before the function's result was sent ({why})"
     name = signal.Signals(-status).name if -status in {*signal.Signals} else f"signal {-status}"
     why = "; the system kills the process that takes most where memory is used up" if name == "SIGKILL" else ""
     return f"was killed by {name}{why}"

@@ -190,6 +190,32 @@ def test_an_exception_that_takes_more_than_a_text_keeps_its_type():
     assert raised.value.args == (4, "odd")
 
 
+def test_an_exception_may_have_no_text():
+    data = rows().map(functions.raises_textless)
+    with pytest.raises(functions.TextlessError) as raised:
+        list(penstock.DataLoader(data, 3, num_workers=2))
+    assert raised.value.args == (4,)
+    with pytest.raises(penstock.UserCodeError, match="TextlessError: an exception without a text"):
+        list(penstock.DataLoader(data, 3, **PROCESSES))
+
+
+def test_what_functions_leak_ends_with_their_process():
+    def held():
+        status = pathlib.Path("/proc/self/status").read_text().split()
+        return len(os.listdir("/proc/self/fd")), int(status[status.index("Threads:") + 1])
+
+    data = rows(60).map(functions.leaks)
+    expected = batches(penstock.DataLoader(rows(60), 3, num_workers=0))
+    with penstock.DataLoader(rows(4).map(functions.twice), 1, **PROCESSES) as loader:
+        list(loader)  # whatever stays for good is there now
+    before, others = held(), children()
+    with penstock.DataLoader(data, 3, **PROCESSES) as loader:
+        assert batches(loader) == expected
+        assert batches(loader) == expected
+    assert children() == others
+    assert held() == before
+
+
 @pytest.mark.parametrize(
     ("function", "error"), [(functions.exits, SystemExit), (functions.interrupts, KeyboardInterrupt)]
 )

@@ -312,3 +312,25 @@ def environment(sample):
 
 def descriptors(sample):
     return len(os.listdir("/proc/self/fd"))
+
+
+def leaks(sample):
+    """Memory, descriptors and threads."""
+    leaked.extend([bytearray(1 << 20), os.dup(0)])
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    return sample
+
+
+class TextlessError(Exception):
+    def __init__(self, number, text):
+        super().__init__(number)
+        self.text = text
+
+    def __str__(self):
+        raise RuntimeError("it has no text")
+
+
+def raises_textless(sample):
+    if np.asarray(sample).flat[0] == 4:
+        raise TextlessError(4, "odd")
+    return sample
