@@ -387,3 +387,15 @@ def test_what_is_loaded_over_is_read_first(tmp_path):
         _core._load_into(archive, [0], [place])
     assert set(doubled.tolist()) == {2.0}
     assert set(place.tolist()) == {7.0}
+
+
+def on_the_device(sample):
+    return penstock.tensor(np.asarray(sample), device="cuda:0")
+
+
+@needs_device
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_samples_that_a_function_puts_on_a_device_are_an_error_that_says_so(workers):
+    data = penstock.rows(np.zeros((4, 3))).map(on_the_device)
+    with pytest.raises(penstock.DeviceMismatchError, match=r"sample 0 .*lies on cuda:0, .*give the loader a device"):
+        list(penstock.DataLoader(data, 2, num_workers=1, workers=workers))
