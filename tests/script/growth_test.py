@@ -22,7 +22,8 @@ class SlopeTest(unittest.TestCase):
             self.assertAlmostEqual(self.slope(lambda n, p=power: 1e-6 * n**p), power, delta=0.09)
 
     def test_what_a_call_costs_at_least_hides_nothing(self) -> None:
-        for least in (1e-5, 1e-3):
+        for least in (0, 1e-5, 1e-3):
+            self.assertAlmostEqual(self.slope(lambda n, c=least: c + 1e-6 * n), 1, delta=0.01)
             self.assertLess(self.slope(lambda n, c=least: c + 1e-6 * n), growth.LIMIT)
             self.assertGreater(self.slope(lambda n, c=least: c + 1e-6 * n**2), 1.8)
 
@@ -40,6 +41,14 @@ class SlopeTest(unittest.TestCase):
         points = [(number, 1e-6 * number) for number in NUMBERS]
         points[4] = (points[4][0], points[4][1] * 3)
         self.assertAlmostEqual(growth.slope(points), 1, delta=0.1)
+
+
+class CountTest(unittest.TestCase):
+    def test_three_numbers_over_two_orders_of_magnitude_are_counted(self) -> None:
+        self.assertEqual(
+            growth.counted_numbers([100, 215, 464, 1000, 2154, 4642, 10_000, 100_000], 10**9), [100, 1000, 10_000]
+        )
+        self.assertEqual(growth.counted_numbers([2, 4, 9], 10**9), [2, 9])
 
 
 class MeasureTest(unittest.TestCase):
