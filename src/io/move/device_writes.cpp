@@ -17,6 +17,7 @@ namespace penstock::io {
 
 Buffer allocate_to_fill(std::size_t bytes, Device device) {
   if (device.type == DeviceType::kCpu) return Buffer::allocate(bytes);
+  // Memory that comes from the pool in the order of the queue that fills it need not wait for other work.
   const StreamGuard guard(StreamAccess::make(device::PinnedRing::instance(device).copy_queue(device)));
   return Buffer::allocate(bytes, device);
 }
@@ -77,6 +78,7 @@ void DeviceWrites::settle() const noexcept {
 }
 
 void Staging::make_room(std::size_t bytes) {
+  // Before another slot is taken: a thread that holds one while it waits for the next could wait for itself.
   if (slot_ && device::PinnedRing::kSlotBytes - used_ < bytes) submit();
   if (!slot_) slot_.emplace(writes_.ring()->take());
 }
@@ -88,6 +90,7 @@ std::byte* Staging::place(const Target& target) {
   const auto bytes = static_cast<std::size_t>(target.length);
   used_ += bytes;
   auto& copies = copies_[writes_.queue_index(buffer.device())];
+  // Neighbours in both memories are one copy, since the driver takes microseconds for each.
   if (!copies.empty() && copies.back().to + copies.back().bytes == to &&
       copies.back().from + copies.back().bytes == from) {
     copies.back().bytes += bytes;

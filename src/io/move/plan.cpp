@@ -76,6 +76,7 @@ class Chains {
     if (piece.source != source_) open_.clear();
     source_ = piece.source;
     const std::uint64_t most = costs_(source_).most_gap;
+    // Pieces come in file order, so a chain that ends too far before this one is too far before all that follow.
     while (!open_.empty() && piece.offset - std::min(open_.begin()->first, piece.offset) > most) {
       open_.erase(open_.begin());
     }
@@ -156,6 +157,8 @@ class Builder {
  private:
   /// A gap is read only inside a range: at either end of one it would be read for nothing.
   void skip(std::uint64_t gap) {
+    // A long range may hold a wider gap, whose bytes cost little beside its own. Two targets: the gap's and the one
+    // behind.
     const bool fits = range_.length > 0 && gap <= costs_.gap_behind(range_.length) &&
                       gap < costs_.piece - range_.length && range_.target_count + 2 <= max_targets_;
     if (fits) {
@@ -213,6 +216,7 @@ Plan planned(std::span<const Piece> pieces, CostsOf& costs, std::size_t max_targ
   const auto before = [](const Range& a, const Range& b) {
     return std::tie(a.source, a.offset) < std::tie(b.source, b.offset);
   };
+  // Threads take ranges in this order, so that a file is read forward, whichever chain a range is of.
   if (!std::is_sorted(plan.ranges.begin(), plan.ranges.end(), before)) {
     std::stable_sort(plan.ranges.begin(), plan.ranges.end(), before);
   }

@@ -82,6 +82,7 @@ RangeReader::RangeReader(const Move& move, const EngineOptions& options)
     readers_.push_back(options.reader != nullptr ? options.reader : &reader_for(*source));
     const Reader& reader = *readers_.back();
     const ReadCosts costs = reader.costs == nullptr ? ReadCosts{} : reader.costs(*source);
+    // Of several sources, the one that waits longest decides how many threads there are.
     if (costs.at_once > costs_.at_once) costs_ = costs;
   }
 }
@@ -128,6 +129,7 @@ void RangeReader::read(std::size_t index, Scratch& scratch) {
   } else {
     read_by_host(reading, targets);
   }
+  // Now, and not with the next range: until then this thread may wait for its turn, and others want the slot.
   try {
     reading.staging.submit();
   } catch (const Error& error) {
@@ -281,6 +283,7 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
     throw within(error, reading, offset);
   }
   reading.spent().read_seconds += watch.lap();
+  // Each request is told alone, because the depth follows how the rate answers to more of them.
   if (reading.scratch.worker.has_depth()) {
     std::uint64_t bytes = 0;
     for (const Scatter& part : parts) bytes += part.bytes;

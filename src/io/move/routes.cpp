@@ -46,7 +46,7 @@ void Routes::look(const Plan& plan, std::span<const Source> sources) {
     const Range& range = plan.ranges[i];
     if (range.length < kMinRange) continue;
     const std::optional<double> cached = cached_share(*sources[range.source], range.offset, range.length);
-    routes_[i].cold = cached.value_or(1) <= kMaxCached;
+    routes_[i].cold = cached.value_or(1) <= kMaxCached;  // unknown counts as cached: that read is right for both
     if (routes_[i].cold) cold_bytes_ += range.length;
   }
 }

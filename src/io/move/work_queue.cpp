@@ -101,6 +101,7 @@ class WorkQueue {
     const std::scoped_lock lock(mutex_);
     spent_.add(worker.spent);
     if (depth_ != nullptr) --working_;
+    // The first is told: those behind it are often what it led to, as a stop is.
     if (failure && !failure_) failure_ = failure;
     if (failure) failed_ = true;
     if (failure) wake_.notify_all();
@@ -131,6 +132,7 @@ class WorkQueue {
   std::optional<WorkItem> next_or_step(std::unique_lock<std::mutex>& lock) {
     while (!failed_) {
       if (!ready_.empty()) {
+        // The newest: its bytes are the likeliest to be in a cache still.
         const std::size_t step = ready_.back();
         ready_.pop_back();
         return WorkItem{step, true};
