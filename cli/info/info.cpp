@@ -2,7 +2,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cli/info/json_content.h"
 #include "cli/info/tree.h"
 #include "cli/json/json.h"
+#include "cli/json/json_of_files.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -101,9 +101,7 @@ void print_human(const Archive& archive, std::size_t depth) {
 int run(const InfoOptions& options) {
   const ChosenFiles chosen = choose_files(options.paths, options.exclude);
   int code = chosen.refused.empty() ? 0 : 1;
-  std::optional<JsonWriter> out;
-  if (options.json) out.emplace();
-  if (out && !chosen.is_single) out->begin_array();
+  JsonOfFiles out(options.json, chosen);
   bool is_first = true;
   for (const std::string& path : chosen.paths) {
     try {
@@ -120,11 +118,7 @@ int run(const InfoOptions& options) {
       if (out) write_json(*out, error_json(error, path));
     }
   }
-  for (const Refused& refused : chosen.refused) {
-    if (out) write_json(*out, error_json(refused.error, refused.path));
-  }
-  if (out && !chosen.is_single) out->end();
-  if (out) out->finish();
+  out.finish();
   return code;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/inspect/look_at.h"
 #include "cli/json/json.h"
+#include "cli/json/json_of_files.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -198,11 +199,8 @@ int run(const HashOptions& options) {
   WantedTensors names(words.names);
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   if (options.duplicates) return find_duplicates(chosen, names, options);
-  const bool several = !chosen.is_single;
   int code = chosen.refused.empty() ? 0 : 1;
-  std::optional<JsonWriter> out;
-  if (options.json) out.emplace();
-  if (out && several) out->begin_array();
+  JsonOfFiles out(options.json, chosen);
   for (const std::string& path : chosen.paths) {
     const HashedFile file = hashed(path, options, names);
     if (!file.archive) code = 1;
@@ -212,11 +210,7 @@ int run(const HashOptions& options) {
       print_hashes(file, options);
     }
   }
-  for (const Refused& refused : chosen.refused) {
-    if (out) write_json(*out, error_json(refused.error, refused.path));
-  }
-  if (out && several) out->end();
-  if (out) out->finish();
+  out.finish();
   names.require_used();
   return code;
 }

@@ -10,6 +10,7 @@
 #include "cli/inspect/look_at.h"
 #include "cli/inspect/numbers_json.h"
 #include "cli/json/json.h"
+#include "cli/json/json_of_files.h"
 #include "cli/option.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
@@ -147,9 +148,7 @@ int run(const StatsOptions& options) {
   const ChosenFiles chosen = choose_files(words.files, options.exclude);
   const bool several = !chosen.is_single;
   int code = chosen.refused.empty() ? 0 : 1;
-  std::optional<JsonWriter> out;
-  if (options.json) out.emplace();
-  if (out && several) out->begin_array();
+  JsonOfFiles out(options.json, chosen);
   bool first = true;
   for (const std::string& path : chosen.paths) {
     const StatsFile file = look_at<StatsFile>(
@@ -163,11 +162,7 @@ int run(const StatsOptions& options) {
       print_human(file, options, several);
     }
   }
-  for (const Refused& refused : chosen.refused) {
-    if (out) write_json(*out, error_json(refused.error, refused.path));
-  }
-  if (out && several) out->end();
-  if (out) out->finish();
+  out.finish();
   names.require_used();
   return code;
 }
