@@ -39,12 +39,11 @@ class LoaderIterator {
     // Another thread may find the end, and let go of the loader, while this one waits without the GIL.
     const nb::object held = loader_;
     if (!held.is_valid()) throw nb::stop_iteration();
-    std::optional<Batch> batch = [&] {
+    nb::object batch = [&] {
       const nb::ft_object_guard alone(held);
       return nb::cast<PyLoader&>(held).next(iteration_);
     }();
-    if (batch && batch->valid.defined()) return nb::make_tuple(to_python(batch->value), nb::cast(batch->valid));
-    if (batch) return to_python(batch->value);
+    if (batch.is_valid()) return batch;
     loader_.reset();
     throw nb::stop_iteration();
   }

@@ -66,11 +66,12 @@ class PyFeed {
     auto numbers = integers_from(indices);  // runs the caller's code, which may close this
     const std::shared_ptr<BatchFeed> held = usable();
     held->push(std::move(numbers));
+    ++pushed_;
   }
-  bool ready() const { return usable()->ready(); }
+  std::uint64_t pushed() const noexcept { return pushed_; }
+  bool ready() const { return kept_.holds() || usable()->ready(); }
   nb::handle workers() const noexcept { return workers_; }
   LoaderStats stats() const { return usable()->stats(); }
-  std::uint64_t given() const noexcept { return given_; }
   const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
   std::vector<SetAside> set_aside() const {
     return unlocked([](BatchFeed& feed) { return feed.policy().listed(); });
@@ -79,26 +80,17 @@ class PyFeed {
     unlocked([&](BatchFeed& feed) { feed.policy().know(samples); });
   }
 
-  nb::object next() {
-    const std::shared_ptr<BatchFeed> held = usable();
-    const Clock::time_point start = Clock::now();
-    for (;;) {
-      std::optional<Batch> batch;
-      {
-        const ReleasedGil released;
-        batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
-      }
-      if (batch) {
-        ++given_;
-        indices_ = batch->indices;
-      }
-      check_signals();
-      if (batch) return to_python(batch->value);
-      if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) throw_timeout();
-    }
+  /// Adds the next batch to `arrived`; false where none came in time.
+  bool next(nb::list& arrived) {
+    std::optional<Batch> batch = kept_.holds() ? kept_.take() : waited_for();
+    if (!batch) return false;
+    indices_ = batch->indices;
+    kept_.hand_over(*std::move(batch), [&](const Batch& made) { arrived.append(to_python(made.value)); });
+    return true;
   }
 
   void close() noexcept {
+    kept_.drop();
     if (feed_ == nullptr) return;
     if (core::forks() != forks_) {
       // The threads stayed in the parent: waiting for them would take for ever.
@@ -115,14 +107,26 @@ class PyFeed {
   }
 
  private:
-  [[noreturn]] void throw_timeout() const {
-    throw Error(ErrorCode::kTimeout, core::format("no batch came within {} seconds", timeout_));
+  std::optional<Batch> waited_for() const {
+    const std::shared_ptr<BatchFeed> held = usable();
+    const Clock::time_point start = Clock::now();
+    for (;;) {
+      std::optional<Batch> batch;
+      {
+        const ReleasedGil released;
+        batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
+      }
+      if (batch) return batch;
+      check_signals();
+      if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) return {};
+    }
   }
 
   nb::object keeper_;
   nb::object workers_;
-  std::uint64_t given_ = 0;            ///< also those that were lost on their way, where a signal's handler raised
+  std::uint64_t pushed_ = 0;           ///< batches
   std::vector<std::int64_t> indices_;  ///< of the last batch that was given
+  KeptBatch kept_;
   std::shared_ptr<BatchFeed> feed_;
   double timeout_;
   std::uint64_t forks_ = core::forks();
@@ -185,15 +189,29 @@ std::vector<SetAside> samples_from(const nb::list& samples) {
 
 /// What a function of the program raised is the cause of an error of ours here: penstock.torch tells errors of batches
 /// from what a signal's handler raises by their type.
-nb::object next_of(PyFeed& feed) {
+bool next_of(PyFeed& feed, nb::list arrived) {
   try {
-    return feed.next();
+    return feed.next(arrived);
   } catch (const Error& error) {
     if (!error.cause()) throw;
     const nb::object exception = exception_of(error);
     PyErr_SetObject(exception.type().ptr(), exception.ptr());
     nb::raise_python_error();
   }
+}
+
+/// Adds the iterator's next item to the list; false at its end.
+bool next_into(nb::handle iterator, nb::list into) {
+  if (PyIter_Check(iterator.ptr()) == 0) {
+    throw nb::type_error("found a sampler's iterator without __next__, expected an iterator");
+  }
+  PyObject* const item = PyIter_Next(iterator.ptr());
+  if (item != nullptr) {
+    into.append(nb::steal(item));
+  } else if (PyErr_Occurred() != nullptr) {
+    nb::raise_python_error();
+  }
+  return item != nullptr;
 }
 
 /// A copy of a list of indices from 0 on, which are Python's own ints; None for anything else.
@@ -216,6 +234,9 @@ void bind_feed(nb::module_& module) {
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
              nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
              "A copy of a list of plain ints from 0 on; None for anything else.");
+  module.def("_next_into", next_into, nb::arg("iterator"), nb::arg("into"),
+             nb::sig("def _next_into(iterator: typing.Any, into: list[typing.Any]) -> bool"),
+             "Adds the next item to a list, before Python runs a signal's handler; False at the end.");
   module.def(
       "_none_left", [](const nb::list& samples) { return exception_of(data::none_left(samples_from(samples))); },
       nb::arg("samples"), nb::sig("def _none_left(samples: list[tuple[int, str, str]]) -> Error"));
@@ -229,8 +250,6 @@ void bind_feed(nb::module_& module) {
                    "-> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
-      .def_prop_ro("given", &PyFeed::given, nb::lock_self(),
-                   "How many batches have come; one that a signal's handler kept from arriving is lost.")
       .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),
                    "Of the batch that `next` gave last: what was read; empty where it was left out.")
       .def_prop_ro(
@@ -242,8 +261,11 @@ void bind_feed(nb::module_& module) {
           "Sets samples aside, as another feed did.")
       .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
            nb::sig("def push(self, indices: Iterable[int]) -> None"))
-      .def("next", next_of, nb::lock_self(), nb::sig("def next(self) -> typing.Any"),
-           "The batch of the oldest push. An error belongs to one batch.")
+      .def("next", next_of, nb::arg("arrived"), nb::lock_self(),
+           nb::sig("def next(self, arrived: list[typing.Any]) -> bool"),
+           "Adds the batch of the oldest push to a list, before Python runs a signal's handler; False where none "
+           "came in time. An error belongs to one batch.")
+      .def_prop_ro("pushed", &PyFeed::pushed, nb::lock_self(), "How many batches were pushed.")
       .def(
           "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self(),
           nb::sig("def stats(self) -> dict[str, typing.Any]"))

@@ -1,6 +1,6 @@
 // How a batch is waited for while signals are answered. With workers the caller waits in short periods and looks for
 // signals between them. Without, it makes the batch itself if the last one was quick, else has a thread make it that
-// can be left behind. A batch that is there when a signal's handler raises is kept for the next call.
+// can be left behind. A batch that is there when a signal's handler raises is kept for the next call (kept_batch.h).
 
 #include "loader/loader.h"
 
@@ -12,8 +12,6 @@
 #include <limits>
 #include <new>
 #include <system_error>
-#include <thread>
-#include <type_traits>
 #include <utility>
 
 #include "bindings.h"
@@ -61,7 +59,7 @@ PyLoader::~PyLoader() { clear(); }
 
 void PyLoader::clear() noexcept {
   const nb::object parts = std::move(parts_);  // the last to go: workers use them
-  const std::optional<Kept> kept = std::exchange(kept_, std::nullopt);
+  const KeptBatch kept = std::exchange(kept_, {});
   {
     // Workers may wait for the GIL, to ask a Python sampler or to let go of a Python object.
     std::shared_ptr<DataLoader> last = std::move(loader_);
@@ -109,7 +107,7 @@ std::uint64_t PyLoader::epoch() {
 }
 
 void PyLoader::set_epoch(std::uint64_t epoch) {
-  kept_.reset();
+  kept_.drop();
   locked([this, epoch](DataLoader& loader) {
     ++turns_->iteration;
     loader.set_epoch(epoch);
@@ -119,7 +117,7 @@ void PyLoader::set_epoch(std::uint64_t epoch) {
 LoaderPosition PyLoader::position() {
   settle();
   LoaderPosition position = locked([](DataLoader& loader) { return loader.position(); });
-  if (!keeps(turns_->iteration)) return position;
+  if (!kept_.holds()) return position;
   if (is_stream_) return before_;
   --position.batch;
   position.indices.clear();  // those of one batch more
@@ -131,7 +129,7 @@ void PyLoader::seek(const LoaderPosition& position) {
     loader.seek(position);
     ++turns_->iteration;
   });
-  kept_.reset();
+  kept_.drop();
 }
 
 LoaderStats PyLoader::stats() {
@@ -175,7 +173,7 @@ void PyLoader::close() {
 }
 
 std::uint64_t PyLoader::begin() {
-  kept_.reset();
+  kept_.drop();
   return locked([this](DataLoader& loader) {
     loader.restart();
     return ++turns_->iteration;
@@ -186,30 +184,43 @@ void PyLoader::abandon(std::uint64_t iteration) noexcept {
   if (iteration == turns_->iteration) stop();
 }
 
-std::optional<Batch> PyLoader::next(std::uint64_t iteration) {
+nb::object PyLoader::next(std::uint64_t iteration) {
   settle();
   raised_->stopped = false;
-  std::optional<Batch> batch;
   nb::object states;
-  if (keeps(iteration)) {
-    Kept kept = *std::exchange(kept_, std::nullopt);
-    if (kept.error) std::rethrow_exception(kept.error);
-    batch = std::move(kept.batch);
-  } else if (options_.num_workers > 0) {
-    states = states_before_first();
-    batch = next_prepared(iteration);
-  } else {
-    batch = is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
-  }
-  // What raises now, or as soon as Python runs, would lose a batch that is handed over.
-  try {
+  if (options_.num_workers > 0) states = states_before_first();
+  std::optional<Batch> batch = next_of(iteration);
+  if (!batch) {
     check_signals();
-    if (batch && states.is_valid()) warn_of_shared_generators(states);
+    return {};
+  }
+  try {
+    return hand_over(*std::move(batch), states);
   } catch (...) {
-    keep(iteration, std::move(batch));
+    if (iteration != turns_->iteration) kept_.drop();  // the handler began another, or set its position
     throw;
   }
-  return batch;
+}
+
+std::optional<Batch> PyLoader::next_of(std::uint64_t iteration) {
+  if (kept_.holds() && iteration == turns_->iteration) return kept_.take();
+  if (options_.num_workers > 0) return next_prepared(iteration);
+  return is_quick_ || !signals_arrive_here() ? next_here(iteration) : next_on_thread(iteration);
+}
+
+nb::object PyLoader::hand_over(Batch batch, const nb::object& states) {
+  if (states.is_valid()) {
+    try {
+      warn_of_shared_generators(states);
+    } catch (...) {  // also where the program makes errors of warnings
+      kept_.keep(std::move(batch));
+      throw;
+    }
+  }
+  return kept_.hand_over(std::move(batch), [](const Batch& made) {
+    nb::object value = to_python(made.value);
+    return made.valid.defined() ? nb::object(nb::make_tuple(value, nb::cast(made.valid))) : value;
+  });
 }
 
 template <class Take>
@@ -318,17 +329,15 @@ bool PyLoader::LeftBehind::hangs() const {
 void PyLoader::settle() {
   if (!left_behind_.result.valid() || left_behind_.hangs()) return;
   LeftBehind left = std::exchange(left_behind_, {});
+  const bool is_wanted = left.iteration == turns_->iteration;
   try {
-    keep(left.iteration, left.result.get());
+    std::optional<Batch> batch = left.result.get();
+    if (batch && is_wanted) kept_.keep(*std::move(batch));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kCancelled) return;  // the batch is still to come
-    kept_ = Kept{{}, std::current_exception(), left.iteration};
+    if (is_wanted) kept_.keep(std::current_exception());
   }
   if (left.before) before_ = *left.before;
-}
-
-void PyLoader::keep(std::uint64_t iteration, std::optional<Batch> batch) {
-  if (batch) kept_ = Kept{std::move(batch), {}, iteration};
 }
 
 }  // namespace penstock::python

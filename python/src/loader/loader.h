@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <exception>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,7 @@
 
 #include "data/sample/host.h"
 #include "dataset/handles.h"
+#include "loader/kept_batch.h"
 #include "penstock/loader.h"
 
 namespace nb = nanobind;
@@ -76,9 +76,9 @@ class PyLoader {
 
   /// Begins an iteration, which ends the one before; its number.
   std::uint64_t begin();
-  /// The next batch of that iteration; nothing at its end. kInvalidArgument
-  /// when another has begun.
-  std::optional<Batch> next(std::uint64_t iteration);
+  /// The next batch of that iteration as Python's object, with its mask where it has one; null at the end.
+  /// kInvalidArgument when another has begun.
+  nb::object next(std::uint64_t iteration);
   /// Stops preparation if that iteration is still the one that runs.
   void abandon(std::uint64_t iteration) noexcept;
   /// Stops and lets go of everything that Python could see a cycle through.
@@ -116,11 +116,8 @@ class PyLoader {
   std::optional<Batch> next_on_thread(std::uint64_t iteration);
   /// Keeps what a read that was left behind has given by now.
   void settle();
-  /// For the next call: it was ready when a signal handler raised.
-  void keep(std::uint64_t iteration, std::optional<Batch> batch);
-  bool keeps(std::uint64_t iteration) const noexcept {
-    return kept_ && kept_->iteration == iteration && iteration == turns_->iteration;
-  }
+  std::optional<Batch> next_of(std::uint64_t iteration);
+  nb::object hand_over(Batch batch, const nb::object& states);
 
   nb::object dataset_;
   LoaderOptions options_;
@@ -129,12 +126,7 @@ class PyLoader {
   std::shared_ptr<DataLoader> loader_;
   const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
   std::uint64_t forks_;  ///< core::forks() where its threads are
-  struct Kept {
-    std::optional<Batch> batch;
-    std::exception_ptr error;  ///< in its place
-    std::uint64_t iteration;   ///< it is of no other
-  };
-  std::optional<Kept> kept_;
+  KeptBatch kept_;       ///< of the iteration that runs
   bool is_stream_ = false;
   LoaderPosition before_;  ///< of a stream: before the batch that was taken last, which may be kept_
   bool watched_ = false;   ///< whether the first batch was looked at

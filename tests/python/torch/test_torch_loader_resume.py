@@ -316,7 +316,7 @@ def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
         pass
 
     def stop(number, frame):
-        if frame.f_code is Reads._next_of_feed.__code__:
+        if frame.f_code is Reads._fetch.__code__:
             raise StopError
 
     np.save(tmp_path / "x.npy", np.arange(64).repeat(1 << 14).reshape(64, -1))
@@ -339,35 +339,6 @@ def test_what_a_signals_handler_raises_loses_no_batch(tmp_path):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def test_a_batch_lost_right_behind_the_call_is_read_anew(monkeypatch, tmp_path):
-    """Python runs a signal's handler behind the feed's call, too: what was returned is then lost."""
-    from penstock.torch.loader import _reads
-
-    class Interrupted(_reads._Feed):
-        calls = 0
-
-        def next(self):
-            batch = super().next()
-            Interrupted.calls += 1
-            if Interrupted.calls == 2:
-                raise KeyboardInterrupt
-            return batch
-
-    monkeypatch.setattr(_reads, "_Feed", Interrupted)
-    np.save(tmp_path / "x.npy", np.arange(64))
-    for workers in (0, 1):
-        Interrupted.calls = 0
-        loader = pt.DataLoader(pt.Rows(tmp_path / "x.npy"), 16, num_workers=workers)
-        batches, got = iter(loader), []
-        got += next(batches).tolist()
-        with pytest.raises(KeyboardInterrupt):
-            next(batches)
-        assert loader.state_dict()["batch"] == 1
-        for batch in batches:
-            got += batch.tolist()
-        assert got == list(range(64))
 
 
 @pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "persistent_workers": True}])

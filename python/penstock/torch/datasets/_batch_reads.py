@@ -33,7 +33,9 @@ class BatchReads:
     def _read(self, native: penstock.Dataset, indices: list[int], stacks: bool) -> Any:
         feed = self._taken(native, stacks)
         feed.push(indices)
-        value = sample_to_torch(feed.next())
+        read: list[Any] = []
+        feed.next(read)
+        value = sample_to_torch(read[0])
         self._idle.append((native, stacks, feed))  # not after an error or an interrupt, which leave it in some state
         return value
 

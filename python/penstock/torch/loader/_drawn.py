@@ -25,8 +25,7 @@ class Drawn:
 
     def __init__(self, rank: int | None) -> None:
         self._rank = rank
-        self._count = 0
-        self._sum = 0
+        self.state = (0, 0)
 
     @staticmethod
     def of(settings: Settings, items: Iterable[Any] = ()) -> Drawn:
@@ -37,14 +36,16 @@ class Drawn:
         return out
 
     def add(self, item: Any) -> None:
-        if self._rank is None:
-            return
-        self._count += 1
-        self._sum = zlib.crc32(_bytes_of(item), self._sum)
+        self.state = self.behind(item)
+
+    def behind(self, item: Any) -> tuple[int, int]:
+        """The state that `add` would make of this one."""
+        count, crc = self.state
+        return self.state if self._rank is None else (count + 1, zlib.crc32(_bytes_of(item), crc))
 
     def text(self) -> str | None:
         """What a position keeps of it."""
-        return None if self._rank is None else f"{self._rank}:{self._count}:{self._sum:08x}"
+        return None if self._rank is None else f"{self._rank}:{self.state[0]}:{self.state[1]:08x}"
 
 
 def require_same(kept: str | None, items: Sequence[Any], settings: Settings) -> None:

@@ -28,6 +28,7 @@ from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import Read, Reads
 from penstock.torch.loader._settings import Settings, drawn_from
+from penstock.torch.loader._signals import is_of_signal
 from penstock.torch.loader._threads import Threads, are_done
 from penstock.torch.loader._timeout import timed_out
 
@@ -45,6 +46,10 @@ class Iteration(BaseDataLoaderIter):
 
     Several threads may take from one iterator: each batch goes to one of them, and all of them see
     the end.
+
+    No signal loses a batch (`_signals.py`): it stays in `_waiting` until its functions have begun,
+    in `_working` until they are done, in `_batch` until it is placed, and in `_made` until it is
+    given. A step puts it back where a handler raises within the step.
     """
 
     _reads: Reads
@@ -55,6 +60,8 @@ class Iteration(BaseDataLoaderIter):
         self._process = os.getpid()
         self._threads: Threads | None = None
         self._working: deque[tuple[Future[Any], Read | None]] = deque()
+        self._waiting: list[Read] = []
+        self._batch = self._made = _LEFT_OUT
         self._start(settings, resume, draws_seed=True)
         if not self._reads.on_device:
             _warn_of_pinning(settings)
@@ -86,6 +93,7 @@ class Iteration(BaseDataLoaderIter):
         begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
         self._restarts = begin.restarts
         self._reads = Reads(settings, begin.sample_seed())
+        self._reads.held = self._working
         masks, dealing = settings.on_error == "mask", settings.dealing
         self._masks = masks or (dealing is not None and dealing.masks)
         self._finish = Timed(
@@ -117,11 +125,15 @@ class Iteration(BaseDataLoaderIter):
 
     def _note(self) -> None:
         """Copies how far it has come to `progress`, for those who ask."""
-        self.progress.given = self._reads.taken - len(self._working)
+        kept = len(self._reads.ready_reads) + len(self._waiting) + len(self._working)
+        kept += (self._batch is not _LEFT_OUT) + (self._made is not _LEFT_OUT)
+        self.progress.given = self._reads.taken - kept
         self.progress.drawn, self.progress.ended = self._reads.drawn, self._reads.ended
 
     def _stop(self) -> None:
         self._working.clear()
+        self._waiting = []
+        self._batch = self._made = _LEFT_OUT
         if self._threads is not None:
             self._threads.close()
             self._threads = None
@@ -134,11 +146,23 @@ class Iteration(BaseDataLoaderIter):
         return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        with self._alone():
-            if not is_profiler_enabled():
-                return self._next()
-            with torch.autograd.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
-                return self._next()
+        value = _LEFT_OUT
+        try:
+            with self._alone():
+                if not is_profiler_enabled():
+                    self._make()
+                else:
+                    name = f"enumerate(DataLoader)#{type(self).__name__}.__next__"
+                    with torch.autograd.profiler.record_function(name):
+                        self._make()
+                value, self._made = self._made, _LEFT_OUT
+                self._note()
+                return value
+        except BaseException:
+            if value is not _LEFT_OUT:
+                self._made = value
+            self._note()
+            raise
 
     def _alone(self) -> threading.RLock:
         """A lock for one thread at a time. A thread that has it may take it again, because a function may take a batch
@@ -147,22 +171,35 @@ class Iteration(BaseDataLoaderIter):
             self._lock, self._process = threading.RLock(), os.getpid()
         return self._lock
 
-    def _next(self) -> Any:
+    def _make(self) -> None:
+        """Has the next batch in `_made`, where it may be already."""
+        if self._made is not _LEFT_OUT:
+            return
         try:
-            value = _LEFT_OUT
-            while value is _LEFT_OUT:
-                value = self._next_mapped() if self._uses_threads() else self._next_read()
+            while self._batch is _LEFT_OUT:
+                if self._uses_threads():
+                    self._next_mapped()
+                else:
+                    self._next_read()
         except StopIteration:
-            if self._reads.finished and not self._working:  # else a function's own
+            if self._reads.finished and not self._working and not self._waiting:  # else a function's own
                 self.progress.finished = True
                 self._stop()
                 left_out, self._left_out = self._left_out, 0
                 if self._num_yielded == 0:
                     self._reads.require_some_made(left_out)
             raise
-        finally:
-            self._note()
+        batch, self._batch = self._batch, _LEFT_OUT
+        try:
+            made = self._where_asked(batch)
+        except BaseException as error:
+            if is_of_signal(error):
+                self._batch = batch
+            raise
+        self._made = made
         self._num_yielded += 1
+
+    def _where_asked(self, value: Any) -> Any:
         there = self._reads.on_device
         if not self._masks:
             return value if there else self._placed(value)
@@ -191,8 +228,21 @@ class Iteration(BaseDataLoaderIter):
         device = self._settings.device
         return value if device is None else to_device(value, device)
 
-    def _next_read(self) -> Any:
-        read = self._reads.next()
+    def _next_read(self) -> None:
+        if not self._waiting:
+            read = self._reads.next()
+            self._waiting += (read,)
+        read = self._waiting[0]
+        del self._waiting[0]  # a function may take a batch itself
+        try:
+            batch = self._finished_here(read)
+        except BaseException as error:
+            if is_of_signal(error):
+                self._waiting = [read, *self._waiting]
+            raise
+        self._batch = batch
+
+    def _finished_here(self, read: Read) -> Any:
         if read.finished or (not read.apart and self._settings.functions is None):
             return self._finish(read, self._reads.alone)
         with self.progress.in_functions():
@@ -216,10 +266,10 @@ class Iteration(BaseDataLoaderIter):
         self._left_out += 1
         return _LEFT_OUT
 
-    def _next_mapped(self) -> Any:
+    def _next_mapped(self) -> None:
         """The next batch where functions are called in threads. As many calls are under way as torch has batches, and
         their results come in order."""
-        if self._reads.finished and not self._working:
+        if self._reads.finished and not self._working and not self._waiting and not self._reads.ready_reads:
             raise StopIteration
         if self._threads is None:
             self._threads = Threads(self._num_workers, "penstock-map")
@@ -234,16 +284,29 @@ class Iteration(BaseDataLoaderIter):
             in_time = are_done([self._working[0][0]], self._timeout or None)
         if not in_time:
             raise timed_out(self._timeout)
-        first, read = self._working.popleft()
+        first, read = self._working[0]
         try:
-            self._reads.release()
-            if not self._calls_here():
-                self._call_with_ready(self._threads)
             if read is None or self._settings.on_error == "raise":
-                return first.result()
-            return self._settled(read, partial(self._again_here, first, read))
+                batch = first.result()
+            else:
+                batch = self._settled(read, partial(self._again_here, first, read))
+        except BaseException as error:
+            if is_of_signal(error) and error is not first.exception():
+                raise
+            del self._working[0]
+            self._go_on(self._threads)
+            raise
         finally:
             del first  # whose error's traceback leads here
+        self._batch = batch
+        del self._working[0]
+        self._go_on(self._threads)
+
+    def _go_on(self, threads: Threads) -> None:
+        """Asks for a batch in the place of the one that was taken."""
+        self._reads.draw()
+        if not self._calls_here():
+            self._call_with_ready(threads)
 
     def _again_here(self, future: Future[Any], read: Read, now: Read) -> Any:
         """What the thread made of the batch, or what this one makes of what is left of it."""
@@ -265,18 +328,25 @@ class Iteration(BaseDataLoaderIter):
     def _call_with_next(self, threads: Threads) -> None:
         """Starts the functions on the next batch; StopIteration behind the last."""
         try:
-            read = self._reads.next(hold=True)
+            if not self._waiting:
+                read = self._reads.next(hold=True)
+                self._waiting += (read,)
         except Exception as error:
             if not self._reads.is_of_batch(error):
                 raise
             # It waits for the batches before it.
             self._states = random_states()
-            self._working.append((Future(), None))
-            self._working[-1][0].set_exception(error)
+            future: Future[Any] = Future()
+            future.set_exception(error)
+            self._working += ((future, None),)
+            del future  # the traceback of the error leads here
         else:
+            read = self._waiting[0]
             if "random" not in self._settings.warned:
                 self._states = random_states()
-            self._working.append((self._started(threads, read), read))
+            future = self._started(threads, read)
+            self._working += ((future, read),)
+            del self._waiting[0]
 
     def _started(self, threads: Threads, read: Read) -> Future[Any]:
         if not read.finished:
@@ -285,6 +355,8 @@ class Iteration(BaseDataLoaderIter):
         try:
             future.set_result(self._finish(read, self._reads.alone))
         except Exception as error:
+            if is_of_signal(error):
+                raise
             future.set_exception(error)
         return future
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
 import torch
@@ -20,6 +19,7 @@ import penstock
 from penstock._core import (
     _Feed,
     _is_of_surroundings,
+    _next_into,
     _none_left,
     _plain_indices,
     _samples_in_order,
@@ -37,7 +37,8 @@ from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._located import raised_there, sample_of
 from penstock.torch.loader._sample_feed import SampleFeed
 from penstock.torch.loader._settings import Settings
-from penstock.torch.loader._timeout import timed_out
+from penstock.torch.loader._signals import cut_generator, is_of_signal
+from penstock.torch.loader._timeout import LoaderTimeoutError, timed_out
 
 __all__ = ["Read", "Reads", "arrives_on_device", "explained", "is_default"]
 
@@ -63,11 +64,10 @@ class Read(NamedTuple):
 
 class _Asked(NamedTuple):
     """A batch under way: the indices that the sampler asked for, and those that are read, or None where none of them
-    can be. `lost` is one that the feed gave and that a signal's handler kept from arriving."""
+    can be."""
 
     wanted: Sequence[int]
     indices: Sequence[int] | None
-    lost: bool = False
 
 
 class Reads:
@@ -76,8 +76,11 @@ class Reads:
     `whole`: samples come one by one, without batches. `bulk`: then the sampler gives lists of
     indices, and each list is one stacked sample. `drawn` counts the batches that the sampler gave,
     and `ended` says that it has no more. `on_device`: batches arrive on the loader's device.
-    `taken` counts the batches that were given or left out; `held` counts those of them that the
+    `taken` counts the batches that were given or left out; `held` has those of them that the
     loader has not handed on yet, which count as under way.
+
+    No signal loses a batch (`_signals.py`): what the sampler gave stays in `_pulled` until it is
+    asked for, what the feed gave in `_arrived`, and what `next` is about to give in `ready_reads`.
     """
 
     def __init__(self, settings: Settings, seed: int) -> None:
@@ -104,11 +107,16 @@ class Reads:
         self.on_device: bool = self._native and settings.functions is None and arrives_on_device(settings.device)
         self._feed: _Feed | SampleFeed = self._new_feed(self._workers)
         self._indices: Iterator[Any] = iter(())
-        self._pending: deque[_Asked] = deque()
+        self._pulled: list[Any] = []
+        self._cut = False  # the sampler was, by a signal
+        self._pending: list[_Asked] = []
+        self._pushed = 0  # of them, by the feed that there is
+        self._arrived: list[Any] = []
+        self.ready_reads: list[Read] = []
         self.taken = 0
         self.drawn = 0
         self.ended = False
-        self.held = 0
+        self.held: Sized = ()
         self._left_out: int | None = 0  # batches, while there were no others
         self.finished = False
         self._last_stats: dict[str, Any] | None = None
@@ -118,7 +126,7 @@ class Reads:
         gives is added to `sums`."""
         self._indices, self.taken, self.drawn, self._sums = indices, taken, taken, sums
         if self._workers > 0:
-            self._draw()
+            self.draw()
 
     @property
     def alone(self) -> bool:
@@ -152,40 +160,52 @@ class Reads:
         """The next batch that has a readable sample; StopIteration behind the last. An error
         belongs to one batch, and the next call gives the batch after it.
 
-        With `hold` the batch counts as held until `release` is called.
+        With `hold` the batch is put among the held ones.
         """
         self._failure = 0
-        while True:
+        while not self.ready_reads:
             if self._workers == 0 and not self.finished:
-                self._draw()
+                self.draw()
             if not self._pending:
                 self.finished = True
                 self.close()
                 self._require_some()
                 raise StopIteration
-            before = self.taken
-            asked = self._pending.popleft()
-            self.taken += 1
-            self.held += hold
             try:
-                value = self._take(asked)
-            except BaseException:
-                if self.taken == before:  # it is still to come
-                    self.held -= hold
-                raise
+                self._take_first()
             finally:
                 if self._workers > 0:
-                    self._draw()
+                    self._draw_behind(hold)
+        read = self.ready_reads[0]
+        del self.ready_reads[0]
+        return read
+
+    def _take_first(self) -> None:
+        """Takes the batch that was asked for first, to `ready_reads` where something of it can be read."""
+        asked, number = self._pending[0], self.taken
+        del self._pending[0]
+        self.taken += 1
+        try:
+            value = self._take(asked)
             if value is not None:
-                self._left_out = None
-                return value._replace(wanted=asked.wanted, number=before)
-            if self._settings.on_error == "mask":  # batches are counted on, and none is left out
-                self._left_out = None
-                raise self._unreadable()
-            if self._left_out is not None:
-                self._left_out += 1
-            if hold:
-                self.release()
+                value = value._replace(wanted=asked.wanted, number=number)
+        except BaseException as error:
+            # An error that came from the feed is the batch's, whatever it is.
+            if isinstance(error, LoaderTimeoutError) or (is_of_signal(error) and id(error) != self._failure):
+                self._pending = [asked, *self._pending]
+                self.taken -= 1
+            else:
+                self._arrived = []
+            raise
+        self._arrived = []
+        if value is not None:
+            self._left_out = None
+            self.ready_reads += (value,)
+        elif self._settings.on_error == "mask":  # batches are counted on, and none is left out
+            self._left_out = None
+            raise self._unreadable()
+        elif self._left_out is not None:
+            self._left_out += 1
 
     def _require_some(self) -> None:
         """Raises an error where `on_error` left out every batch of an epoch, because then the fault is not that of
@@ -196,11 +216,6 @@ class Reads:
 
     def _unreadable(self) -> penstock.Error:
         return _none_left(self._set_aside.listed())
-
-    def release(self) -> None:
-        """Tells that one of the held batches was handed on."""
-        self.held -= 1
-        self._draw()
 
     def _new_feed(self, workers: int, collate: penstock.Collate | None = None) -> _Feed | SampleFeed:
         settings = self._settings
@@ -242,23 +257,62 @@ class Reads:
         """Whether C++ makes the batches as the program gets them."""
         return self._functions is None and (self._native or self._collate_fn is None)
 
-    def _draw(self) -> None:
-        """Asks for batches until as many are under way as torch would have."""
-        while not self.finished and len(self._pending) + self.held < self._feed.window:
-            try:
-                drawn = next(self._indices)
-            except StopIteration:
-                self.ended = True
+    def _draw_behind(self, hold: bool) -> None:
+        try:
+            self.draw(hold)
+        except BaseException as error:
+            if not is_of_signal(error):  # the sampler's error takes the place of the batch, as in torch
+                self.ready_reads = []
+            raise
+
+    def draw(self, hold: bool = False) -> None:
+        """Asks for batches until as many are under way as torch would have. `hold`: what is ready will be held."""
+        while not self.finished:
+            ready = len(self.ready_reads) if hold else 0
+            if len(self._pending) + len(self.held) + ready >= self._feed.window:
                 return
+            if not self._pulled and not self._pull():
+                return
+            sums = self._sums.behind(self._pulled[0])
+            try:
+                asked = self._ask(self._pulled[0])
+            except BaseException as error:
+                if not is_of_signal(error):
+                    self._pulled = []
+                    self.drawn += 1
+                    self._sums.state = sums
+                raise
+            # From here on without a call, so that no handler comes in between.
+            self._pulled = []
+            self._pending += (asked,)
+            self._pushed += 1 if asked.indices else 0
             self.drawn += 1
-            self._sums.add(drawn)
-            if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
-                self._read_lists(not self.bulk)
-            wanted = self._wanted(drawn)
-            indices = self._chosen(wanted)
-            self._pending.append(_Asked(wanted, indices if indices or not wanted else None))
-            if indices:
-                self._feed.push(indices)
+            self._sums.state = sums
+
+    def _pull(self) -> bool:
+        """Has what the sampler gives next in `_pulled`; False at its end."""
+        try:
+            came = _next_into(self._indices, self._pulled)
+        except BaseException as error:
+            self._cut = is_of_signal(error) and cut_generator(error)
+            raise
+        if not came and self._cut:
+            raise penstock.InvalidArgumentError(
+                "the sampler is a generator that a signal has interrupted, so that the rest of its epoch is lost; "
+                "begin another epoch, or give a sampler whose iterator is an object of a class"
+            )
+        self.ended = not came
+        return came
+
+    def _ask(self, drawn: Any) -> _Asked:
+        if self.whole and isinstance(drawn, (list, slice)) != self.bulk:
+            self._read_lists(not self.bulk)
+        wanted = self._wanted(drawn)
+        indices = self._chosen(wanted)
+        asked = _Asked(wanted, indices if indices or not wanted else None)
+        if indices and self._feed.pushed == self._pushed:  # else a handler raised right behind the push
+            self._feed.push(indices)
+        return asked
 
     def _read_lists(self, bulk: bool) -> None:
         """Switches between indices and lists of indices. Without batches a sampler may give lists; each is one sample,
@@ -268,7 +322,7 @@ class Reads:
         self.bulk = bulk
         self._collate = _stack_in_order() if bulk else _samples_in_order()
         self._feed.close()
-        self._feed = self._new_feed(self._workers)
+        self._feed, self._pushed = self._new_feed(self._workers), 0
 
     def _wanted(self, drawn: Any) -> Sequence[int]:
         """The drawn indices; negative ones are counted from the end."""
@@ -309,13 +363,42 @@ class Reads:
             return None
         if not indices:
             return self._empty()
-        if asked.lost:
-            return self._again(indices)
+        arrived, self._arrived = self._arrived, []  # a function of the program that is called may take a batch itself
+        value = None
         try:
-            return self._given(self._feed, indices, self._next_of_feed(asked))
-        except penstock.TimedOutError as error:
-            raise timed_out(self._timeout) from error
+            if not arrived:
+                arrived = self._fetch()
+            value = arrived[0]
+            if isinstance(value, Read):
+                return value
+            if isinstance(value, penstock.Error):
+                return self._instead(indices, value)
+            return self._given(self._feed, indices, value)
+        except BaseException:
+            if not self._arrived:
+                self._arrived = arrived
+            raise
+        finally:
+            del arrived, value  # the traceback of an error leads here
+
+    def _fetch(self) -> list[Any]:
+        """The feed's next batch, or the error in its place."""
+        arrived: list[Any] = []
+        try:
+            if not self._feed.next(arrived):
+                raise timed_out(self._timeout)
+        except LoaderTimeoutError:
+            raise
         except penstock.Error as error:
+            return [error]  # another list: the traceback of the error leads to that one
+        except BaseException:
+            self._arrived = arrived
+            raise
+        return arrived
+
+    def _instead(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
+        """What there is of a batch that the feed gave an error for."""
+        try:
             other = self._otherwise(indices, error)
             if other is not None:
                 return other
@@ -327,7 +410,9 @@ class Reads:
             ):
                 if isinstance(self._feed, _Feed):  # which takes an outage's samples back
                     self._set_aside.become(self._feed.set_aside)
-                raise self._users(error)  # noqa: B904 - the program's exception keeps the cause that it has
+                raise self._users(error)
+        finally:
+            del error  # whose traceback leads here
         return self._again(self._repaired(indices))
 
     def _given(self, feed: _Feed | SampleFeed, asked: Sequence[int], value: Any) -> Read | None:
@@ -350,27 +435,6 @@ class Reads:
             self._set_aside.become(feed.set_aside)
         return indices
 
-    def _next_of_feed(self, asked: _Asked) -> Any:
-        """The feed's next batch.
-
-        When the time is up, or a signal's handler raises, the batch is still to come, so that it is put back. Every
-        other error belongs to the batch.
-
-        Python runs a handler also right behind a call, before its result is stored. A batch that is lost there is read
-        anew, because the feed has gone on to the one after it.
-        """
-        feed = self._feed
-        native = feed if isinstance(feed, _Feed) else None
-        before = native.given if native is not None else 0
-        try:
-            return feed.next()
-        except BaseException as error:
-            of_signal = native is not None and not isinstance(error, penstock.Error)
-            if of_signal or isinstance(error, penstock.TimedOutError):
-                self._pending.appendleft(asked._replace(lost=native is not None and native.given != before))
-                self.taken -= 1
-            raise
-
     def _empty(self) -> Read:
         """The batch for an empty list of indices from the sampler."""
         if self.bulk:
@@ -388,7 +452,9 @@ class Reads:
         feed = self._new_feed(0)
         feed.push(indices)
         try:
-            return self._given(feed, indices, feed.next())
+            samples: list[Any] = []
+            feed.next(samples)
+            return self._given(feed, indices, samples[0])
         except penstock.Error as error:
             other = self._otherwise(indices, error)
             if other is None:
@@ -397,7 +463,9 @@ class Reads:
 
     def sets_aside(self, error: Exception) -> bool:
         """Whether what a function raised is one sample's, which `on_error` says to set aside."""
-        return self._settings.on_error != "raise" and sample_of(error) is not None and not _is_of_surroundings(error)
+        if self._settings.on_error == "raise" or is_of_signal(error):
+            return False
+        return sample_of(error) is not None and not _is_of_surroundings(error)
 
     def without_bad(self, read: Read, error: Exception) -> Read | None:
         """The batch without the sample whose function raised, or with another for it, as `on_error` says; None where
@@ -427,7 +495,7 @@ class Reads:
     def is_of_batch(self, error: Exception) -> bool:
         """Whether `next` raised it because of its batch, and not of the order or of the time that it took."""
         if isinstance(error, penstock.Error):
-            return not isinstance(error, penstock.TimedOutError)
+            return not isinstance(error, LoaderTimeoutError)
         return id(error) == self._failure
 
     def _otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
@@ -446,7 +514,7 @@ class Reads:
         if found is None:
             return None
         self._refused = str(error)
-        self._go_on_apart()
+        self._go_on_apart(found)
         return found
 
     def _made_one_by_one(self, indices: Sequence[int]) -> Read | None:
@@ -463,15 +531,18 @@ class Reads:
         of error."""
         try:
             feed.push(indices)
-            samples = feed.next()
+            samples: list[Any] = []
+            feed.next(samples)
             if self._native:
-                bounded(self._collate_fn)(sample_to_torch(samples))
+                bounded(self._collate_fn)(sample_to_torch(samples[0]))
         except Exception as refusal:
+            if is_of_signal(refusal):
+                raise
             self._refusal = type(refusal)
             return None
-        return Read(self._read_of(feed, indices), samples, True)
+        return Read(self._read_of(feed, indices), samples[0], True)
 
-    def _go_on_apart(self) -> None:
+    def _go_on_apart(self, found: Read) -> None:
         self._collate, self._native, self.on_device = _samples_in_order(), False, False
         if self.in_processes and "not sent" not in self._settings.warned:
             self._settings.warned.add("not sent")
@@ -480,11 +551,13 @@ class Reads:
                 stacklevel=8,
             )
         self.in_processes = False
-        self._feed.close()
-        self._feed = self._new_feed(self._workers)
+        before, feed = self._feed, self._new_feed(self._workers)
         for pending in self._pending:
             if pending.indices:
-                self._feed.push(pending.indices)
+                feed.push(pending.indices)
+        # The new feed knows nothing of the batch that was found, so that this is its only place.
+        self._feed, self._pushed, self._arrived = feed, len([one for one in self._pending if one.indices]), [found]
+        before.close()
 
 
 def _users(error: penstock.Error, refusal: type[Exception] | None) -> BaseException:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -66,11 +67,11 @@ def drawn_from(settings: Settings) -> Iterator[Any]:
 
 
 def _ranges(batches: torch_data.BatchSampler) -> Iterator[range]:
+    """No generator, which a signal's handler would end."""
     end, each = len(batches.sampler), batches.batch_size  # type: ignore[arg-type]
     if batches.drop_last:
         end -= end % each
-    for begin in range(0, end, each):
-        yield range(begin, min(begin + each, end))
+    return map(range, range(0, end, each), chain(range(each, end, each), (end,)))
 
 
 def settings_of(loader: Any, processes: Any = None) -> Settings:
