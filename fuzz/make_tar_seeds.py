@@ -1,22 +1,37 @@
-"""Writes the seeds of fuzz_tar: small shards by tarfile, one for each form, and some that are cut or appended.
+"""Writes the seeds of fuzz_tar: small shards by tarfile, one for each form, and some that are cut or appended. And
+those of fuzz_tenbin: the arrays of fields `.ten`, as WebDataset writes them.
 
-python fuzz/make_tar_seeds.py        # into fuzz/corpus/tar; needs numpy
+python fuzz/make_tar_seeds.py        # into fuzz/corpus/tar and fuzz/corpus/tenbin; needs numpy
 """
 
 import gzip
 import io
 import pathlib
+import struct
 import tarfile
 
 import numpy as np
 
-CORPUS = pathlib.Path(__file__).parent / "corpus" / "tar"
+CORPUS = pathlib.Path(__file__).parent / "corpus"
 
 
 def npy_of(array):
     out = io.BytesIO()
     np.save(out, array)
     return out.getvalue()
+
+
+def tenbin_of(*arrays, name=b""):
+    """What webdataset.tenbin.encode_buffer gives."""
+
+    def chunk(content):
+        return b"~TenBin~" + struct.pack("<q", len(content)) + content + bytes(-len(content) % 64)
+
+    out = b""
+    for array in arrays:
+        kind = array.dtype.str[1:].encode()
+        out += chunk(struct.pack(f"<8s8sq{array.ndim}q", kind, name, array.ndim, *array.shape)) + chunk(array.tobytes())
+    return out
 
 
 def tar_of(members, form, pax=None, of_all=None):
@@ -70,13 +85,25 @@ def contents():
     yield "cut", tar_of(one + two, tarfile.USTAR_FORMAT)[:3700]
     yield "twice", tar_of([*one, ("a.cls", b"2", file), *two, *one], tarfile.USTAR_FORMAT)
     yield "global", tar_of(one, tarfile.PAX_FORMAT, of_all={"comment": "c"})
+    ten = tenbin_of(np.arange(6, dtype="i2").reshape(2, 3))
+    packed = gzip.compress(tenbin_of(np.zeros((0, 2)), np.arange(3)), mtime=0)
+    yield "ten", tar_of([("a.ten", ten, file), ("b.x.tb", ten, file), ("b.ten.gz", packed, file)], tarfile.USTAR_FORMAT)
     yield "gzip", gzip.compress(tar_of(one + two, tarfile.USTAR_FORMAT), mtime=0)
 
 
+def tenbins():
+    yield "one", tenbin_of(np.arange(6, dtype="i2").reshape(2, 3), name=b"boxes")
+    yield "several", tenbin_of(np.arange(20, dtype="u1"), np.zeros((0, 4), "f2"), np.arange(3.0).reshape(1, 1, 1, 3, 1))
+    yield "number", tenbin_of(np.array(7, dtype="u8"))
+    yield "types", tenbin_of(*(np.arange(2, dtype=t) for t in ("f4", "f8", "i1", "i4", "i8", "u2", "u4")))
+    yield "long", tenbin_of(np.zeros((1,) * 20, "f4"))
+
+
 def main():
-    CORPUS.mkdir(parents=True, exist_ok=True)
-    for name, content in contents():
-        (CORPUS / f"{name}.tar").write_bytes(content)
+    for folder, extension, seeds in (("tar", "tar", contents()), ("tenbin", "ten", tenbins())):
+        (CORPUS / folder).mkdir(parents=True, exist_ok=True)
+        for name, content in seeds:
+            (CORPUS / folder / f"{name}.{extension}").write_bytes(content)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ extern const Format kSafetensorsFormat;
 extern const Format kShardIndexFormat;
 extern const Format kLlmcFormat;
 extern const Format kMegatronFormat;
+extern const Format kTenbinFormat;
 extern const Format kTarFormat;
 
 }  // namespace penstock::format

@@ -95,7 +95,11 @@ class Samples {
     if (kind == FieldKind::kBytes || kind == FieldKind::kPickle) return bytes_of(member);
     std::vector<std::byte> content(static_cast<std::size_t>(member.size));
     source_.read(member.data, content);
-    return field_value(kind, content, source_.name(), member.data);
+    try {
+      return field_value(kind, content, source_.name(), member.data);
+    } catch (const Error& error) {
+      throw error.within({.tensor = core::escaped(member.name)});
+    }
   }
 
   /// As one-dimensional uint8, of which nothing is read here.

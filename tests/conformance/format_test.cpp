@@ -183,6 +183,12 @@ std::size_t padding_of(const Format& format, const std::string& file) {
   return file.size() - ((content + kBlock - 1) / kBlock + 1) * kBlock;
 }
 
+/// Of arrays that stand one behind the other nobody says how many there are, so a cut between two leaves a whole file.
+bool is_whole_cut(const Format& format, const std::string& file, std::size_t bytes) {
+  return format.name == "tenbin" && bytes != 0 && std::string_view(file).substr(bytes).starts_with("~TenBin~") &&
+         loads(file.substr(0, bytes));
+}
+
 TEST_P(EveryFile, HasASample) {
   EXPECT_FALSE(samples_of(*GetParam()).empty())
       << "a format that is only read needs a file that loads in fuzz/corpus/" << GetParam()->name;
@@ -192,6 +198,7 @@ TEST_P(EveryFile, EveryTruncationIsAnError) {
   for (const std::string& file : samples_of(*GetParam())) {
     const std::size_t needed = file.size() - padding_of(*GetParam(), file);
     for (std::size_t n = 0; n < needed; ++n) {
+      if (is_whole_cut(*GetParam(), file, n)) continue;
       const auto error = error_of([&] { open(source_of(file.substr(0, n), "cut")).load(); });
       ASSERT_TRUE(error) << "cut to " << n << " of " << file.size();
       EXPECT_EQ(error->path(), "cut") << n;

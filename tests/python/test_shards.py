@@ -446,6 +446,8 @@ def same(ours, theirs):
         return ours.shape == theirs.shape and ours.tobytes() == theirs.tobytes()
     if isinstance(theirs, dict):
         return list(ours) == list(theirs) and all(same(ours[k], theirs[k]) for k in theirs)
+    if isinstance(theirs, list) and any(isinstance(x, np.ndarray) for x in theirs):
+        return len(ours) == len(theirs) and all(map(same, ours, theirs))
     return type(ours) is type(theirs) and ours == theirs
 
 
@@ -495,6 +497,23 @@ def test_shards_of_webdataset_are_read_as_webdataset_does(tmp_path, webdataset, 
         assert len(mine) == 2
         for ours, their in ((mine[0], first), (mine[1], second)):
             assert same(ours, {k: v for k, v in their.items() if k not in ("__url__", "__local_path__")})
+    members = []
+    for i, kind in enumerate(("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u8")):
+        shaped = np.arange(6 + i).astype(kind).reshape(2, -1) if i % 2 == 0 else np.zeros((0, i), kind)
+        encoded = webdataset.tenbin.encode_buffer
+        members += [(f"{i}.ten", encoded([shaped, np.ones(9)])), (f"{i}.big.tb", encoded([np.full(100_000, i, kind)]))]
+        members += [(f"{i}z.ten.gz", gzip.compress(encoded([np.ones(9), shaped])))]
+    (tmp_path / "t.tar").write_bytes(tar_of(members))
+    theirs = list(webdataset.WebDataset(str(tmp_path / "t.tar"), shardshuffle=False).decode())
+    dataset = penstock.shards(tmp_path / "t.tar")
+    for mine in ([dataset[i] for i in range(len(dataset))], list(penstock.stream(dataset))):
+        for ours, their in zip(mine, theirs, strict=True):
+            assert same(ours, {k: v for k, v in their.items() if k not in ("__url__", "__local_path__")}), their
+    penstock.save([dataset[i] for i in range(0, 20, 2)], tmp_path / "again.tar")
+    again = webdataset.WebDataset(str(tmp_path / "again.tar"), shardshuffle=False).decode()
+    for their, first in zip(again, theirs[::2], strict=True):
+        assert list(map(bytes, their["ten"])) == list(map(bytes, first["ten"]))
+        assert same(list(their["big.tb"]), list(first["big.tb"]))
     raw = list(webdataset.WebDataset(urls, shardshuffle=False, empty_check=False))
     bytes_of = penstock.shards(urls, raw=True)
     for i, their in enumerate(raw):

@@ -25,6 +25,8 @@ constexpr std::array kFieldExtensions{
     Extension{"pt", FieldKind::kTensors},
     Extension{"pth", FieldKind::kTensors},
     Extension{"safetensors", FieldKind::kTensors},
+    Extension{"ten", FieldKind::kTensors},
+    Extension{"tb", FieldKind::kTensors},
     Extension{"cls", FieldKind::kNumber},
     Extension{"cls2", FieldKind::kNumber},
     Extension{"class", FieldKind::kNumber},

@@ -29,7 +29,7 @@ std::optional<SampleName> sample_name(const TarMember& member);
 
 /// What a field holds, by its last extension.
 enum class FieldKind : std::uint8_t {
-  kTensors,  ///< npy, npz, pt, pth, safetensors
+  kTensors,  ///< npy, npz, pt, pth, safetensors, ten, tb
   kNumber,   ///< cls, cls2, class, count, index, inx, id: a whole number as text
   kText,     ///< txt, text, transcript: UTF-8
   kJson,     ///< json, jsn

@@ -1,11 +1,17 @@
 #include "format/tar/sample_walk.h"
 
+#include "format/tar/header.h"
 #include "format/tar/sample_name.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
 
 std::optional<TarSampleWalk::Span> TarSampleWalk::next() {
+  // An archive without members still has its end; no byte at all is what is left of a copy or program that failed.
+  if (walk_.at() == 0 && bytes_.view(0, kTarBlock).empty()) {
+    throw Error(ErrorCode::kTruncated, "the shard has no bytes, not even the end of an archive; copy it again",
+                {.path = path_, .offset = 0});
+  }
   std::optional<Span> open;
   std::string key;
   std::optional<TarMember> member = std::exchange(pending_, std::nullopt);

@@ -21,16 +21,17 @@ class TarSampleWalk {
     std::uint64_t end;    ///< behind the last member, which may be behind the end of an archive that was cut
   };
 
-  TarSampleWalk(TarBytes& bytes, std::string path) : bytes_(bytes), walk_(bytes, std::move(path)) {}
+  TarSampleWalk(TarBytes& bytes, std::string path) : bytes_(bytes), path_(std::move(path)), walk_(bytes, path_) {}
 
   /// The next sample; nothing at the end. A header that is cut belongs to the sample before it, which reaches to the
-  /// archive's end then, so that its read says so. Errors as TarWalk::next.
+  /// archive's end then, so that its read says so. Errors as TarWalk::next; kTruncated for no bytes at all.
   std::optional<Span> next();
 
  private:
   std::optional<TarMember> next_member(std::optional<Span>& open);
 
   TarBytes& bytes_;
+  std::string path_;
   TarWalk walk_;
   std::optional<TarMember> pending_;  ///< the first of the next sample
   bool is_over_ = false;              ///< a header was cut, which was told by the last sample

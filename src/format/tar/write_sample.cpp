@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "format/format.h"
 #include "format/tar/sample_name.h"
+#include "format/tar/tenbin.h"
 #include "format/tar/writer.h"
 #include "format/text/json_value.h"
 #include "penstock/error.h"
@@ -85,6 +86,10 @@ std::string content_of(std::string_view field, const Value& value) {
     case FieldKind::kTensors: {
       const std::string path = core::format(".{}", field.substr(field.rfind('.') + 1));
       Image image;
+      if (path == ".ten" || path == ".tb") {
+        write_tenbin(value, image);
+        return std::string(core::text_of(image.bytes()));
+      }
       format_to_write(path, {}).write(value, image, {}, path);
       return std::string(core::text_of(image.bytes()));
     }

@@ -177,7 +177,7 @@ TEST_F(Expand, SaysWhatIsMissing) {
   EXPECT_EQ(test::code_of([&] { expand(folder_ / "notes.txt/*.pt"); }), ErrorCode::kNotFound);
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_THAT(test::error_of([&] { expand(folder_ / "empty"); })->message(),
-              HasSubstr("no tensor files (.npy .pt .pth .npz .safetensors)"));
+              HasSubstr("no tensor files (.npy .pt .pth .npz .safetensors .ten)"));
   EXPECT_EQ(test::code_of([&] { expand(""); }), ErrorCode::kNotFound);
 }
 

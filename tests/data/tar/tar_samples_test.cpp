@@ -18,6 +18,7 @@
 #include "data/tar/shards.h"
 #include "format/tar/feed.h"
 #include "penstock/load.h"
+#include "penstock/writer.h"
 
 namespace penstock {
 namespace {
@@ -122,6 +123,36 @@ TEST_F(TarShards, FieldsWithGzBehindThemAreUnpacked) {
   EXPECT_EQ(made(shard, {.raw = true}).get(0)["cls.gz"].as_string().substr(0, 2), "\x1f\x8b");
   std::int64_t streamed = 0;
   for (const Value& one : stream(dataset)) EXPECT_EQ(one["cls.gz"].as_int(), streamed++);
+}
+
+TEST_F(TarShards, FieldsOfTensorsInWebDatasetsOwnFormAreTensors) {
+  const Tensor large = ones({100'000}, DType::float32);
+  const std::string path = folder_ / "b.tar";
+  {
+    Writer writer(path, {.sync = false});
+    for (int i = 0; i < 3; ++i) {
+      const Value pair = Value::list({Tensor::of<std::int32_t>({i, 2}), Tensor::of<double>({0.5})});
+      writer.add_sample(Value{{"ten", pair}, {"big.tb", large}});
+    }
+    writer.finish();
+  }
+  const Dataset dataset = shards(path, {.index = false});
+  const Value sample = dataset.get(2);
+  EXPECT_TRUE(Tensor::identical(sample["ten"][0].as_tensor(), Tensor::of<std::int32_t>({2, 2})));
+  EXPECT_TRUE(Tensor::identical(sample["big.tb"][0].as_tensor(), large));
+  EXPECT_EQ(bits_of(open(path).load()[2]), bits_of(sample));
+  DataLoader loader(dataset, {.batch_size = 3, .num_workers = 2});
+  const Value batch = loader.next()->value;
+  EXPECT_EQ(batch["ten"][0].as_tensor().shape(), Shape({3, 2}));
+  EXPECT_EQ(batch["big.tb"][0].as_tensor().shape(), Shape({3, 100'000}));
+  const std::string member = test::read_file(path).substr(512, 160);
+  const std::string packed = tar_member("a.ten.gz", gzipped(folder_, member));
+  const Value unpacked = made(packed).get(0);
+  EXPECT_EQ(unpacked["ten.gz"].size(), 1U);
+  for (const Value& one : stream(made(packed))) EXPECT_EQ(bits_of(one), bits_of(unpacked));
+  const auto cut = error_of(made(tar_member("a.ten", member.substr(0, 100))), 0);
+  EXPECT_EQ(cut->code(), ErrorCode::kTruncated);
+  EXPECT_EQ(cut->tensor(), "a.ten");
 }
 
 TEST_F(TarShards, WhatDoesNotUnpackIsNamed) {
@@ -483,11 +514,23 @@ TEST_F(TarShards, OtherFieldsAreNotReadWhereTheyAreTheLargerPart) {
 }
 
 TEST_F(TarShards, AnEmptyOneHasNoSample) {
-  EXPECT_EQ(made("").size(), 0);
   EXPECT_EQ(made(tar_end()).size(), 0);
   EXPECT_TRUE(test::classes_of(stream(made(tar_end()))).empty());
   write_file(folder_ / "b.tar", test::numbered_shard(3, 1));
   EXPECT_EQ(shards(folder_ / "*.tar", {.index = false}).get(0)["cls"].as_int(), 3);
+}
+
+TEST_F(TarShards, LoadedAsAFileNameTheirMemberInErrorsToo) {
+  write_file(folder_ / "a.tar", tar_member("a.cls", "1") + tar_member("b.cls", "x") + tar_end());
+  EXPECT_EQ(test::error_of([&] { open(folder_ / "a.tar"); })->tensor(), "b.cls");
+}
+
+TEST_F(TarShards, OneWithoutBytesIsNoShard) {
+  const Dataset none = made("");
+  EXPECT_EQ(test::error_of([&] { none.size(); })->path(), folder_ / "a.tar");
+  const auto error = test::error_of([&] { test::classes_of(stream(none)); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
 }
 
 TEST_F(TarShards, AreFiltersTransformsAndParts) {
