@@ -1,5 +1,7 @@
 #include "io/locations.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -63,6 +65,23 @@ std::string beside_inside(std::string_view location, std::string_view name) {
       core::format("the shard {} is a link to {}, outside the index's folder: copy the file there if you trust it",
                    core::quoted(name), core::quoted(real.string())),
       {std::string(location)});
+}
+
+void require_inside_folder(std::string_view location, std::string_view name, const ByteSource& opened) {
+  const auto version = opened.version();
+  if (is_url(location) || !version) return;
+  const std::string path = beside_inside(location, name);
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  // Which file was opened tells its inode; a path would be looked up once more.
+  struct stat there {};
+  const bool is_same =
+      !error && ::lstat(real.c_str(), &there) == 0 && there.st_dev == version->device && there.st_ino == version->inode;
+  if (is_same) return;
+  throw Error(ErrorCode::kChanged,
+              core::format("the shard {} was replaced by another file while it was opened; open the index again",
+                           core::quoted(name)),
+              {std::string(location)});
 }
 
 std::string in_folder(std::string_view folder, std::string_view name) {

@@ -29,6 +29,9 @@ std::string beside(std::string_view location, std::string_view name);
 /// it is a link that leads out of the folder. Whether an object is there is found out by opening it; a store has no
 /// links.
 std::string beside_inside(std::string_view location, std::string_view name);
+/// For behind the opening of what `beside_inside` gave: somebody may have put a link there in between. kUnsafe or
+/// kChanged unless `opened` is the file that lies there inside of the folder.
+void require_inside_folder(std::string_view location, std::string_view name, const ByteSource& opened);
 /// What lies under `name` in the folder that the location names; empty for a URL with a secret in its query.
 std::string in_folder(std::string_view folder, std::string_view name);
 /// The names of what lies in a folder, or in one of a bucket, in no order. The errors of listing it.

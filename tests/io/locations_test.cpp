@@ -56,6 +56,25 @@ TEST(Locations, ThatAFileNamesStayInItsFolder) {
   EXPECT_EQ(beside_inside("s3://b/in/index", "absent"), "s3://b/in/absent");
 }
 
+TEST(Locations, AFileIsTheOneThatWasOpenedAndLiesThere) {
+  const test::TemporaryFolder folder;
+  fs::create_directories(folder / "in");
+  test::write_file(folder / "out", "1");
+  test::write_file(folder / "in/a", "2");
+  fs::create_symlink("a", folder / "in/link");
+  const std::string index = folder / "in/index";
+  const Source own = open_source(folder / "in/a");
+  require_inside_folder(index, "a", *own);
+  require_inside_folder(index, "link", *own);
+  // What was opened while the name was a link out of the folder.
+  const Source other = open_source(folder / "out");
+  EXPECT_EQ(test::code_of([&] { require_inside_folder(index, "a", *other); }), ErrorCode::kChanged);
+  fs::remove(folder / "in/a");
+  EXPECT_EQ(test::code_of([&] { require_inside_folder(index, "a", *own); }), ErrorCode::kChanged);
+  fs::create_symlink("../out", folder / "in/a");
+  EXPECT_EQ(test::code_of([&] { require_inside_folder(index, "a", *other); }), ErrorCode::kUnsafe);
+}
+
 TEST(Locations, OfFoldersTellWhatIsInThem) {
   const test::TemporaryFolder folder;
   fs::create_directories(folder / "a/b");

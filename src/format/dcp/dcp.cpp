@@ -93,7 +93,11 @@ class CheckpointReader {
     }
     if (!missing.empty()) refuse_missing(std::move(missing));
     const std::vector<Source> opened = io::remote::open_sources(locations);
-    index_.sources.insert(index_.sources.end(), opened.begin(), opened.end());
+    for (const auto& [name, number] : files_) {
+      const Source& file = opened[number - 1];
+      require_shard(path_, name, *file);
+      index_.sources.push_back(file);
+    }
   }
 
   [[noreturn]] void refuse_missing(std::vector<std::string> missing) const {

@@ -136,7 +136,9 @@ Index read_index(const Source& source, const OpenOptions&) {
   for (const std::string& name : list->names()) {
     const std::string path = shard_path(list->name() + "/.", name);
     if (path.empty()) throw Error(ErrorCode::kNotFound, "a shard vanished while the folder was opened", {list->name()});
-    reader.add(open_source(path));
+    const Source shard = open_source(path);
+    require_shard(list->name() + "/.", name, *shard);
+    reader.add(shard);
   }
   return reader.take();
 }

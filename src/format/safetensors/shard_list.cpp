@@ -153,7 +153,9 @@ std::vector<Source> open_shards(const ShardList& list, const std::string& index_
                              named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
                 {index_path});
   }
-  return io::remote::open_sources(paths);
+  std::vector<Source> opened = io::remote::open_sources(paths);
+  for (std::size_t i = 0; i < opened.size(); ++i) require_shard(index_path, list.shards[i].name, *opened[i]);
+  return opened;
 }
 
 }  // namespace penstock::format

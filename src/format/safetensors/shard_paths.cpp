@@ -1,5 +1,6 @@
 // An index names files, and a hostile one could name any file of the system. A shard must be a plain name in the folder
-// of the index, also after symbolic links were followed.
+// of the index, also after symbolic links were followed. That is looked at before a file is opened, so that no device
+// is, and of the file that was opened, because a link may have come there in between.
 
 #include "format/safetensors/shard_paths.h"
 
@@ -28,6 +29,10 @@ std::string shard_path(std::string_view index_path, std::string_view name) {
                 {std::string(index_path)});
   }
   return io::beside_inside(index_path, name);
+}
+
+void require_shard(std::string_view index_path, std::string_view name, const ByteSource& opened) {
+  io::require_inside_folder(index_path, name, opened);
 }
 
 }  // namespace penstock::format
