@@ -21,7 +21,7 @@ namespace penstock {
 /// file where rows have gaps between them.
 ///
 /// Several arrays, as concat() puts rows() of them together, are one here: rows are numbered from array to array, and a
-/// slice lies in one of them (kIndexOutOfRange). kDTypeMismatch and kShapeMismatch where their rows differ.
+/// slice over the end of an array is put together. kDTypeMismatch and kShapeMismatch where their rows differ.
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& lengths);
 /// Slices of these lengths, one behind the other. kShapeMismatch where they do not add up to the rows of the array.
 Dataset slices(const Dataset& rows, const std::vector<std::int64_t>& lengths);
@@ -53,7 +53,7 @@ struct WindowsOptions {
 /// byte a slice and epoch. A window over the end of a slice is put together from its pieces when it is fetched.
 ///
 /// What concat() puts together of slices() counts as slices of several arrays, and of rows() as an array each: windows
-/// lie within one of them, or over all of them where they are joined.
+/// lie within one of these, or over all of them where they are joined.
 ///
 /// kInvalidArgument for a length or stride below 1, a negative shift, a dataset of neither kind, or joined rows of one
 /// array.

@@ -599,7 +599,7 @@ class DatasetMethods(Transforms):
         and lengths(), length_buckets(), pad() and ragged() know the lengths without reading. The index
         takes 16 bytes a slice, and 8 where each begins where the one before ends. Slices may overlap, leave
         rows out, be empty and stand in any order; one that is not inside the array is an IndexError. What
-        concat() makes of several rows() is one array here, but a slice lies in one of them.
+        concat() makes of several rows() is one array here; a slice over the end of a file is put together.
 
         Parameters
         ----------

@@ -103,6 +103,11 @@ TensorLayout ArrayParts::layout(std::int64_t rows) const {
 std::string ArrayParts::describe(std::int64_t begin, std::int64_t length) const {
   const std::size_t array = array_of(begin);
   const std::int64_t first = begin - this->begin(array);
+  if (begin + length > end(array)) {
+    const std::size_t last = array_of(begin + length - 1);
+    return core::format("{}[{}:] to {}[:{}]", file(array).name(), first, file(last).name(),
+                        begin + length - this->begin(last));
+  }
   return core::format("{}[{}:{}]", file(array).name(), first, first + length);
 }
 

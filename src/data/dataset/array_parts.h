@@ -1,7 +1,7 @@
 #pragma once
 
 // Parts of arrays along their dimension 0: what slices and windows are made of. Several arrays, such as those of the
-// files of a corpus, count as one whose rows are numbered from array to array; no part lies in two of them.
+// files of a corpus, count as one whose rows are numbered from array to array.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,7 @@ class ArrayParts {
   Payload at(std::size_t array, std::int64_t row) const;
   /// What a part of so many rows is.
   TensorLayout layout(std::int64_t rows) const;
-  /// "tokens.bin[10:25]".
+  /// "tokens.bin[10:25]", or "a.bin[90:] to b.bin[:5]".
   std::string describe(std::int64_t begin, std::int64_t length) const;
 
  private:

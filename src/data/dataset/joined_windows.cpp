@@ -1,29 +1,25 @@
 // Windows over slices that are put together, such as documents that are cut into samples of one length. Where a window
 // begins is found in two steps: the rows in front of each 8th slice of the order are kept, and from there slices are
 // counted. The order itself is computed and takes no memory. A window that lies in one slice is copied straight out of
-// its array; one over the end of a slice is put together here, by one guarded copy for all of a batch and array.
+// its array; one over the end of a slice is put together (row_pieces.h).
 
 #include "data/dataset/joined_windows.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
+#include "data/dataset/row_pieces.h"
 #include "data/dataset_impl.h"
 #include "data/sample/computed_permutation.h"
-#include "data/sample/file_runs.h"
-#include "io/copy/guarded.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -86,42 +82,6 @@ class JoinedSlices {
   std::vector<std::int64_t> begins_;  ///< of each slice at a place that kCounted divides, in joined rows
 };
 
-/// Rows of an array that are copied to a place of their own.
-struct RowsCopy {
-  std::byte* to = nullptr;
-  std::int64_t row = 0;
-  std::int64_t rows = 0;
-  std::size_t array = 0;
-  std::size_t position = 0;  ///< of the sample
-};
-
-/// Copies pieces out of the mapping of one array, which another program may cut meanwhile.
-class PieceCopies final : public io::GuardedMemory {
- public:
-  /// `first`: where row `begin` is, of so many bytes of rows.
-  PieceCopies(std::span<const RowsCopy> pieces, const std::byte* first, std::int64_t begin, std::uint64_t bytes,
-              std::uint64_t row_bytes)
-      : pieces_(pieces), first_(first), begin_(begin), bytes_(bytes), row_bytes_(row_bytes) {}
-
-  bool contains(const std::byte* address) const noexcept override {
-    const std::less<> before;
-    return !before(address, first_) && before(address, first_ + bytes_);
-  }
-  void read() const noexcept override {
-    for (const RowsCopy& piece : pieces_) {
-      std::memcpy(piece.to, first_ + static_cast<std::uint64_t>(piece.row - begin_) * row_bytes_,
-                  static_cast<std::size_t>(static_cast<std::uint64_t>(piece.rows) * row_bytes_));
-    }
-  }
-
- private:
-  std::span<const RowsCopy> pieces_;
-  const std::byte* first_;
-  std::int64_t begin_;
-  std::uint64_t bytes_;
-  std::uint64_t row_bytes_;
-};
-
 class JoinedWindows final : public detail::DatasetImpl {
  public:
   JoinedWindows(const SlicedArrays& slices, const WindowSizes& sizes, bool shuffled)
@@ -163,119 +123,17 @@ class JoinedWindows final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) out[i] = {layout_.get(), {&payloads[i * sizes_.parts()]}};
     if (work.call.headers_only || slices_.parts.row_bytes() == 0) return;
     const std::shared_ptr<const JoinedSlices> joined = joined_in(work.call);
-    std::vector<RowsCopy> pieces;
+    RowPieces pieces(slices_.parts);
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      place(indices[i], i, *joined, payloads.subspan(i * sizes_.parts(), sizes_.parts()), work.scratch, pieces);
+      pieces.begin(i);
+      joined->visit(indices[i] * sizes_.stride, sizes_.span(),
+                    [&](std::int64_t row, std::int64_t rows) { pieces.add(row, rows); });
+      sizes_.place(slices_.parts, pieces.end(work.scratch), payloads.subspan(i * sizes_.parts(), sizes_.parts()));
     }
-    if (!pieces.empty()) copy(pieces, work);
+    pieces.copy(work);
   }
 
  private:
-  /// Says where the window lies, or which pieces will be where it does.
-  void place(std::int64_t index, std::size_t position, const JoinedSlices& joined, std::span<Payload> payloads,
-             Scratch& scratch, std::vector<RowsCopy>& pieces) const {
-    const std::size_t before = pieces.size();
-    joined.visit(index * sizes_.stride, sizes_.span(), [&](std::int64_t row, std::int64_t rows) {
-      const std::size_t array = slices_.parts.array_of(row);
-      const bool goes_on =
-          pieces.size() > before && pieces.back().array == array && pieces.back().row + pieces.back().rows == row;
-      if (goes_on) {
-        pieces.back().rows += rows;
-      } else {
-        pieces.push_back({.row = row, .rows = rows, .array = array, .position = position});
-      }
-    });
-    if (pieces.size() == before + 1) {
-      sizes_.place(slices_.parts, pieces.back().row, payloads);
-      pieces.pop_back();
-      return;
-    }
-    const std::uint64_t row_bytes = slices_.parts.row_bytes();
-    std::byte* to = scratch.arena.allocate(static_cast<std::size_t>(read_bytes(index)));
-    payloads[0].place = InMemory{to};
-    if (payloads.size() > 1) payloads[1].place = InMemory{to + static_cast<std::uint64_t>(sizes_.shift) * row_bytes};
-    for (std::size_t p = before; p < pieces.size(); ++p) {
-      pieces[p].to = to;
-      to += static_cast<std::uint64_t>(pieces[p].rows) * row_bytes;
-    }
-  }
-
-  /// Array by array: those that are mapped under a guard each, and what servers have all at once.
-  void copy(std::vector<RowsCopy>& pieces, const Work& work) const {
-    std::stable_sort(pieces.begin(), pieces.end(),
-                     [](const RowsCopy& a, const RowsCopy& b) { return a.array < b.array; });
-    std::vector<FileRun> remote;
-    for (std::size_t first = 0, last = 0; first < pieces.size(); first = last) {
-      const std::size_t array = pieces[first].array;
-      while (last < pieces.size() && pieces[last].array == array) ++last;
-      const std::span<const RowsCopy> own(&pieces[first], last - first);
-      work.call.check_cancelled();
-      const Payload begin = slices_.parts.at(array, slices_.parts.begin(array));
-      if (const auto* const mapping = std::get_if<InMapping>(&begin.place)) {
-        copy_mapped(own, mapping->data);
-      } else if (std::get<InFile>(begin.place).file->reads_at_once()) {
-        for (const RowsCopy& piece : own) remote.push_back(run_of(piece));
-        continue;  // each answer says whether the object is the same
-      } else {
-        read(own, work);
-      }
-      require_unchanged(own.front());
-    }
-    if (remote.empty()) return;
-    work.figures.stats.read_bytes += read_at_once(std::move(remote));
-    work.figures.clock.lap(Stage::kRead);
-  }
-
-  const HeldFile& file_of(const RowsCopy& piece) const { return slices_.parts.file(piece.array); }
-
-  void require_unchanged(const RowsCopy& piece) const {
-    try {
-      file_of(piece).require_unchanged();
-    } catch (const Error& error) {
-      throw SampleError(piece.position, error);
-    }
-  }
-
-  /// `first`: where their array begins.
-  void copy_mapped(std::span<const RowsCopy> pieces, const std::byte* first) const {
-    const std::uint64_t row_bytes = slices_.parts.row_bytes();
-    const std::int64_t begin = slices_.parts.begin(pieces[0].array);
-    const auto bytes = static_cast<std::uint64_t>(slices_.parts.end(pieces[0].array) - begin) * row_bytes;
-    const auto copied = [&](std::span<const RowsCopy> some) {
-      return io::read_guarded(PieceCopies(some, first, begin, bytes, row_bytes));
-    };
-    if (copied(pieces)) return;
-    // An error names the first sample that is gone.
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (copied(pieces.subspan(i, 1))) continue;
-      try {
-        io::throw_vanished(file_of(pieces[i]).name());
-      } catch (const Error& error) {
-        throw SampleError(pieces[i].position, file_of(pieces[i]).error_of_change(error));
-      }
-    }
-  }
-
-  FileRun run_of(const RowsCopy& piece) const {
-    return {.from = std::get<InFile>(slices_.parts.at(piece.array, piece.row).place),
-            .to = piece.to,
-            .bytes = static_cast<std::uint64_t>(piece.rows) * slices_.parts.row_bytes(),
-            .position = piece.position};
-  }
-
-  void read(std::span<const RowsCopy> pieces, const Work& work) const {
-    for (const RowsCopy& piece : pieces) {
-      const FileRun run = run_of(piece);
-      try {
-        run.from.file->read(run.from.offset, {run.to, static_cast<std::size_t>(run.bytes)});
-      } catch (const Error& error) {
-        throw SampleError(piece.position, run.from.file->error_of_change(error));
-      }
-      work.figures.stats.read_bytes += run.bytes;
-    }
-    work.figures.clock.lap(Stage::kRead);
-  }
-
   /// The slices as they are joined in that epoch. Few epochs are read at once: the one at hand, the next one that is
   /// read ahead, and those of `get`.
   std::shared_ptr<const JoinedSlices> joined_in(const CallContext& call) const {

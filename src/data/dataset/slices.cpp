@@ -1,5 +1,5 @@
 // Slices of arrays as samples. They have the arrays' layout but for dimension 0, and their payload lies as that of rows
-// does, so that nothing is read to know them.
+// does, so that nothing is read to know them. One over the end of an array is put together (row_pieces.h).
 
 #include "data/dataset/slices.h"
 
@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "core/refuse.h"
 #include "data/dataset/layouts_by_lengths.h"
+#include "data/dataset/row_pieces.h"
 #include "data/dataset_impl.h"
 #include "penstock/error.h"
 #include "penstock/windows.h"
@@ -27,13 +28,14 @@ constexpr const char* kTakenOf = "slices are taken of what rows() gives";
 
 [[noreturn]] void throw_outside(std::int64_t slice, std::int64_t start, std::int64_t length, std::int64_t rows,
                                 const std::string& name) {
-  throw Error(
-      ErrorCode::kIndexOutOfRange,
-      length < 0
-          ? core::format("slice {} begins at row {} and ends in front of it or outside of the array, which has {} rows",
-                         slice, start, rows)
-          : core::format("slice {} begins at row {} and has {} rows, but the array has {}", slice, start, length, rows),
-      {.path = name});
+  std::string what =
+      core::format("slice {} begins at row {} and has {} rows, but the array has {}", slice, start, length, rows);
+  if (length < 0) {
+    what = core::format("slice {} begins at row {} and ends in front of it or outside of the array, which has {} rows",
+                        slice, start, rows);
+  }
+  if (start < 0) what = core::format("slice {} begins at row {}, and rows are counted from 0", slice, start);
+  throw Error(ErrorCode::kIndexOutOfRange, std::move(what), {.path = name});
 }
 
 void require_as_many(std::size_t starts, std::size_t lengths) {
@@ -49,23 +51,6 @@ bool are_joined(std::span<const std::int64_t> starts, std::span<const std::int64
     if (lengths[i] < 0 || starts[i + 1] < 0 || starts[i] != starts[i + 1] - lengths[i]) return false;
   }
   return true;
-}
-
-/// A slice is one run of bytes, so it ends where its array does.
-void require_within_arrays(const data::SlicedArrays& slices) {
-  if (slices.parts.arrays() == 1) return;
-  for (std::int64_t i = 0; i < slices.table.size(); ++i) {
-    const std::int64_t begin = slices.table.begin(i);
-    const std::size_t array = slices.parts.array_of(begin);
-    const std::int64_t rows = slices.table.length(i);
-    if (rows <= slices.parts.end(array) - begin || rows == 0) continue;
-    throw Error(
-        ErrorCode::kIndexOutOfRange,
-        core::format("slice {} begins at row {} and has {} rows, but this array ends at row {}; a slice lies in "
-                     "one array",
-                     i, begin, rows, slices.parts.end(array)),
-        {.path = slices.parts.file(array).name()});
-  }
 }
 
 class Slices final : public detail::DatasetImpl {
@@ -88,12 +73,24 @@ class Slices final : public detail::DatasetImpl {
     const auto make = [this](const std::vector<std::int64_t>& lengths) {
       return data::single_tensor_layout(slices_->parts.layout(lengths[0]));
     };
+    const data::ArrayParts& parts = slices_->parts;
+    const bool may_go_over = parts.arrays() > 1 && parts.row_bytes() != 0 && !work.call.headers_only;
+    data::RowPieces pieces(parts);
     for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::int64_t begin = table().begin(indices[i]);
       const std::int64_t length = table().length(indices[i]);
       layouts.lengths.assign(1, length);
-      payloads[i] = length == 0 ? data::Payload{} : slices_->parts.at(table().begin(indices[i]));
       out[i] = {layouts.find(make, work.scratch), {&payloads[i]}};
+      payloads[i] = length == 0 || may_go_over ? data::Payload{} : parts.at(begin);
+      if (!may_go_over) continue;
+      pieces.begin(i);
+      pieces.add(begin, length);
+      const auto place = pieces.end(work.scratch);
+      if (!place) continue;
+      payloads[i] =
+          place->memory == nullptr ? parts.at(place->row) : data::Payload{.place = data::InMemory{place->memory}};
     }
+    pieces.copy(work);
   }
 
  private:
@@ -167,10 +164,7 @@ data::SlicedArrays data::SlicedArrays::joined(std::span<const std::shared_ptr<co
   return {std::move(all), std::move(table)};
 }
 
-Dataset data::sliced(SlicedArrays slices) {
-  require_within_arrays(slices);
-  return Dataset(std::make_shared<Slices>(std::move(slices)));
-}
+Dataset data::sliced(SlicedArrays slices) { return Dataset(std::make_shared<Slices>(std::move(slices))); }
 
 Dataset data::sliced(const Dataset& rows, const Tensor& starts, const Tensor& lengths) {
   const ArrayParts parts = arrays_of(rows, kTakenOf);

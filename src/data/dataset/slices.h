@@ -37,7 +37,7 @@ class SliceTable {
   const std::int64_t* length_ = nullptr;
 };
 
-/// Arrays and their slices, each of which lies in one of them.
+/// Arrays and their slices, which may go over the ends of arrays.
 struct SlicedArrays {
   ArrayParts parts;
   SliceTable table;

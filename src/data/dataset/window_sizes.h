@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/dataset/array_parts.h"
+#include "data/dataset/row_pieces.h"
 #include "data/sample/layout.h"
 
 namespace penstock::data {
@@ -25,6 +26,8 @@ struct WindowSizes {
   std::size_t parts() const noexcept { return shift == 0 ? 1 : 2; }
   /// Where the tensors of the window lie that begins at that row.
   void place(const ArrayParts& parts, std::int64_t row, std::span<Payload> out) const;
+  /// The same of one that may have been put together; its rows are some.
+  void place(const ArrayParts& parts, const std::optional<RowPieces::Place>& found, std::span<Payload> out) const;
   /// How many windows so many rows have.
   std::int64_t count_in(std::int64_t rows) const noexcept { return rows < span() ? 0 : (rows - span()) / stride + 1; }
   /// "the 1025 rows of a window (length 1024, shift 1)".

@@ -35,7 +35,10 @@ constexpr const char* kWindowsTakenOf = "windows are taken of what rows() or sli
 class PlacedWindows : public detail::DatasetImpl {
  public:
   PlacedWindows(const ArrayParts& parts, const WindowSizes& sizes)
-      : parts_(parts), sizes_(sizes), layout_(data::window_layout(parts, sizes)) {}
+      : parts_(parts),
+        sizes_(sizes),
+        layout_(data::window_layout(parts, sizes)),
+        may_go_over_(parts.arrays() > 1 && parts.row_bytes() != 0) {}
 
   std::string describe(std::int64_t index) const override { return parts_.describe(row_of(index), sizes_.span()); }
   std::uint64_t read_bytes(std::int64_t) const override {
@@ -45,11 +48,21 @@ class PlacedWindows : public detail::DatasetImpl {
              std::span<data::Sample> out) const override {
     const std::size_t each = sizes_.parts();
     const std::span<data::Payload> payloads = work.scratch.arena.array<data::Payload>(indices.size() * each);
+    data::RowPieces pieces(parts_);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const auto own = payloads.subspan(i * each, each);
-      sizes_.place(parts_, row_of(indices[i]), own);
       out[i] = {layout_.get(), {own.data()}};
+      if (!may_go_over_) {
+        sizes_.place(parts_, row_of(indices[i]), own);
+        continue;
+      }
+      std::fill(own.begin(), own.end(), data::Payload{});
+      if (work.call.headers_only) continue;
+      pieces.begin(i);
+      pieces.add(row_of(indices[i]), sizes_.span());
+      sizes_.place(parts_, pieces.end(work.scratch), own);
     }
+    pieces.copy(work);
   }
   std::optional<data::EvenRows> even_rows(std::span<const std::int64_t> indices,
                                           data::Scratch& scratch) const override {
@@ -78,6 +91,7 @@ class PlacedWindows : public detail::DatasetImpl {
   ArrayParts parts_;
   WindowSizes sizes_;
   data::LayoutPtr layout_;
+  bool may_go_over_;  ///< the end of an array
 };
 
 class ArrayWindows final : public PlacedWindows {
@@ -186,6 +200,13 @@ WindowSizes WindowSizes::checked(std::int64_t length, std::optional<std::int64_t
 void WindowSizes::place(const ArrayParts& parts, std::int64_t row, std::span<Payload> out) const {
   const std::size_t array = parts.array_of(row);
   for (std::size_t p = 0; p < out.size(); ++p) out[p] = parts.at(array, p == 0 ? row : row + shift);
+}
+
+void WindowSizes::place(const ArrayParts& parts, const std::optional<RowPieces::Place>& found,
+                        std::span<Payload> out) const {
+  if (found->memory == nullptr) return place(parts, found->row, out);
+  const std::uint64_t shifted = static_cast<std::uint64_t>(shift) * parts.row_bytes();
+  for (std::size_t p = 0; p < out.size(); ++p) out[p].place = InMemory{found->memory + (p == 0 ? 0 : shifted)};
 }
 
 std::string WindowSizes::text() const {

@@ -13,6 +13,7 @@
 #include "data/support.h"
 #include "penstock/lengths.h"
 #include "penstock/windows.h"
+#include "support/served_folder.h"
 
 namespace penstock {
 namespace {
@@ -76,9 +77,32 @@ TEST(Slices, OfSeveralArraysCountRowsFromArrayToArray) {
   const Numbers lengths = {1, 8, 1, 0, 0, 11, 12};
   expect_slices(slices(many, starts, lengths), array, starts, lengths);
   expect_slices(slices(many, {3, 5, 12}), array, {0, 3, 8}, {3, 5, 12});
-  const auto over = test::error_of([&] { slices(many, {7}, {2}); });
+}
+
+TEST(Slices, OverTheEndsOfArraysArePutTogether) {
+  const Tensor array = test::numbered_rows(40, 3);
+  test::TemporaryFolder folder;
+  const test::ServedFolder served(folder.path());
+  save(array.slice(0, 0, 8), folder / "0.npy", {.sync = false});
+  save(array.slice(0, 20, 40), folder / "1.npy", {.sync = false});
+  const Dataset memory = rows(array.slice(0, 8, 20));
+  const Numbers starts = {7, 0, 19, 8, 20, 3, 8, 40, 6, 0};
+  const Numbers lengths = {2, 40, 21, 0, 0, 30, 12, 0, 1, 8};
+  for (const bool mmap : {true, false}) {
+    const Dataset many = concat(
+        {rows(folder / "0.npy", {}, mmap), memory, rows(array.slice(0, 9, 9)), rows(folder / "1.npy", {}, mmap)});
+    expect_slices(slices(many, starts, lengths), array, starts, lengths);
+  }
+  const Dataset far = concat({rows(served.url("0.npy")), memory, rows(served.url("1.npy"))});
+  expect_slices(slices(far, starts, lengths), array, starts, lengths);
+  EXPECT_EQ(slices(far, starts, lengths).describe(1), served.url("0.npy") + "[0:] to " + served.url("1.npy") + "[:20]");
+  const auto over = test::error_of([&] { slices(far, {39}, {2}); });
   EXPECT_EQ(over->code(), ErrorCode::kIndexOutOfRange);
-  EXPECT_THAT(over->what(), HasSubstr("a slice lies in one array"));
+  const Dataset cut = concat({rows(array.slice(0, 0, 20)), rows(folder / "0.npy", {}, true)});
+  std::filesystem::resize_file(folder / "0.npy", 130);
+  const auto error = test::error_of([&] { slices(cut, {19}, {6}).get(0); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->path(), folder / "0.npy");
 }
 
 TEST(Slices, OneBehindTheOtherTakeHalfTheIndex) {

@@ -331,6 +331,32 @@ TEST(Windows, OfSlicesInSeveralArraysAreThoseOfOneArray) {
   }
 }
 
+TEST(Windows, OfSlicesOverTheEndsOfArraysAreThoseOfOneArray) {
+  std::mt19937 random(23);
+  const Tensor array = tokens_up_to(500);
+  test::TemporaryFolder folder;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<Dataset> pieces;
+    for (std::int64_t begin = 0; begin < 500;) {
+      const std::int64_t end = std::min<std::int64_t>(500, begin + static_cast<std::int64_t>(random() % 60));
+      const std::string path = folder / (std::to_string(round) + "_" + std::to_string(begin) + ".npy");
+      if (round % 2 == 1) save(array.slice(0, begin, end), path, {.sync = false});
+      pieces.push_back(round % 2 == 0 ? rows(array.slice(0, begin, end)) : rows(path, {}, round == 1));
+      begin = end;
+    }
+    const Numbers sizes = {0, 130, 1, 200, 169};
+    const Dataset one = slices(rows(array), sizes);
+    const Dataset many = slices(concat(pieces), sizes);
+    for (const JoinSlices join : {JoinSlices::kNot, JoinSlices::kInOrder, JoinSlices::kShuffled}) {
+      const WindowsOptions options{.stride = 11, .shift = 2, .join = join};
+      EXPECT_EQ(epoch_of(windows(many, 40, options), 5, 1, 2), epoch_of(windows(one, 40, options), 5, 1, 0)) << round;
+      const Dataset cast = windows(many, 40, options).cast(DType::int64);
+      EXPECT_EQ(test::bits_of(cast.get(-1)), test::bits_of(windows(one, 40, options).cast(DType::int64).get(-1)));
+    }
+    EXPECT_EQ(epoch_of(random_windows(many, 33, 20, 1), 5, 1, 2), epoch_of(random_windows(one, 33, 20, 1), 5, 1, 0));
+  }
+}
+
 TEST(Windows, OfSeveralArraysLieWithinOneOrOverTheirEnds) {
   const Tensor array = tokens_up_to(30);
   const Dataset many =

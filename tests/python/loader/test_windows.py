@@ -122,12 +122,12 @@ def test_the_repr_says_what_was_left_out(tokens):
     assert repr(documents.windows(100, join="ordered")) == "penstock.Dataset(10 samples)"
 
 
-def over_several_arrays(rows):
-    """Documents of the file and of two arrays in memory, one of which is shorter than a window."""
+def over_several_arrays(rows, join):
+    """Documents of the file and of two arrays in memory, one shorter than a window; a slice goes over an end."""
     parts = [np.arange(1000, 1020, dtype="u2"), np.arange(1020, 1400, dtype="u2")]
     several = rows.concat(*map(penstock.rows, parts))
-    lengths = [400, 7, 593, 20, 180, 0, 200]
-    return several.slices(lengths=lengths).windows(32, shift=1, join="shuffled")
+    lengths = [400, 7, 600, 13, 180, 0, 200]
+    return several.slices(lengths=lengths).windows(32, shift=1, join=join)
 
 
 KINDS = {
@@ -135,7 +135,8 @@ KINDS = {
     "apart": lambda rows: rows.slices(lengths=[300, 20, 400, 280]).windows(32, shift=1),
     "shuffled": lambda rows: rows.slices(lengths=np.full(100, 10)).windows(32, shift=1, join="shuffled"),
     "random": lambda rows: rows.random_windows(32, 40, 1),
-    "several": over_several_arrays,
+    "several": lambda rows: over_several_arrays(rows, "shuffled"),
+    "over ends": lambda rows: over_several_arrays(rows, None),
     "concatenated": lambda rows: (
         rows.slices(lengths=np.full(100, 10))
         .concat(penstock.rows(np.arange(300, dtype="u2")).slices(lengths=[299, 1]))
@@ -148,7 +149,7 @@ def test_windows_over_several_arrays_are_those_of_one(tokens):
     rest = np.arange(1000, 1400, dtype="u2")
     several = penstock.rows(tokens).concat(penstock.rows(rest[:300]), penstock.rows(rest[300:]))
     one = penstock.rows(np.arange(1400, dtype="u2"))
-    lengths = [500, 500, 250, 50, 100]
+    lengths = [500, 450, 300, 50, 100]
     for join in (None, "ordered", "shuffled"):
         found = several.slices(lengths=lengths).windows(60, stride=45, shift=2, join=join)
         assert batches(found, shuffle=True) == batches(
@@ -157,8 +158,9 @@ def test_windows_over_several_arrays_are_those_of_one(tokens):
     for i, window in enumerate(np.lib.stride_tricks.sliding_window_view(np.arange(1400), 100)[::100]):
         np.testing.assert_array_equal(several.windows(100, join="ordered")[i], window)
     assert len(several.windows(300)) == 3 + 1
-    with pytest.raises(IndexError, match="a slice lies in one array"):
-        several.slices([990], [20])
+    np.testing.assert_array_equal(several.slices([990], [400])[0], np.arange(990, 1390))
+    with pytest.raises(IndexError, match="has 411 rows, but the array has 1400"):
+        several.slices([990], [411])
     with pytest.raises(penstock.DTypeMismatchError, match="int32"):
         one.concat(penstock.rows(np.arange(9, dtype="i4"))).windows(3)
 
