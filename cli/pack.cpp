@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/headerless_samples.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/terminal/interrupt.h"
@@ -29,11 +30,14 @@ struct PackOptions {
   std::string format = "safetensors";
   std::int64_t shard_megabytes = 256;
   std::size_t workers = LoaderOptions::kAutoWorkers;
+  Headerless headerless;
   bool json = false;
 };
 
-/// Samples of tar shards, or files with a sample each.
+/// Samples of tar shards, or files with a sample each; rows of one file without a header.
 Dataset samples_of(const PackOptions& options) {
+  if (options.headerless.is_said())
+    return headerless_samples(tensor_files(options.from, options.exclude), options.headerless);
   if (std::string_view(options.from).ends_with(".tar")) {
     if (options.exclude.empty()) return shards(options.from, {.keys = options.keys});
     throw Error(ErrorCode::kInvalidArgument, "found --exclude beside shards, expected it beside a folder of files",
@@ -83,6 +87,11 @@ std::function<int()> attach_pack(Arguments& arguments) {
       .takes_number_or_auto(0, static_cast<std::int64_t>(LoaderOptions::kMostWorkers),
                             std::to_string(LoaderOptions::kAutoWorkers));
   arguments.add("--json", &options->json, "Print JSON");
+  arguments.refuse = [options](const Arguments&) {
+    if (options->keys.empty() || !options->headerless.is_said()) return;
+    throw WrongUsage("--key: names a part of a file, and a file without a header has none");
+  };
+  options->headerless.take(arguments);
   return [options] { return run(*options); };
 }
 
@@ -96,7 +105,8 @@ const Command kPack{
     "array of offsets. packed() of the library gives the samples back, without opening a file for each; any reader of "
     "safetensors finds the arrays. The folder appears with all its files or not at all. Text and other "
     "values that are no numbers are refused: choose others with --key, or write tar shards, which keep them and which "
-    "WebDataset reads. Nothing in the files is run.",
+    "WebDataset reads. A file without a header (--dtype) is a sample for each row; several of them, which a pattern "
+    "names, are a sample each. Nothing in the files is run.",
     {"penstock pack digits shards", "penstock pack 'clips/*.pt' clip-shards --shard-mb 64",
      "penstock pack digits tars --format tar"},
     attach_pack};

@@ -10,6 +10,7 @@
 
 #include "cli/bench/bench_floor.h"
 #include "cli/command.h"
+#include "cli/headerless_samples.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
@@ -49,6 +50,7 @@ struct BenchOptions {
   PageFile page;  ///< with an empty path where none is asked for
   bool in_order = false;
   bool as_rows = false;
+  Headerless headerless;
   bool json = false;
 };
 
@@ -161,9 +163,10 @@ std::vector<std::int64_t> visiting_order(const Dataset& dataset, const BenchOpti
 }
 
 Result measure_rows(const BenchOptions& options) {
-  const Dataset dataset = rows(options.path, options.key);
+  const bool is_headerless = options.headerless.is_said();
+  const Archive archive = is_headerless ? options.headerless.open(options.path) : open(options.path);
+  const Dataset dataset = is_headerless ? rows(archive.entry(0)) : rows(options.path, options.key);
   require_samples(dataset, options);
-  const Archive archive = open(options.path);
   const LazyTensor lazy = options.key.empty() ? archive.entry(0) : archive[options.key];
   const Tensor in_memory = lazy.load().contiguous();
   const auto order = visiting_order(dataset, options);
@@ -175,10 +178,9 @@ Result measure_rows(const BenchOptions& options) {
   return result;
 }
 
-Result measure_files(const BenchOptions& options) {
-  const Dataset dataset = files(options.path, {.exclude = options.exclude});
+/// `all` are the files, one for each sample.
+Result measure_files(const Dataset& dataset, const std::vector<std::string>& all, const BenchOptions& options) {
   require_samples(dataset, options);
-  const std::vector<std::string> all = dataset.paths();
   std::vector<std::string> paths;
   for (const std::int64_t index : visiting_order(dataset, options)) {
     paths.push_back(all[static_cast<std::size_t>(index)]);
@@ -190,7 +192,14 @@ Result measure_files(const BenchOptions& options) {
 }
 
 Result measure(const BenchOptions& options) {
-  return samples_are_rows(options) ? measure_rows(options) : measure_files(options);
+  if (options.headerless.is_said()) {
+    const TensorFiles all = tensor_files(options.path, options.exclude);
+    if (all.is_single) return measure_rows(options);
+    return measure_files(headerless_samples(all, options.headerless), all.paths, options);
+  }
+  if (samples_are_rows(options)) return measure_rows(options);
+  const Dataset dataset = files(options.path, {.exclude = options.exclude});
+  return measure_files(dataset, dataset.paths(), options);
 }
 
 bool is_too_short(const Result& result) { return result.wall_seconds < kTooShortSeconds; }
@@ -323,6 +332,9 @@ void refuse_contradiction(const BenchOptions& options) {
   if (options.json && options.page.path == kStandardOutput) {
     throw WrongUsage("--html: and --json would both be written to standard output");
   }
+  if (!options.key.empty() && options.headerless.is_said()) {
+    throw WrongUsage("--key: names a tensor of a file, and a file without a header has one alone");
+  }
   if (!options.pad_to || options.collate.value_or(kPad) == kPad) return;
   throw WrongUsage("--pad-to: pads, which --collate " + *options.collate + " does not; leave one of them out");
 }
@@ -360,6 +372,7 @@ std::function<int()> attach_bench(Arguments& arguments) {
   arguments.add("--in-order", &options->in_order, "Do not shuffle");
   arguments.add("--json", &options->json, "Print JSON");
   arguments.refuse = [options](const Arguments&) { refuse_contradiction(*options); };
+  options->headerless.take(arguments);
   return [options] { return run(*options); };
 }
 

@@ -69,6 +69,29 @@ def test_several_files_by_a_pattern(folder):
     assert [one["tensors"][0]["shape"] for one in both] == [[300], [1200]]
 
 
+def test_a_loader_takes_the_rows_of_a_file_and_several_files_as_a_sample_each(folder, tmp_path):
+    measured = json.loads(run("bench", folder / "train.bin", *SAID, "--epochs", 1, "--json"))
+    assert measured["samples"] == "rows"
+    packed = json.loads(run("pack", folder / "train.bin", tmp_path / "rows", *SAID, "--json"))
+    assert packed["samples"] == 12
+    (shard,) = (tmp_path / "rows").glob("*.safetensors")
+    assert run("cat", shard, "--slice", "3,:3").split()[-3:] == ["1500", "1505", "1510"]
+    for i in range(3):
+        TOKENS[i : i + 60].tofile(folder / f"{i}.raw")
+    words = ("--dtype", "uint16", "--shape", "3,20")
+    measured = json.loads(run("bench", folder / "*.raw", *words, "--epochs", 1, "--json"))
+    assert measured["samples"] == "files"
+    run("pack", folder / "*.raw", tmp_path / "files", "--format", "tar", *words)
+    (shard,) = (tmp_path / "files").glob("*.tar")
+    listed = json.loads(run("ls", shard, "--json"))["tensors"]
+    assert [tensor["shape"] for tensor in listed] == [[3, 20]] * 3
+    assert "left over" in run("pack", folder / "*.raw", tmp_path / "no", "--dtype", "uint16", "--shape", "-1,7", code=1)
+    assert not (tmp_path / "no").exists()
+    assert "a file of the format npy" in run("bench", folder / "train.npy", *SAID, code=1)
+    for command in (("pack", tmp_path / "out"), ("bench",)):
+        assert "--key" in run(command[0], folder / "train.bin", *command[1:], *SAID, "--key", "x", code=2)
+
+
 def test_what_is_wrong_is_said(folder):
     path = folder / "train.bin"
     assert "left over" in run("ls", path, "--dtype", "uint16", "--shape", "-1,7", code=1)
