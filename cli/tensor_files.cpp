@@ -20,6 +20,7 @@
 #include "format/folder.h"
 #include "format/format.h"
 #include "io/file/url.h"
+#include "io/locations.h"
 #include "io/remote/location.h"
 #include "penstock/load.h"
 
@@ -98,7 +99,7 @@ std::vector<std::string> paths_of(const data::PathTable& table) {
 
 /// Whether the content is tokens, as llm.c writes them: their extension, .bin, is also that of many other things.
 bool has_tokens(const std::string& path) {
-  if (io::is_url(path)) return false;  // each would be a request
+  if (io::waits_for_server(path)) return false;  // each would be a request
   const auto may_be = [&](const format::Format& format) {
     return format.documents != nullptr && !format.is_index &&
            std::ranges::any_of(format.extensions, [&](std::string_view end) { return path.ends_with(end); });

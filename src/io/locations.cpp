@@ -31,6 +31,36 @@ std::vector<std::string> names_of_objects(const std::string& folder) {
   return out;
 }
 
+/// What paths and URLs answer each in their own way: the one place that tells which of them a location is.
+struct Kind {
+  std::size_t (*root_size)(std::string_view location) noexcept;
+  std::string (*beside)(std::string_view location, std::string_view name);
+  std::string (*in_folder)(std::string_view folder, std::string_view name);
+  std::vector<std::string> (*names_in)(const std::string& folder);
+  bool is_remote;
+};
+
+constexpr Kind kPath{
+    .root_size = [](std::string_view path) noexcept -> std::size_t { return path.starts_with('/') ? 1 : 0; },
+    .beside = [](std::string_view path,
+                 std::string_view name) { return fs::path(path).replace_filename(name).string(); },
+    .in_folder = [](std::string_view folder, std::string_view name) { return (fs::path(folder) / name).string(); },
+    .names_in = [](const std::string& folder) { return folder_names(folder); },
+    .is_remote = false,
+};
+
+constexpr Kind kUrl{
+    .root_size = [](std::string_view url) noexcept -> std::size_t {
+      return std::min(url.find('/', url.find("://") + 3), url.size() - 1) + 1;
+    },
+    .beside = [](std::string_view url, std::string_view name) { return remote::sibling(url, name); },
+    .in_folder = [](std::string_view folder, std::string_view name) { return remote::in_folder(folder, name); },
+    .names_in = names_of_objects,
+    .is_remote = true,
+};
+
+const Kind& kind_of(std::string_view location) noexcept { return is_url(location) ? kUrl : kPath; }
+
 }  // namespace
 
 std::size_t query_begin(std::string_view location) noexcept {
@@ -40,18 +70,15 @@ std::size_t query_begin(std::string_view location) noexcept {
 
 std::string_view path_part(std::string_view location) noexcept { return location.substr(0, query_begin(location)); }
 
-std::size_t root_size(std::string_view location) noexcept {
-  if (!is_url(location)) return location.starts_with('/') ? 1 : 0;
-  return std::min(location.find('/', location.find("://") + 3), location.size() - 1) + 1;
-}
+std::size_t root_size(std::string_view location) noexcept { return kind_of(location).root_size(location); }
 
 std::string beside(std::string_view location, std::string_view name) {
-  return is_url(location) ? remote::sibling(location, name) : fs::path(location).replace_filename(name).string();
+  return kind_of(location).beside(location, name);
 }
 
 std::string beside_inside(std::string_view location, std::string_view name) {
   std::string joined = beside(location, name);
-  if (is_url(location)) return joined;
+  if (waits_for_server(location)) return joined;
   std::error_code error;
   const fs::path real = fs::canonical(joined, error);
   if (error == std::errc::no_such_file_or_directory) return {};
@@ -85,27 +112,25 @@ void require_inside_folder(std::string_view location, std::string_view name, con
 }
 
 std::string in_folder(std::string_view folder, std::string_view name) {
-  return is_url(folder) ? remote::in_folder(folder, name) : (fs::path(folder) / name).string();
+  return kind_of(folder).in_folder(folder, name);
 }
 
-std::vector<std::string> names_in(const std::string& folder) {
-  return is_url(folder) ? names_of_objects(folder) : folder_names(folder);
-}
+std::vector<std::string> names_in(const std::string& folder) { return kind_of(folder).names_in(folder); }
 
 bool is_local_folder(std::string_view location) {
   std::error_code ignored;
-  return !is_url(location) && fs::is_directory(location, ignored);
+  return !waits_for_server(location) && fs::is_directory(location, ignored);
 }
 
 std::string absolute(std::string_view location) {
-  if (is_url(location)) return std::string(location);
+  if (waits_for_server(location)) return std::string(location);
   std::error_code error;
   std::string out = fs::absolute(local_path(location), error).string();
   return error ? std::string() : out;
 }
 
 bool tells_absence(const Error& error, std::string_view location) noexcept {
-  return error.code() == ErrorCode::kNotFound || (error.code() == ErrorCode::kPermission && is_url(location));
+  return error.code() == ErrorCode::kNotFound || (error.code() == ErrorCode::kPermission && waits_for_server(location));
 }
 
 std::optional<Source> open_if_there(const std::string& location) {
@@ -117,6 +142,6 @@ std::optional<Source> open_if_there(const std::string& location) {
   }
 }
 
-bool waits_for_server(std::string_view location) noexcept { return is_url(location); }
+bool waits_for_server(std::string_view location) noexcept { return kind_of(location).is_remote; }
 
 }  // namespace penstock::io

@@ -37,8 +37,9 @@ std::uint32_t PathTable::folder(std::string_view folder) {
     if (folders_.size() >= std::size_t{1} << (64 - kNameBits)) {
       throw Error(ErrorCode::kLimit, "a dataset of files takes no more than 16777216 folders; concat several of them");
     }
-    has_urls_ = has_urls_ || io::is_url(path);
-    folders_.push_back({std::move(path), {}});
+    const bool is_url = io::is_url(path);
+    has_urls_ = has_urls_ || is_url;
+    folders_.push_back({std::move(path), {}, is_url});
   }
   return known->second;
 }
@@ -100,7 +101,7 @@ void PathTable::add(std::string_view url, std::uint64_t bytes) {
 }
 
 bool PathTable::is_url(std::int64_t index) const noexcept {
-  return io::is_url(folder_of(entries_[static_cast<std::size_t>(index)]).path);
+  return folder_of(entries_[static_cast<std::size_t>(index)]).is_url;
 }
 
 bool PathTable::before(Entry a, Entry b) const noexcept {
@@ -131,7 +132,7 @@ void PathTable::seal(Folders folders) {
   opened->descriptors.reserve(opened->held.count());
   for (std::size_t i = 0; i < opened->held.count(); ++i) {
     const std::string& path = folders_[i].path;
-    if (io::is_url(path)) {
+    if (folders_[i].is_url) {
       opened->descriptors.emplace_back();
       continue;
     }

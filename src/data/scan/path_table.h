@@ -65,6 +65,7 @@ class PathTable {
   struct Folder {
     std::string path;   ///< "" or with '/' at the end
     std::string names;  ///< each ends in NUL
+    bool is_url = false;
   };
   struct OpenFolders;
   /// Neighbours among a folder's names, and where their entries begin.
