@@ -16,7 +16,7 @@ def device_of(device: str | int | torch.device) -> torch.device:
     """The device that an argument names, also as the text of a number; InvalidArgumentError where it names none."""
     text = str(device)
     try:
-        return torch.device(int(text) if text.isdigit() else device)
+        return torch.device(int(text) if text.isdigit() else text)
     except RuntimeError as error:
         if text.isdigit():  # of the accelerator that there is
             raise _absent(device, _first_line(error)) from error

@@ -350,6 +350,12 @@ def test_a_device_that_is_not_here_is_one_error_everywhere(tmp_path, device):
             print(name, ask())
 
 
-def test_what_is_no_device_is_said():
-    with pytest.raises(penstock.InvalidArgumentError, match="found device='tpu9x'"):
-        pt.weights("model.safetensors", device="tpu9x")
+def test_what_is_no_device_is_said(tmp_path):
+    for wrong in ("tpu9x", 2.5, None):
+        with pytest.raises(penstock.InvalidArgumentError, match=f"found device={wrong!r}"):
+            pt.weights("model.safetensors", device=wrong)
+    path = tmp_path / "model.safetensors"
+    pt.safetensors.save_file({"a": torch.ones(3)}, path)
+    of_ours = penstock.zeros(1).device
+    assert dict(pt.weights(path, device=of_ours))["a"].tolist() == [1, 1, 1]
+    assert pt.safetensors.load_file(path, device=of_ours)["a"].tolist() == [1, 1, 1]
