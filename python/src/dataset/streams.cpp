@@ -101,8 +101,9 @@ SampleStream shuffled(const SampleStream& self, nb::handle window, nb::handle se
 /// A walk as Python has it: one thread at a time, without the GIL where no function of Python runs.
 class PyWalk {
  public:
-  PyWalk(const SampleStream& stream, std::uint64_t seed, std::uint64_t epoch, std::int64_t part, std::int64_t parts)
-      : walk_(stream, {.seed = seed, .epoch = epoch}, part, parts) {}
+  PyWalk(const SampleStream& stream, std::uint64_t seed, std::uint64_t epoch, std::int64_t part, std::int64_t parts,
+         bool keeps_order)
+      : walk_(stream, {.seed = seed, .epoch = epoch}, part, parts, keeps_order) {}
 
   nb::object next() {
     std::optional<Value> sample;
@@ -170,9 +171,11 @@ void bind_streams(nb::module_& module) {
       .def("shuffle", shuffled, nb::arg("window").none(), nb::arg("seed").none(), nb::arg("memory").none())
       .def("filter", filtered, nb::arg("keep").none());
   nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
-      .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t>(), nb::arg("stream"),
-           nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
-           nb::sig("def __init__(self, stream: _Stream, seed: int = 0, epoch: int = 0, part: int = 0, parts: int = 1) "
+      .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, bool>(),
+           nb::arg("stream"), nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
+           nb::arg("keeps_order") = false,
+           nb::sig("def __init__(self, stream: _Stream, seed: int = 0, epoch: int = 0, part: int = 0, parts: int = 1, "
+                   "keeps_order: bool = False) "
                    "-> None"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))

@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/checked.h"
 #include "core/format.h"
+#include "data/collate/batch_plan.h"
+#include "data/sample/layout.h"
+#include "data/sample/strides.h"
 #include "penstock/buffer.h"
 #include "penstock/dtype.h"
 
@@ -26,6 +28,21 @@ bool has_descr(DType::Code code) noexcept { return code >= DType::Code::kBytes; 
 std::string descr_of(const DType& dtype) {
   if (!has_descr(dtype.code())) return {};
   return dtype.code() == DType::Code::kOpaque ? dtype.name() : dtype.numpy_descr();
+}
+
+data::TensorLayout layout_of(const Tensor& tensor) { return {tensor.dtype(), tensor.shape(), tensor.strides()}; }
+
+/// Bytes from its first element to behind its last.
+std::uint64_t extent_of(const Tensor& tensor) { return layout_of(tensor).extent(); }
+
+/// The tensor, or a copy without its gaps where they are large. Its elements stay in their order.
+Tensor as_it_travels(const Tensor& tensor) {
+  const data::TensorLayout layout = layout_of(tensor);
+  if (layout.dense || data::keeps_gaps(layout)) return tensor;
+  const Strides strides = data::dense_strides(layout.shape, layout.strides);
+  const Tensor out(Buffer::allocate(static_cast<std::size_t>(layout.nbytes)), layout.dtype, layout.shape, strides);
+  out.copy_from(tensor);
+  return out;
 }
 
 [[noreturn]] void throw_too_deep() {
@@ -125,28 +142,32 @@ void MessageWriter::tensor(const Value& value) {
                              "there, and give the loader a device",
                              given.device().to_string()));
   }
-  Tensor tensor = given.is_contiguous() ? given : given.contiguous();
-  const bool in_slot = !slot_.empty() && before_it_ == 0 && tensor.nbytes() == slot_.size();
+  Tensor tensor = as_it_travels(given);
+  const std::uint64_t bytes = extent_of(tensor);
+  const bool in_slot = !slot_.empty() && before_it_ == 0 && tensor.is_contiguous() && bytes == slot_.size();
   --before_it_;
   number(static_cast<std::uint64_t>(tensor.dtype().code()));
   number(tensor.dtype().itemsize());
   text(descr_of(tensor.dtype()));
   number(tensor.rank());
-  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) number(static_cast<std::uint64_t>(tensor.shape()[dim]));
+  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) {
+    number(static_cast<std::uint64_t>(tensor.shape()[dim]));
+    number(static_cast<std::uint64_t>(tensor.strides()[dim]));
+  }
   number(given.requires_grad() ? 1 : 0);
   if (in_slot) {
     number(kInSlot);
     std::memcpy(slot_.data(), tensor.data(), slot_.size());
     return;
   }
-  const std::byte* const data = tensor.nbytes() > 0 ? tensor.data() : nullptr;
+  const std::byte* const data = bytes > 0 ? tensor.data() : nullptr;
   const std::less<> before;
   const bool is_placed = data != nullptr && !placed_.empty() && !before(data, placed_.data()) &&
-                         before(data + (tensor.nbytes() - 1), placed_.data() + placed_.size());
+                         before(data + (bytes - 1), placed_.data() + placed_.size());
   if (is_placed) return number(static_cast<std::uint64_t>(data - placed_.data()));
   number(payload_);
   places_.push_back(payload_);
-  payload_ += aligned(tensor.nbytes());
+  payload_ += aligned(bytes);
   tensors_.push_back(std::move(tensor));
 }
 
@@ -188,7 +209,8 @@ void MessageWriter::put(std::span<std::byte> block, const MessageExtent& extent)
   if (!placed_.empty() && placed_.data() != payload) std::memcpy(payload, placed_.data(), placed_.size());
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
-    if (tensor.nbytes() > 0) std::memcpy(payload + places_[i], tensor.data(), tensor.nbytes());
+    const auto bytes = static_cast<std::size_t>(extent_of(tensor));
+    if (bytes > 0) std::memcpy(payload + places_[i], tensor.data(), bytes);
   }
 }
 
@@ -280,21 +302,23 @@ Tensor MessageReader::tensor() {
   const auto itemsize = static_cast<std::size_t>(number());
   const std::string descr(text());
   const DType dtype = has_descr(code) ? DType::with_descr(code, itemsize, descr) : DType(code);
-  std::vector<std::int64_t> dims(static_cast<std::size_t>(number()));
-  for (std::int64_t& dim : dims) dim = static_cast<std::int64_t>(number());
-  const Shape shape{std::span<const std::int64_t>(dims)};
+  Shape shape;
+  Strides strides;
+  for (std::uint64_t rank = number(); rank > 0; --rank) {
+    shape.push_back(static_cast<std::int64_t>(number()));
+    strides.push_back(static_cast<std::int64_t>(number()));
+  }
   const bool requires_grad = number() != 0;
   const std::uint64_t place = number();
-  const std::uint64_t bytes = core::checked_mul<std::uint64_t>(static_cast<std::uint64_t>(shape.numel()),
-                                                               dtype.itemsize(), "a tensor of a worker process");
+  const std::uint64_t bytes = data::TensorLayout(dtype, shape, strides).extent();
   if (place == kInSlot) {
     if (bytes == 0 || bytes != slot_.size()) throw_broken();
-    return Tensor(slot_, dtype, shape).with_requires_grad(requires_grad);
+    return Tensor(slot_, dtype, shape, strides).with_requires_grad(requires_grad);
   }
   if (place > payload_.size() || bytes > payload_.size() - place) throw_broken();
   std::byte* const data = payload_.data() + place;
   Buffer buffer = bytes == 0 ? Buffer::allocate(0) : Buffer::wrap(data, static_cast<std::size_t>(bytes), owner_);
-  return Tensor(std::move(buffer), dtype, shape).with_requires_grad(requires_grad);
+  return Tensor(std::move(buffer), dtype, shape, strides).with_requires_grad(requires_grad);
 }
 
 ErrorRead MessageReader::error() {

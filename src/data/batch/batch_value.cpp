@@ -55,10 +55,15 @@ class Builder {
   }
 
   Value tensor(std::uint32_t output) const {
-    if (output < made_.size() && made_[output]) return Value::tensor(*made_[output]);
     const Output& out = plan_.outputs[output];
+    if (output < made_.size() && made_[output]) return marked(*made_[output], out);
     Tensor tensor(block_, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));
-    return Value::tensor(out.requires_grad ? tensor.with_requires_grad(true) : std::move(tensor));
+    return marked(tensor, out);
+  }
+
+  static Value marked(const Tensor& tensor, const Output& out) {
+    const bool is_marked = out.requires_grad && (tensor.dtype().is_floating() || tensor.dtype().is_complex());
+    return Value::tensor(is_marked ? tensor.with_requires_grad(true) : tensor);
   }
 
   /// What a leaf is in the sample at `position`.

@@ -161,16 +161,15 @@ bool Converter::goes_on(const Placement& placement, std::size_t first, std::size
 Converter::Item Converter::item(const Placement& placement, std::size_t position, const std::byte* from) {
   const Payload& of = payload(placement, position);
   std::byte* to = block_ + placement.slot(position);
-  if (placement.padding) to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
+  if (!placement.takes_as_is(of.conversion->output()))
+    to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
   return {of.conversion, from, to, position, of.conversion->draw(of.key)};
 }
 
 void Converter::settle(const Placement& placement, const Item& item) {
-  if (!placement.padding) return;
   const TensorLayout& layout = item.conversion->output();
-  const Padding& padding = *placement.padding;
-  const Runs runs(own_shape(padding, layout.shape), layout.strides, padding.slot.contiguous_strides(),
-                  layout.dtype.itemsize());
+  if (placement.takes_as_is(layout)) return;
+  const Runs runs = placement.runs_of(layout);
   std::byte* const to = block_ + placement.slot(item.position);
   runs.for_each([&](std::uint64_t from, std::uint64_t at) {
     std::memcpy(to + at, item.to + from, static_cast<std::size_t>(runs.run_bytes()));

@@ -60,7 +60,8 @@ class Converter {
   void convert_staged(std::span<const Staged> staged);
   void convert_read(const Placement& placement, std::size_t first, std::size_t last, const InFile& begin);
   void run(const Item& item);
-  /// In a batch with padding, the result was made in scratch memory: copies what is kept of it into its slot.
+  /// A result that is padded, or lies in another order than its slot, was made in scratch memory: copies what is kept
+  /// of it into its slot.
   void settle(const Placement& placement, const Item& item);
   std::byte* between(const Conversion& conversion);
 

@@ -74,7 +74,7 @@ struct DeviceSteps::Cut {
       return;
     }
     if (part.split->here.empty()) part.split->here.emplace_back(CastOp{input.dtype});
-    part.here = std::make_unique<const Conversion>(part.split->here, input);
+    part.here = std::make_unique<const Conversion>(part.split->here, input, part.from->keeps_order());
     part.between = part.here->output();
   }
 };
@@ -100,7 +100,8 @@ DeviceSteps::CutPtr DeviceSteps::cut_of(const Sample& sample) {
 }
 
 bool DeviceSteps::leaves_the_same(const Placement& placement, const Output& output) const {
-  const bool stacked = placement.slots.empty() && !placement.padding;
+  // The kernels' results lie in C order.
+  const bool stacked = placement.slots.empty() && !placement.padding && placement.order == SlotOrder::kRows;
   const Cut::CutTensor& first = of_batch_.front()->parts[placement.tensor];
   if (!stacked || !first.split || output.shape.rank() != first.between->shape.rank() + 1) return false;
   return std::all_of(of_batch_.begin(), of_batch_.end(), [&](const CutPtr& cut) {

@@ -6,6 +6,7 @@
 
 #include "data/batch/mover.h"
 
+#include <cstring>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -87,29 +88,25 @@ class Mover {
     return fetched_.samples[position].layout->tensors[placement.tensor];
   }
 
-  /// The part of the sample's tensor that fits into its slot.
-  static Shape own_shape(const Placement& placement, const TensorLayout& tensor) {
-    return placement.padding ? data::own_shape(*placement.padding, tensor.shape) : tensor.shape;
-  }
-
-  static Strides slot_strides(const Placement& placement, const TensorLayout& tensor) {
-    return placement.padding ? placement.padding->slot.contiguous_strides()
-                             : data::slot_strides(placement.order, tensor);
-  }
-
-  static Runs runs_of(const Placement& placement, const TensorLayout& tensor) {
-    return Runs(own_shape(placement, tensor), tensor.strides, slot_strides(placement, tensor), tensor.dtype.itemsize());
-  }
-
   bool whole(const Placement& placement, std::size_t position) const {
     return placement.takes_as_is(tensor(placement, position));
   }
 
+  /// What lies between the elements of a sample in its slot is nobody's.
+  void clear_gaps(const Placement& placement) {
+    if (placement.order != SlotOrder::kAsStored) return;
+    for (std::size_t i = 0; i < fetched_.size(); ++i) {
+      if (!placement.has(i) || !keeps_gaps(tensor(placement, i))) continue;
+      std::memset(block_ + placement.slot(i), 0, static_cast<std::size_t>(tensor(placement, i).extent()));
+    }
+  }
+
   /// Hands each sample's payload to whoever moves it.
   void hand_out(const Placement& placement) {
+    clear_gaps(placement);
     // Samples of one layout go the same way, which is computed once.
     std::optional<Runs> shared;
-    if (fetched_.uniform) shared = runs_of(placement, tensor(placement, 0));
+    if (fetched_.uniform) shared = placement.runs_of(tensor(placement, 0));
     for (std::size_t i = 0; i < fetched_.size(); ++i) {
       if (!placement.has(i)) continue;
       const Payload& payload = fetched_.samples[i].payloads[placement.tensor];
@@ -138,7 +135,7 @@ class Mover {
     std::byte* const slot = block_ + placement.slot(position);
     if (!placement.padding) return reader_.add(file, slot, layout.nbytes, position);
     // A padded sample has a slot of another shape, so it is read run by run.
-    const Runs runs = runs_of(placement, layout);
+    const Runs runs = placement.runs_of(layout);
     runs.for_each([&](std::uint64_t from, std::uint64_t to) {
       reader_.add({file.file, file.offset + from}, slot + to, runs.run_bytes(), position);
     });
@@ -150,7 +147,7 @@ class Mover {
     const TensorLayout& layout = tensor(placement, origin.position);
     if (shared != nullptr) return copy_runs(*shared, data, slot, origin);
     if (whole(placement, origin.position)) return copy_run(data, slot, layout.nbytes, origin);
-    copy_runs(runs_of(placement, layout), data, slot, origin);
+    copy_runs(placement.runs_of(layout), data, slot, origin);
   }
 
   void copy_runs(const Runs& runs, const std::byte* data, std::uint64_t slot, const Gatherer::Origin& origin) {
@@ -179,7 +176,7 @@ class Mover {
   void copy_rows(const Placement& placement, const EvenColumn& column, const HeldFile* file) {
     const std::byte* const first = column.first.data();
     if (!whole(placement, 0)) {
-      const Runs shared = runs_of(placement, tensor(placement, 0));
+      const Runs shared = placement.runs_of(tensor(placement, 0));
       for (std::size_t i = 0; i < fetched_.size(); ++i) {
         copy_runs(shared, first + column.behind(i), placement.slot(i), {file, i});
       }
@@ -266,8 +263,8 @@ class Mover {
       }
       const TensorLayout& layout = tensor(placement, position);
       wanted.push_back({.entry = large->entry,
-                        .shape = own_shape(placement, layout),
-                        .strides = slot_strides(placement, layout),
+                        .shape = placement.own_shape(layout),
+                        .strides = placement.slot_strides(layout),
                         .to = block_ + placement.slot(position)});
     }
     read();
@@ -277,7 +274,7 @@ class Mover {
     if (!placement.padding) return;
     for (std::size_t i = 0; i < fetched_.size(); ++i) {
       const TensorLayout& layout = tensor(placement, i);
-      fill_padding(*placement.padding, own_shape(placement, layout), layout.dtype.itemsize(),
+      fill_padding(*placement.padding, placement.own_shape(layout), layout.dtype.itemsize(),
                    block_ + placement.slot(i));
     }
   }

@@ -1,6 +1,5 @@
 #include "data/collate/batch_plan.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "core/checked.h"
@@ -10,43 +9,32 @@
 namespace penstock::data {
 
 namespace {
+
 [[noreturn]] void throw_too_large(const Shape& shape, const DType& dtype) {
   throw Error(ErrorCode::kOutOfMemory,
               core::format("a batch with {} of {} does not fit in memory; use a smaller batch_size", shape.to_string(),
                            dtype.name()));
 }
+
+std::uint64_t bytes_of(const DType& dtype, const Shape& shape) {
+  std::uint64_t size = dtype.itemsize();
+  for (const std::int64_t dim : shape) {
+    const auto product = core::try_mul(size, static_cast<std::uint64_t>(dim));
+    if (!product) throw_too_large(shape, dtype);
+    size = *product;
+  }
+  return size;
+}
+
 }  // namespace
 
 Strides slot_strides(SlotOrder order, const TensorLayout& tensor) {
-  if (order == SlotOrder::kAsStored && tensor.dense) return tensor.strides;
-  Strides out = tensor.shape.contiguous_strides();
-  if (order != SlotOrder::kChannelsLast) return out;
-  // Dimension 1 lies innermost, behind it the others as they were.
-  const std::size_t rank = tensor.shape.rank();
-  std::int64_t step = tensor.shape[1];
-  out[1] = 1;
-  for (std::size_t d = rank - 1; d > 1; --d) {
-    out[d] = step;
-    step *= tensor.shape[d];
-  }
-  out[0] = step;
-  return out;
+  if (order == SlotOrder::kRows) return tensor.shape.contiguous_strides();
+  if (order == SlotOrder::kChannelsLast) return channels_last_strides(tensor.shape);
+  return keeps_gaps(tensor) ? tensor.strides : dense_strides(tensor.shape, tensor.strides);
 }
 
-// As torch decides it in c10 (is_channels_last_strides_2d_s4 and _3d_s5): dimension 1 innermost, and no
-// stride less than what lies inside of it. Where only one dimension has elements the answer is no.
-bool is_channels_last(const TensorLayout& tensor) noexcept {
-  const std::size_t rank = tensor.shape.rank();
-  if ((rank != 4 && rank != 5) || tensor.strides[1] == 0) return false;
-  std::int64_t least = 0;
-  for (std::size_t i = 0; i < rank; ++i) {
-    const std::size_t d = i == 0 ? 1 : i == rank - 1 ? 0 : rank - i;
-    if (tensor.shape[d] == 0 || tensor.strides[d] < least) return false;
-    if (d == 0 && least == tensor.strides[1]) return false;
-    least = tensor.strides[d] * std::max<std::int64_t>(tensor.shape[d], 1);
-  }
-  return true;
-}
+bool keeps_gaps(const TensorLayout& tensor) { return !tensor.dense && tensor.extent() / 2 <= tensor.nbytes; }
 
 std::string Fetched::describe(std::size_t position) const {
   return core::format("sample {} ({})", indices[position], core::escaped(dataset.describe(indices[position])));
@@ -65,13 +53,11 @@ void BatchPlan::clear() {
 }
 
 std::uint32_t BatchPlan::add(const DType& dtype, const Shape& shape) {
+  return add_bytes(dtype, shape, bytes_of(dtype, shape));
+}
+
+std::uint32_t BatchPlan::add_bytes(const DType& dtype, const Shape& shape, std::uint64_t size) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max() - kAlignment;
-  std::uint64_t size = dtype.itemsize();
-  for (const std::int64_t dim : shape) {
-    const auto product = core::try_mul(size, static_cast<std::uint64_t>(dim));
-    if (!product) throw_too_large(shape, dtype);
-    size = *product;
-  }
   if (size > kMost - bytes) throw_too_large(shape, dtype);
   const std::uint64_t offset = (bytes + kAlignment - 1) & ~(kAlignment - 1);
   if (size > kMost - offset) throw_too_large(shape, dtype);
@@ -81,7 +67,9 @@ std::uint32_t BatchPlan::add(const DType& dtype, const Shape& shape) {
 }
 
 std::uint32_t BatchPlan::add(const TensorLayout& tensor, SlotOrder order) {
-  const std::uint32_t output = add(tensor.dtype, tensor.shape);
+  const bool with_gaps = order == SlotOrder::kAsStored && keeps_gaps(tensor);
+  const std::uint32_t output =
+      with_gaps ? add_bytes(tensor.dtype, tensor.shape, tensor.extent()) : add(tensor.dtype, tensor.shape);
   outputs[output].requires_grad = tensor.requires_grad;
   if (order != SlotOrder::kRows) outputs[output].strides = slot_strides(order, tensor);
   return output;

@@ -13,6 +13,8 @@
 
 #include "data/collate/padding.h"
 #include "data/dataset_impl.h"
+#include "data/sample/runs.h"
+#include "data/sample/strides.h"
 #include "penstock/dtype.h"
 #include "penstock/error.h"
 #include "penstock/shape.h"
@@ -67,13 +69,14 @@ struct Output {
 /// In which order the elements of a sample lie in its slot.
 enum class SlotOrder : std::uint8_t {
   kRows,          ///< C order
-  kAsStored,      ///< that of the sample's own tensor where it has no gaps, else C order
+  kAsStored,      ///< that of the sample's own tensor, of which small gaps are kept and large ones closed
   kChannelsLast,  ///< torch's channels_last (4 dimensions) or channels_last_3d (5)
 };
 /// The strides of a tensor in a slot of that order.
 Strides slot_strides(SlotOrder order, const TensorLayout& tensor);
-/// Whether torch takes the tensor for one of its channels-last formats, by its strides.
-bool is_channels_last(const TensorLayout& tensor) noexcept;
+/// Whether a slot in stored order has the gaps and the repeated elements of the tensor: where they at most double its
+/// bytes, because a column of a large matrix would bring the whole of it.
+bool keeps_gaps(const TensorLayout& tensor);
 
 /// Where the tensors of one column go.
 struct Placement {
@@ -91,10 +94,21 @@ struct Placement {
   std::uint64_t slot(std::size_t position) const noexcept {
     return slots.empty() ? offset + position * pitch : slots[position];
   }
+  /// The part of the sample's tensor that fits into its slot.
+  Shape own_shape(const TensorLayout& sample) const {
+    return padding ? data::own_shape(*padding, sample.shape) : sample.shape;
+  }
+  Strides slot_strides(const TensorLayout& sample) const {
+    return padding ? padding->slot.contiguous_strides() : data::slot_strides(order, sample);
+  }
+  /// From where the sample's elements lie to where they go.
+  Runs runs_of(const TensorLayout& sample) const {
+    return Runs(own_shape(sample), sample.strides, slot_strides(sample), sample.dtype.itemsize());
+  }
   /// Whether the sample's bytes are those of its slot, in one run.
   bool takes_as_is(const TensorLayout& sample) const {
     if (padding) return false;
-    if (order == SlotOrder::kChannelsLast) return sample.dense && is_channels_last(sample);
+    if (order == SlotOrder::kChannelsLast) return sample.dense && is_channels_last(sample.shape, sample.strides);
     return order == SlotOrder::kRows ? sample.contiguous : sample.dense;
   }
 };
@@ -149,6 +163,9 @@ struct BatchPlan {
   std::uint32_t add(const DType& dtype, const Shape& shape);
   /// The same for a sample's tensor that stands by itself.
   std::uint32_t add(const TensorLayout& tensor, SlotOrder order);
+
+ private:
+  std::uint32_t add_bytes(const DType& dtype, const Shape& shape, std::uint64_t size);
 };
 
 }  // namespace penstock::data

@@ -42,9 +42,12 @@ data::Result data::place_stacked(const Column& column, BatchPlan& plan, bool kee
   Output& out = plan.outputs[output];
   out.requires_grad = !all_of(column, [](const TensorLayout& tensor) { return !tensor.requires_grad; });
   SlotOrder order = SlotOrder::kRows;
-  if (keeps_order && all_of(column, is_channels_last)) {
+  const auto is_last = [](const TensorLayout& tensor) { return is_channels_last(tensor.shape, tensor.strides); };
+  if (keeps_order && all_of(column, is_last)) {
     order = SlotOrder::kChannelsLast;
     out.strides = slot_strides(order, first).prepend(first.shape.numel());
+    // torch concatenates along dimension 0 and splits that, which gives sizes of 1 the step behind the channels.
+    for (std::size_t d = 2; d-- > 0 && out.shape[d] == 1 && out.shape[1] == 1;) out.strides[d] = first.shape[1];
   }
   plan.placements.push_back({.tensor = column.leaf().number,
                              .offset = out.offset,

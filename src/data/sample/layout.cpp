@@ -10,6 +10,7 @@
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "data/sample/strides.h"
 
 namespace penstock::data {
 
@@ -49,21 +50,6 @@ Node shifted(const Node& node, std::uint32_t base) {
   return out;
 }
 
-/// Whether each element has a place of its own and there are no gaps between them.
-bool fills_its_bytes(const Shape& shape, const Strides& strides) {
-  std::vector<std::size_t> dims;  // of more than one element, innermost first
-  for (std::size_t d = 0; d < shape.rank(); ++d) {
-    if (shape[d] != 1) dims.push_back(d);
-  }
-  std::sort(dims.begin(), dims.end(), [&](std::size_t a, std::size_t b) { return strides[a] < strides[b]; });
-  std::int64_t step = 1;
-  for (const std::size_t d : dims) {
-    if (strides[d] != step) return false;
-    step *= shape[d];
-  }
-  return true;
-}
-
 }  // namespace
 
 bool operator==(const Structure& a, const Structure& b) { return a.leaves == b.leaves && same_node(a.root, b.root); }
@@ -76,6 +62,17 @@ TensorLayout::TensorLayout(DType type, Shape sizes, Strides steps)
   for (std::size_t d = 0; d < shape.rank(); ++d) contiguous &= shape[d] == 1 || strides[d] == plain[d];
   contiguous |= nbytes == 0;
   dense = contiguous || fills_its_bytes(shape, strides);
+}
+
+std::uint64_t TensorLayout::extent() const {
+  if (dense) return nbytes;
+  std::uint64_t last = 0;
+  for (std::size_t d = 0; d < shape.rank(); ++d) {
+    const auto along = core::checked_mul(static_cast<std::uint64_t>(shape[d] - 1),
+                                         static_cast<std::uint64_t>(strides[d]), "the extent of a tensor");
+    last = core::checked_add(last, along, "the extent of a tensor");
+  }
+  return core::checked_mul(last + 1, std::uint64_t{dtype.itemsize()}, "the extent of a tensor");
 }
 
 StructurePtr StructureInterner::intern(Structure structure) {

@@ -57,6 +57,8 @@ struct TensorLayout {
   bool requires_grad = false;  ///< torch's mark, which its batch has too
 
   TensorLayout(DType type, Shape sizes, Strides steps);
+  /// Bytes from its first element to behind its last.
+  std::uint64_t extent() const;
 };
 
 /// Everything about a sample but its payload. Immutable; equal pointers mean equal layouts.

@@ -8,7 +8,7 @@ Runs::Runs(const Shape& shape, const Strides& from, const Strides& to, std::size
   }
   run_bytes_ = itemsize;
   for (std::size_t d = shape.rank(); d-- > 0;) {
-    if (shape[d] == 1) continue;
+    if (shape[d] == 1 || (from[d] == 0 && to[d] == 0)) continue;  // repeated on both sides
     const Loop loop{static_cast<std::uint64_t>(shape[d]), static_cast<std::uint64_t>(from[d]) * itemsize,
                     static_cast<std::uint64_t>(to[d]) * itemsize};
     if (rank_ == 0 && loop.from_step == run_bytes_ && loop.to_step == run_bytes_) {

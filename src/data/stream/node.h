@@ -64,11 +64,11 @@ StreamNodePtr mixed_node(const std::vector<SampleStream>& parts, const std::vect
                          const MixOptions& options);
 
 /// A walk that gives whole samples: what maps and transforms make of them. Of several that share a stream, walk r of n
-/// gives samples r, r + n, ....
+/// gives samples r, r + n, .... `keeps_order`: CallContext::keeps_order.
 class StreamWalk {
  public:
   explicit StreamWalk(const SampleStream& stream, const EpochSeed& seed = {}, std::int64_t part = 0,
-                      std::int64_t parts = 1);
+                      std::int64_t parts = 1, bool keeps_order = false);
   std::optional<Value> next();
 
  private:

@@ -54,10 +54,12 @@ SampleStream mix(const std::vector<SampleStream>& streams, const std::vector<dou
   return SampleStream(data::mixed_node(streams, weights, options));
 }
 
-data::StreamWalk::StreamWalk(const SampleStream& stream, const EpochSeed& seed, std::int64_t part, std::int64_t parts)
+data::StreamWalk::StreamWalk(const SampleStream& stream, const EpochSeed& seed, std::int64_t part, std::int64_t parts,
+                             bool keeps_order)
     : stream_(stream), reader_(stream.node()->open(seed)), parts_(parts), before_(part) {
   require_samples(stream.samples(), "a sample by itself");
   own_.call.epoch_seed = seed;
+  own_.call.keeps_order = keeps_order;
 }
 
 Error data::StreamWalk::named(const Error& error, std::int64_t number) const {

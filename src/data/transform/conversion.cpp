@@ -3,24 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/checked.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
-namespace {
-
-std::uint64_t extent_of(const TensorLayout& tensor) {
-  if (tensor.nbytes == 0) return 0;
-  std::uint64_t last = 0;
-  for (std::size_t d = 0; d < tensor.shape.rank(); ++d) {
-    const auto along = core::checked_mul(static_cast<std::uint64_t>(tensor.shape[d] - 1),
-                                         static_cast<std::uint64_t>(tensor.strides[d]), "the extent of a tensor");
-    last = core::checked_add(last, along, "the extent of a tensor");
-  }
-  return core::checked_mul(last + 1, static_cast<std::uint64_t>(tensor.dtype.itemsize()), "the extent of a tensor");
-}
-
-}  // namespace
 
 std::string_view name_of(const Op& op) noexcept {
   return std::visit([](const auto& one) { return one.name(); }, op);
@@ -46,8 +31,8 @@ Op behind(Op op, std::uint32_t draws) {
   return op;
 }
 
-Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
-    : ops_(std::move(ops)), input_(input), input_extent_(extent_of(input)) {
+Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input, bool keeps_order)
+    : ops_(std::move(ops)), input_(input), input_extent_(input.extent()), keeps_order_(keeps_order) {
   std::span<const Op> rest(ops_);
   const TensorLayout* layout = &input_;
   while (!rest.empty()) {
@@ -55,7 +40,7 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input)
       passes_.push_back(make_one_hot_pass(*one_hot, *layout));
       rest = rest.subspan(1);
     } else {
-      passes_.push_back(make_element_pass(rest, *layout));
+      passes_.push_back(make_element_pass(rest, *layout, keeps_order));
     }
     layout = &passes_.back()->output();
     random_ |= passes_.back()->draw(0).has_value();

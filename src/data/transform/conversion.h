@@ -45,9 +45,11 @@ class Pass {
 class Conversion {
  public:
   /// kDTypeMismatch, kShapeMismatch, kInvalidArgument when a step does not suit the tensor: says which and what to do.
-  Conversion(std::vector<Op> ops, const TensorLayout& input);
+  /// `keeps_order`: the result lies in the order that torch's functions would keep of the input, else in C order.
+  Conversion(std::vector<Op> ops, const TensorLayout& input, bool keeps_order = false);
 
   const std::vector<Op>& ops() const noexcept { return ops_; }
+  bool keeps_order() const noexcept { return keeps_order_; }
   const TensorLayout& input() const noexcept { return input_; }
   const TensorLayout& output() const noexcept;
   /// Bytes from the first element of a source to behind its last.
@@ -72,10 +74,11 @@ class Conversion {
   std::uint64_t input_extent_ = 0;
   std::uint64_t between_ = 0;
   bool random_ = false;
+  bool keeps_order_;
 };
 
 /// A pass of as many of `ops` as go into one, which are taken off the front.
-std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input);
+std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input, bool keeps_order);
 std::unique_ptr<const Pass> make_one_hot_pass(const OneHotOp& op, const TensorLayout& input);
 
 }  // namespace penstock::data

@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
+#include "data/sample/strides.h"
 #include "data/transform/element_pass.h"
 #include "ops/convert.h"
 #include "ops/overflow.h"
@@ -47,8 +49,11 @@ std::array<std::byte, 8> constant(double value, DType::Code type, DType::Code co
 
 class Planner {
  public:
-  explicit Planner(const TensorLayout& input)
-      : type_(input.dtype), plan_{.input = input, .output = input, .geometry = Geometry(input.shape, input.strides)} {
+  Planner(const TensorLayout& input, bool keeps_order)
+      : type_(input.dtype),
+        keeps_order_(keeps_order),
+        requires_grad_(input.requires_grad),
+        plan_{.input = input, .output = input, .geometry = Geometry(input.shape, input.strides)} {
     if (!input.dtype.is_numeric()) {
       throw Error(ErrorCode::kDTypeMismatch,
                   core::format("transforms are for numbers, found elements of type {}", input.dtype.name()));
@@ -69,10 +74,10 @@ class Planner {
     join_steps();
     if (!plan_.padded) {
       const Shape shape = plan_.geometry.as_shape();
-      const Strides strides = shape.contiguous_strides();
-      plan_.output = {type_, shape, strides};
-      plan_.target = {.base = 0, .steps = {strides.begin(), strides.end()}};
+      set_output(shape, keeps_order_ ? dense_strides(shape, strides_of_source()) : shape.contiguous_strides());
     }
+    plan_.output.requires_grad = requires_grad_;
+    if (keeps_order_) walk_as_target_lies();
     if (!plan_.random) {
       for (Parameter& parameter : plan_.parameters) write_out(parameter);
     }
@@ -80,6 +85,32 @@ class Planner {
   }
 
  private:
+  /// How the source would lie in front of the next step: torch flips in a copy.
+  Strides strides_of_source() const {
+    Strides out = plan_.geometry.as_shape();
+    const std::vector<std::int64_t>& steps = plan_.geometry.views.front().steps;
+    for (std::size_t d = 0; d < steps.size(); ++d) out[d] = std::abs(steps[d]);
+    return out;
+  }
+
+  void set_output(const Shape& shape, const Strides& strides) {
+    plan_.output = {type_, shape, strides};
+    plan_.target = {.base = 0, .steps = {strides.begin(), strides.end()}};
+  }
+
+  /// Puts the dimensions of all views in the order in which they lie in the result, so that runs are long.
+  void walk_as_target_lies() {
+    PermuteOp order;
+    for (std::size_t d = 0; d < plan_.target.steps.size(); ++d) order.dims.push_back(static_cast<std::int64_t>(d));
+    const auto step = [&](std::int64_t dim) { return plan_.target.steps[static_cast<std::size_t>(dim)]; };
+    const auto lies_outside = [&](std::int64_t a, std::int64_t b) { return step(a) > step(b); };
+    if (std::is_sorted(order.dims.begin(), order.dims.end(), lies_outside)) return;
+    std::stable_sort(order.dims.begin(), order.dims.end(), lies_outside);
+    plan_.target.permute({order.dims.begin(), order.dims.end()});
+    plan_.geometry.permute(order);
+    plan_.moves.emplace_back(std::move(order));
+  }
+
   void add(const CastOp& op, const Op&) {
     if (!op.dtype.is_numeric()) {
       throw Error(ErrorCode::kDTypeMismatch, core::format("cast to {}: only numbers are converted", op.dtype.name()));
@@ -87,6 +118,7 @@ class Planner {
     if (op.dtype == type_) return;
     convert(type_.code(), op.dtype.code(), op.strict);
     type_ = op.dtype;
+    requires_grad_ = requires_grad_ && (type_.is_floating() || type_.is_complex());
   }
 
   void add(const ScaleOp& op, const Op& of) {
@@ -164,9 +196,8 @@ class Planner {
       shape[dims[i]] = *size;
     }
     const Shape padded = Shape(std::span<const std::int64_t>(shape));
-    const Strides strides = padded.contiguous_strides();
-    plan_.output = {type_, padded, strides};
-    plan_.target = {.base = 0, .steps = {strides.begin(), strides.end()}};
+    const bool channels_last = keeps_order_ && is_channels_last(plan_.geometry.as_shape(), strides_of_source());
+    set_output(padded, channels_last ? channels_last_strides(padded) : padded.contiguous_strides());
     for (std::size_t i = 0; i < dims.size(); ++i) plan_.target.begin_at(dims[i], op.before[i]);
     ops::convert(kFloat64, reinterpret_cast<const std::byte*>(&op.value), type_.code(), plan_.padding.data(), 1);
     plan_.padded = true;
@@ -286,6 +317,8 @@ class Planner {
   }
 
   DType type_;  ///< of the elements after the ops that were added
+  bool keeps_order_;
+  bool requires_grad_;
   ElementPlan plan_;
 };
 
@@ -315,8 +348,8 @@ Geometry geometry_of(const ElementPlan& plan, Draws* draws) {
   return out;
 }
 
-std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input) {
-  Planner planner(input);
+std::unique_ptr<const Pass> make_element_pass(std::span<const Op>& ops, const TensorLayout& input, bool keeps_order) {
+  Planner planner(input, keeps_order);
   while (!ops.empty() && planner.takes(ops.front())) {
     planner.add(ops.front());
     ops = ops.subspan(1);

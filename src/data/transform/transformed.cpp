@@ -20,6 +20,7 @@
 #include "data/forwarding.h"
 #include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
+#include "data/sample/strides.h"
 #include "data/transform/conversion.h"
 #include "data/transform/geometry.h"
 
@@ -48,12 +49,13 @@ struct Kind {
 /// What the chain makes of samples of one layout.
 struct Converted {
   LayoutPtr from;
+  bool keeps_order;
   std::vector<Kind> kinds;  ///< of each payload
   LayoutPtr to;
   std::vector<ConversionPtr> conversions;  ///< for each tensor; null: it stays as it is
 
-  bool is_of(const Sample& sample) const {
-    if (sample.layout != from.get()) return false;
+  bool is_of(const Sample& sample, const data::CallContext& call) const {
+    if (sample.layout != from.get() || call.keeps_order != keeps_order) return false;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       if (kinds[i] != Kind(sample.payloads[i])) return false;
     }
@@ -66,9 +68,9 @@ struct Seen final : data::Scratch::State {
   static constexpr std::size_t kRemembered = 64;
   std::vector<std::shared_ptr<const Converted>> entries;
 
-  const Converted* find(const Sample& sample) const {
+  const Converted* find(const Sample& sample, const data::CallContext& call) const {
     const auto found =
-        std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one->is_of(sample); });
+        std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one->is_of(sample, call); });
     return found == entries.end() ? nullptr : found->get();
   }
 };
@@ -103,7 +105,7 @@ class Transformed final : public data::Forwarding {
     const Converted* converted = nullptr;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (out[i].failed()) continue;
-      if (converted == nullptr || !converted->is_of(out[i])) {
+      if (converted == nullptr || !converted->is_of(out[i], work.call)) {
         converted = converted_for(out[i], i, seen, work.call, work.scratch);
       }
       if (converted == nullptr) continue;
@@ -123,22 +125,23 @@ class Transformed final : public data::Forwarding {
   /// Null where `sample` cannot be converted and says so.
   const Converted* converted_for(Sample& sample, std::size_t position, Seen& seen, const data::CallContext& call,
                                  data::Scratch& scratch) const {
-    if (const Converted* known = seen.find(sample)) return known;
+    if (const Converted* known = seen.find(sample, call)) return known;
     if (seen.entries.size() == Seen::kRemembered) {
       scratch.objects.push_back(seen.entries.front());
       seen.entries.erase(seen.entries.begin());
     }
     try {
-      return seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample))).get();
+      return seen.entries.emplace_back(std::make_shared<const Converted>(convert(sample, call))).get();
     } catch (const Error& error) {
       data::fail(sample, position, error, call, scratch);
       return nullptr;
     }
   }
 
-  Converted convert(const Sample& sample) const {
+  Converted convert(const Sample& sample, const data::CallContext& call) const {
     const Layout& layout = *sample.layout;
-    Converted out{.from = layout.shared_from_this(), .kinds = {}, .to = {}, .conversions = {}};
+    Converted out{
+        .from = layout.shared_from_this(), .keeps_order = call.keeps_order, .kinds = {}, .to = {}, .conversions = {}};
     out.conversions.resize(layout.tensors.size());
     auto to = std::make_shared<Layout>(layout);
     if (meant_ != Meant::kTyped) require_keys(layout);
@@ -148,7 +151,7 @@ class Transformed final : public data::Forwarding {
       require_tensor(leaf);
       const Kind kind(sample.payloads[leaf.number]);
       const Op op = meant_ == Meant::kScaled ? scaled(scale_of(leaf), room) : op_;
-      out.conversions[leaf.number] = conversion_of(op, layout.tensors[leaf.number], kind, leaf);
+      out.conversions[leaf.number] = conversion_of(op, layout.tensors[leaf.number], kind, leaf, call.keeps_order);
       to->tensors[leaf.number] = out.conversions[leaf.number]->output();
     }
     for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.payloads[t]);
@@ -223,17 +226,25 @@ class Transformed final : public data::Forwarding {
   }
 
   static ConversionPtr conversion_of(const Op& op, const data::TensorLayout& tensor, const Kind& kind,
-                                     const data::Leaf& leaf) {
+                                     const data::Leaf& leaf, bool keeps_order) {
     std::vector<Op> ops = kind.before == nullptr ? std::vector<Op>{} : kind.before->ops();
     ops.push_back(op);
     try {
-      if (kind.before != nullptr) return std::make_shared<const Conversion>(std::move(ops), kind.before->input());
-      const Strides strides = kind.in_file ? tensor.shape.contiguous_strides() : tensor.strides;
-      return std::make_shared<const Conversion>(std::move(ops),
-                                                data::TensorLayout(tensor.dtype, tensor.shape, strides));
+      if (kind.before != nullptr) {
+        return std::make_shared<const Conversion>(std::move(ops), kind.before->input(), keeps_order);
+      }
+      data::TensorLayout input(tensor.dtype, tensor.shape, strides_for(tensor, kind, keeps_order));
+      input.requires_grad = tensor.requires_grad;
+      return std::make_shared<const Conversion>(std::move(ops), input, keeps_order);
     } catch (const Error& error) {
       throw of_leaf(error, leaf);
     }
+  }
+
+  /// How the payload lies when it is converted.
+  static Strides strides_for(const data::TensorLayout& tensor, const Kind& kind, bool keeps_order) {
+    if (!kind.in_file) return tensor.strides;
+    return keeps_order ? data::dense_strides(tensor.shape, tensor.strides) : tensor.shape.contiguous_strides();
   }
 
   /// Something is meant, and by each key.

@@ -151,15 +151,175 @@ def test_a_batch_of_mixed_layouts_lies_in_rows(tmp_path):
     check(files(tmp_path, [make(shape, torch.float32, n) for n, make in enumerate(makes)]))
 
 
-def test_gaps_and_repeats_are_closed(tmp_path):
-    wide = filled((2, 3, 4, 8), torch.float32, 0).contiguous(memory_format=torch.channels_last)
-    theirs, ours = files(tmp_path, [wide[..., :5], wide[..., 3:]])
-    assert ours[1].is_contiguous()
-    assert torch.equal(ours[1], theirs[1])
-    expected = next(iter(td.DataLoader(theirs, batch_size=2)))
-    assert noticed(next(iter(pt.DataLoader(ours, batch_size=2)))) == noticed(expected)
-    _, ours = files(tmp_path, [torch.ones(1, 3).expand(4, 3)])
-    assert ours[0].is_contiguous()
+WIDE = filled((2, 3, 4, 8), torch.float32, 0).contiguous(memory_format=torch.channels_last)
+LARGE = filled((64, 60, 50), torch.float32, 0)
+GAPS = {
+    "channels_last": (WIDE[..., :5], WIDE[..., 3:]),
+    "columns": (torch.arange(32.0).reshape(4, 8)[:, :5], torch.arange(32.0).reshape(4, 8)[:, 3:]),
+    "every_second": (torch.arange(40)[::2], torch.arange(40)[1::2]),
+    "repeated": (torch.arange(3).expand(4, 3), torch.arange(4)[:, None].expand(4, 3)),
+    "repeated_images": (torch.ones(1, 1, 5).expand(3, 4, 5), torch.ones(3, 1, 1).expand(3, 4, 5)),
+    "windows": (torch.arange(9).unfold(0, 3, 2), torch.arange(12).as_strided((4, 3), (2, 1))),
+    "windows_as_large_as_all": (torch.arange(120_000).as_strided((40_000, 3), (2, 1)),) * 2,
+    "large": (LARGE[:, :40], LARGE[:, 20:]),
+    "large_repeated": (LARGE[:1].expand(64, 60, 50), LARGE[1:2].expand(64, 60, 50)),
+    "large_across": (LARGE.permute(2, 0, 1)[:, :40], LARGE.permute(2, 0, 1)[:, 24:]),
+}
+
+
+@pytest.mark.parametrize("case", GAPS)
+def test_gaps_and_repeats_stay(tmp_path, case):
+    check(files(tmp_path, GAPS[case]))
+
+
+MOSTLY_GAPS = {
+    "column": filled((64, 1000), torch.float32, 0)[:, 3:4],
+    "inside": filled((20, 10, 100), torch.float32, 0).permute(2, 0, 1)[:, ::10],
+    "large": filled((400, 5000), torch.float32, 0).t()[::4],
+    "channels_last": filled((2, 3, 8, 9), torch.float32, 0).contiguous(memory_format=torch.channels_last)[..., ::4],
+}
+
+
+@pytest.mark.parametrize("case", MOSTLY_GAPS)
+def test_large_gaps_are_closed_as_by_a_copy(tmp_path, case):
+    whole = MOSTLY_GAPS[case]
+    theirs, ours = files(tmp_path, [whole, whole])
+    assert noticed(ours[1]) == noticed(theirs[1].clone())
+    (alone, _) = pt.DataLoader(ours, batch_size=None)
+    assert noticed(alone) == noticed(theirs[0].clone())
+    batches = [next(iter(module.DataLoader(data, batch_size=2))) for module, data in ((td, theirs), (pt, ours))]
+    assert noticed(batches[1]) == noticed(batches[0])
+
+
+@pytest.mark.parametrize("shape", ["one_clip", "one_channel", "pixel", "line", "point", "clip", "volume", "image"])
+@pytest.mark.parametrize("form", ["rows", "channels_last", "reversed"])
+def test_sizes_of_one_have_the_strides_that_torch_gives_them(tmp_path, shape, form):
+    if form == "channels_last" and len(SHAPES[shape]) < 4:
+        return
+    theirs, ours = files(tmp_path, [FORMATS[form](SHAPES[shape], torch.float32, n) for n in range(4)])
+    assert [ours[i].stride() for i in range(4)] == [theirs[i].stride() for i in range(4)]
+    for batch_size in (1, 3, None):
+        given = [[t.stride() for t in module.DataLoader(d, batch_size)] for module, d in ((td, theirs), (pt, ours))]
+        assert given[1] == given[0], batch_size
+
+
+MEAN, STD = [1.0, 2.0, 3.0], [2.0, 3.0, 5.0]
+
+
+def channels(values):
+    return torch.tensor(values)[:, None, None]
+
+
+TRANSFORMS = {
+    "cast": (lambda d: d.cast(torch.float64), lambda t: t.to(torch.float64)),
+    "scale": (lambda d: d.scale(0.5), lambda t: t * 0.5),
+    "normalize": (lambda d: d.normalize(MEAN, STD), lambda t: (t - channels(MEAN)) / channels(STD)),
+    "normalize_inside": (
+        lambda d: d.normalize(MEAN, STD, dim=1),
+        lambda t: (t - channels(MEAN)) / channels(STD),
+    ),
+    "clamp": (lambda d: d.clamp(3, 100), lambda t: t.clamp(3, 100)),
+    "permute": (lambda d: d.permute((1, 0, 2, 3)).scale(2), lambda t: t.permute(1, 0, 2, 3) * 2),
+    "crop": (lambda d: d.crop((1, 2), (2, 3)).scale(2), lambda t: t[..., 1:3, 2:5] * 2),
+    "flip": (lambda d: d.flip((-1,)), lambda t: torch.flip(t, [-1])),
+    "pad": (lambda d: d.pad((1, 2), (0, 1)), lambda t: torch.nn.functional.pad(t, (2, 1, 1, 0))),
+    "chain": (
+        lambda d: d.cast(torch.float64).crop((0, 1), (3, 4)).flip((-2,)).pad((1, 1), (1, 1)).scale(3),
+        lambda t: torch.nn.functional.pad(torch.flip(t.double()[..., 0:3, 1:5], [-2]), (1, 1, 1, 1)) * 3,
+    ),
+}
+TRANSFORMED = {
+    "rows": filled((2, 3, 4, 5), torch.float32, 1),
+    "channels_last": channels_last((2, 3, 4, 5), torch.float32, 2),
+    "one_channels_last": channels_last((1, 3, 4, 5), torch.float32, 2),
+    "reversed": permuted([3, 2, 1, 0])((2, 3, 4, 5), torch.float32, 3),
+    "gaps": WIDE[..., :5],
+    "mostly_gaps": filled((2, 3, 8, 15), torch.float32, 0).contiguous(memory_format=torch.channels_last)[..., ::2, ::3],
+    "repeated": filled((3, 1, 5), torch.float32, 0).expand(2, 3, 4, 5),
+    "large": channels_last((4, 3, 90, 100), torch.float32, 4),
+    "large_gaps": channels_last((4, 3, 90, 200), torch.float32, 4)[..., 50:150],
+}
+
+
+class Made(td.Dataset):
+    def __init__(self, dataset, function):
+        self.dataset, self.function = dataset, function
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, index):
+        return self.function(self.dataset[index])
+
+
+@pytest.mark.parametrize("form", TRANSFORMED)
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_keep_an_order_as_torchs_functions_do(tmp_path, name, form):
+    native, function = TRANSFORMS[name]
+    stored = TRANSFORMED[form][0] if name == "normalize" else TRANSFORMED[form]
+    theirs, ours = files(tmp_path, [stored, stored + 1 if form != "repeated" else stored])
+    theirs, made = Made(theirs, function), native(ours)
+    assert [noticed(made[i]) for i in range(2)] == [noticed(theirs[i]) for i in range(2)]
+    for batch_size, workers, mapped in itertools.product((2, None), (0, 2), (False, True)):
+        expected = list(map(noticed, of_torch(theirs, batch_size, workers)))
+        loader = pt.DataLoader(made.map(unchanged) if mapped else made, batch_size, num_workers=workers)
+        assert list(map(noticed, loader)) == expected, (batch_size, workers, mapped)
+
+
+def test_a_mixture_of_orders_is_transformed(tmp_path):
+    clips = [make((2, 3, 4, 5), torch.float32, n) for n, make in enumerate((channels_last, filled, channels_last))]
+    theirs, ours = files(tmp_path, clips)
+    theirs, made = Made(theirs, lambda t: t * 2), ours.scale(2)
+    for batch_size, workers in itertools.product((1, 2, 3), (0, 2)):
+        expected = list(map(noticed, of_torch(theirs, batch_size, workers)))
+        assert list(map(noticed, pt.DataLoader(made, batch_size, num_workers=workers))) == expected
+
+
+@pytest.mark.parametrize("form", ["rows", "channels_last", "reversed"])
+def test_dtype_keeps_an_order(tmp_path, form):
+    theirs, _ = files(tmp_path, [FORMATS[form](SHAPES["clip"], torch.float32, n) for n in range(2)])
+    ours = pt.Files(theirs.paths, dtype=torch.bfloat16)
+    assert [noticed(ours[i]) for i in range(2)] == [noticed(theirs[i].to(torch.bfloat16)) for i in range(2)]
+    expected = next(iter(td.DataLoader(Made(theirs, lambda t: t.to(torch.bfloat16)), 2)))
+    assert noticed(next(iter(pt.DataLoader(ours, 2)))) == noticed(expected)
+    assert penstock.files(theirs.paths, dtype="bfloat16")[0].is_contiguous()
+
+
+def test_what_is_floating_requires_gradients_behind_transforms(tmp_path):
+    marked = filled((2, 3), torch.float32, 0).requires_grad_()
+    _, ours = files(tmp_path, [marked, marked])
+    for made in (ours.cast(torch.float64), ours.scale(2), ours.crop((0, 0), (1, 2)), ours.pad((1,), (1,))):
+        assert made[0].requires_grad
+        assert next(iter(pt.DataLoader(made, 2))).requires_grad
+    for made in (ours.cast(torch.int32), ours.cast(torch.int32).cast(torch.float32)):
+        assert not made[0].requires_grad
+        assert not next(iter(pt.DataLoader(made, 2))).requires_grad
+
+
+# torch's DLPack tells other strides for the size of 1 of a channels-last tensor.
+@pytest.mark.parametrize("form", [form for form in TRANSFORMED if form != "one_channels_last"])
+def test_samples_of_a_stream_lie_as_its_source_gives_them(form):
+    given = [TRANSFORMED[form].clone() if form == "mostly_gaps" else TRANSFORMED[form]] * 3
+    stream = penstock.stream(lambda: iter(given))
+    for ours, theirs in ((stream, given), (stream.scale(2), [tensor * 2 for tensor in given])):
+        assert list(map(noticed, pt.Stream(ours))) == list(map(noticed, theirs))
+        for batch_size in (None, 3):
+            expected = list(map(noticed, td.DataLoader(theirs, batch_size)))
+            assert list(map(noticed, pt.DataLoader(pt.Stream(ours), batch_size))) == expected
+
+
+def strides_of(sample):
+    return sample, list(sample.stride())
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_functions_are_given_samples_as_they_are_stored(tmp_path, workers):
+    stored = [TRANSFORMED[form] for form in ("rows", "channels_last", "reversed", "gaps", "large")]
+    theirs, ours = files(tmp_path, [*stored, torch.ones(1, 3).expand(4, 3)])
+    mapped = ours.map(strides_of, processes=workers == "processes")
+    given = td.DataLoader(Made(theirs, strides_of), None)
+    loader = pt.DataLoader(mapped, None, num_workers=2, workers=workers)
+    assert list(map(noticed, loader)) == list(map(noticed, given))
 
 
 def test_what_is_written_to_a_sample_stays_there(tmp_path):

@@ -21,7 +21,7 @@ class _Walk:
 
     def __init__(self, stream: penstock.SampleStream, seed: int, epoch: int, part: int, parts: int) -> None:
         self._stream = stream
-        self._walk = _StreamWalk(stream._native, seed, epoch, part, parts)
+        self._walk = _StreamWalk(stream._native, seed, epoch, part, parts, True)
 
     def __iter__(self) -> _Walk:
         return self

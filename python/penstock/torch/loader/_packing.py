@@ -31,7 +31,8 @@ class _Pickler(pickle.Pickler):
             return self._of_tensor(given)
         if type(given).__module__ == "numpy" and type(given).__name__ == "ndarray":
             plain = given.dtype.kind in "biufc" and given.dtype.isnative and given.ndim > 0
-            return ("array", self._number(given, given)) if plain else None
+            # Gaps are closed, as pickle does.
+            return ("array", self._number(given, given if given.flags.forc else given.copy())) if plain else None
         return None
 
     def _of_tensor(self, tensor: torch.Tensor) -> Any:
