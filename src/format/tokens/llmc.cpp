@@ -71,7 +71,12 @@ void require_exact(const ByteSource& source, std::uint64_t bytes) {
 Index read_llmc(const Source& source, const OpenOptions&) {
   std::array<std::byte, kLlmcHeader> bytes{};
   source.read(0, bytes);  // kTruncated when the file ends before
-  const TokenKind& kind = *kind_of(bytes);
+  const TokenKind* const known = kind_of(bytes);
+  if (known == nullptr) {  // it was another file's number when the format was looked for
+    throw Error(ErrorCode::kCorrupt, "the first number is not that of llm.c's tokens; write the file anew",
+                {source.name(), 0});
+  }
+  const TokenKind& kind = *known;
   core::Cursor header(bytes);
   header.skip(4);
   TensorEntry entry;

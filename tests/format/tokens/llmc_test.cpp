@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "format/rows.h"
 #include "penstock/load.h"
 #include "support/bytes.h"
 #include "support/errors.h"
@@ -50,6 +51,12 @@ TEST(Llmc, CountsThatLieAreErrors) {
   EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
   EXPECT_EQ(error->message(), "2 bytes are behind the last token that the header counts");
   EXPECT_EQ(error->offset(), 1026);
+}
+
+TEST(Llmc, ANumberThatBecameAnotherIsAnError) {
+  std::string file = gpt2(1, {1});
+  file[0] = '\0';
+  EXPECT_EQ(test::code_of([&] { kLlmcFormat.read_index(source_of(file, "x.bin"), {}); }), ErrorCode::kCorrupt);
 }
 
 }  // namespace
