@@ -55,7 +55,7 @@ struct Member {
 };
 
 /// A part of a member that one thread reads.
-struct Run {
+struct MemberPart {
   Member* member;
   std::uint64_t offset;
   std::uint64_t bytes;
@@ -131,7 +131,7 @@ class ContentCheck {
     if (bad) throw *std::move(bad);
   }
 
-  void read(const Run& run) {
+  void read(const MemberPart& run) {
     Member& member = *run.member;
     if (member.zip != nullptr && member.zip->method != format::kZipStored) return inflate(member);
     std::uint64_t at = run.offset;
@@ -173,7 +173,7 @@ class ContentCheck {
   std::size_t threads_;
   const Seen& seen_;
   std::deque<Member> members_;
-  std::vector<Run> runs_;
+  std::vector<MemberPart> runs_;
 };
 
 }  // namespace

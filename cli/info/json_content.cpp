@@ -103,9 +103,9 @@ class Content {
   Content(JsonWriter& out, const Archive& archive) : out_(out), archive_(archive), places_(archive.structure()) {}
 
   void write() {
-    out_.key("structure");
+    out_.write_key("structure");
     place(archive_.structure(), 0);
-    out_.key("shared");
+    out_.write_key("shared");
     out_.begin_array();
     // Writing one may add others.
     for (std::size_t i = 0; i < shared_.size(); ++i) {
@@ -135,26 +135,26 @@ class Content {
   /// {"WORD": JSON}
   void write_typed(std::string_view word, std::string_view json) {
     out_.begin_object(Layout::kCompact);
-    out_.key(word);
-    out_.raw(json);
+    out_.write_key(word);
+    out_.write_raw(json);
     out_.end();
   }
 
   void write_typed_text(std::string_view word, std::string_view text) {
     out_.begin_object(Layout::kCompact);
-    out_.key(word);
-    out_.string(text);
+    out_.write_key(word);
+    out_.write_string(text);
     out_.end();
   }
 
   void write_value(const Value& value, std::size_t depth) {
     switch (value.kind()) {
       case Kind::kNone:
-        return out_.raw("null");
+        return out_.write_raw("null");
       case Kind::kBool:
-        return out_.raw(value.as_bool() ? "true" : "false");
+        return out_.write_raw(value.as_bool() ? "true" : "false");
       case Kind::kInt:
-        return out_.raw(core::format("{}", value.as_int()));
+        return out_.write_raw(core::format("{}", value.as_int()));
       case Kind::kBigInt:
         return write_typed_text("int", value.as_string());
       case Kind::kFloat:
@@ -162,7 +162,7 @@ class Content {
       case Kind::kComplex:
         return write_complex(value);
       case Kind::kString:
-        return out_.string(value.as_string());
+        return out_.write_string(value.as_string());
       case Kind::kBytes:
         return write_bytes(value.as_string());
       case Kind::kTensor:
@@ -185,12 +185,12 @@ class Content {
     std::string text = core::format("{}", value);
     // Else it reads as an int.
     if (text.find_first_of(".e") == std::string::npos) text += ".0";
-    out_.raw(text);
+    out_.write_raw(text);
   }
 
   void write_complex(const Value& value) {
     out_.begin_object(Layout::kCompact);
-    out_.key("complex");
+    out_.write_key("complex");
     out_.begin_array(Layout::kCompact);
     write_real(value.as_complex().real());
     write_real(value.as_complex().imag());
@@ -222,13 +222,13 @@ class Content {
   /// {"WORD": NAME}, where the name may be long and be that of many.
   void write_named(std::string_view word, const std::string& name) {
     out_.begin_object(Layout::kCompact);
-    out_.key(word);
+    out_.write_key(word);
     write_name(name);
     out_.end();
   }
 
   void write_name(const std::string& name) {
-    if (name.size() <= kLongText || !places_.several(name)) return out_.string(name);
+    if (name.size() <= kLongText || !places_.several(name)) return out_.write_string(name);
     const auto [found, is_new] = names_.try_emplace(name, shared_.size());
     if (is_new) shared_.push_back(Value::string(name));
     write_reference(found->second);
@@ -244,7 +244,7 @@ class Content {
 
   void write_type_and_state(const Value& value, std::size_t depth) {
     if (!value.type_name().empty()) {
-      out_.key("type");
+      out_.write_key("type");
       write_name(value.type_name());
     }
     write_state(value, depth);
@@ -253,7 +253,7 @@ class Content {
   void write_state(const Value& value, std::size_t depth) {
     const auto state = state_of(value);
     if (!state) return;
-    out_.key("state");
+    out_.write_key("state");
     place(*state, depth + 1);
   }
 
@@ -261,7 +261,7 @@ class Content {
     const bool plain = value.is(Kind::kList) && value.type_name().empty() && !state_of(value);
     if (plain) return items(value, depth);
     out_.begin_object(layout_at(depth));
-    out_.key(value.is(Kind::kSet) ? "set" : value.is(Kind::kTuple) ? "tuple" : "list");
+    out_.write_key(value.is(Kind::kSet) ? "set" : value.is(Kind::kTuple) ? "tuple" : "list");
     items(value, depth + 1);
     write_type_and_state(value, depth);
     out_.end();
@@ -269,9 +269,9 @@ class Content {
 
   void write_object(const Value& value, std::size_t depth) {
     out_.begin_object(layout_at(depth));
-    out_.key("object");
+    out_.write_key("object");
     write_name(value.type_name());
-    out_.key("arguments");
+    out_.write_key("arguments");
     items(value, depth + 1);
     write_state(value, depth);
     out_.end();
@@ -280,7 +280,7 @@ class Content {
   void write_dict(const Value& value, std::size_t depth) {
     if (is_plain_dict(value)) return write_members(value, depth);
     out_.begin_object(layout_at(depth));
-    out_.key("dict");
+    out_.write_key("dict");
     if (has_plain_keys(value)) {
       write_members(value, depth + 1);
     } else {
@@ -294,7 +294,7 @@ class Content {
     out_.begin_object(layout_at(depth));
     for (std::size_t i = 0; i < value.size(); ++i) {
       const auto [key, item] = value.item(i);
-      out_.key(key.as_string());
+      out_.write_key(key.as_string());
       place(item, depth + 1);
     }
     out_.end();

@@ -81,12 +81,12 @@ void print_hashes(const HashedFile& file, const HashOptions& options) {
 void write_hashes(JsonWriter& out, const HashedFile& file, const HashOptions& options) {
   if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
-  out.key("path");
-  out.string(file.path);
-  out.key("hash");
-  out.string(file.hashes.content.hex());
+  out.write_key("path");
+  out.write_string(file.path);
+  out.write_key("hash");
+  out.write_string(file.hashes.content.hex());
   if (!options.only_content) {
-    out.key("tensors");
+    out.write_key("tensors");
     out.begin_array();
     for (std::size_t i = 0; i < file.hashes.tensors.size(); ++i) {
       if (!file.wanted[i]) continue;

@@ -15,15 +15,15 @@ using archive::Statistics;
 
 void write_histogram(JsonWriter& out, const Histogram& histogram, std::size_t most) {
   const Histogram::Bins bins = histogram.bins(most);
-  out.key("histogram");
+  out.write_key("histogram");
   out.begin_object(JsonWriter::Layout::kCompact);
-  out.key("begin");
-  out.raw(core::format("{}", bins.begin));
-  out.key("width");
-  out.raw(core::format("{}", bins.width));
-  out.key("counts");
+  out.write_key("begin");
+  out.write_raw(core::format("{}", bins.begin));
+  out.write_key("width");
+  out.write_raw(core::format("{}", bins.width));
+  out.write_key("counts");
   out.begin_array(JsonWriter::Layout::kCompact);
-  for (const std::uint64_t count : bins.counts) out.raw(core::format("{}", count));
+  for (const std::uint64_t count : bins.counts) out.write_raw(core::format("{}", count));
   out.end();
   out.end();
 }
@@ -54,8 +54,8 @@ void write_numbers(JsonWriter& out, const Statistics& of, std::size_t bins) {
                           {"negative_inf", of.negative_infinities()},
                           {"finite", of.finite()}});
   const auto number = [&](std::string_view key, const std::string& text) {
-    out.key(key);
-    out.raw(of.finite() == 0 ? "null" : text);
+    out.write_key(key);
+    out.write_raw(of.finite() == 0 ? "null" : text);
   };
   number("min", bound_text(of, true));
   number("max", bound_text(of, false));

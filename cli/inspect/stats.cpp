@@ -118,9 +118,9 @@ void print_human(const StatsFile& file, const StatsOptions& options, bool with_t
 void write_file(JsonWriter& out, const StatsFile& file, const StatsOptions& options) {
   if (!file.archive) return write_json(out, file.refused);
   out.begin_object();
-  out.key("path");
-  out.string(file.path);
-  out.key("tensors");
+  out.write_key("path");
+  out.write_string(file.path);
+  out.write_key("tensors");
   out.begin_array();
   const auto entries = file.archive->entries();
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -32,34 +32,34 @@ class ElementLists {
 };
 
 void write_list(JsonWriter& out, std::string_view name, std::span<const std::int64_t> numbers) {
-  out.key(name);
+  out.write_key(name);
   out.begin_array(JsonWriter::Layout::kCompact);
-  for (const std::int64_t number : numbers) out.raw(core::format("{}", number));
+  for (const std::int64_t number : numbers) out.write_raw(core::format("{}", number));
   out.end();
 }
 
 void write_text(JsonWriter& out, std::string_view name, std::string_view text) {
-  out.key(name);
-  out.string(text);
+  out.write_key(name);
+  out.write_string(text);
 }
 
 void write_number(JsonWriter& out, std::string_view name, std::uint64_t number) {
-  out.key(name);
-  out.raw(core::format("{}", number));
+  out.write_key(name);
+  out.write_raw(core::format("{}", number));
 }
 
 void write_mark(JsonWriter& out, std::string_view name, bool set) {
   if (!set) return;
-  out.key(name);
-  out.raw("true");
+  out.write_key(name);
+  out.write_raw("true");
 }
 
 /// A tensor that is cut into chunks has files, and no offset in one.
 void write_place(JsonWriter& out, const Source& source, std::uint64_t offset) {
   if (const io::ComposedSource* const composed = io::as_composed(source)) {
-    out.key("files");
+    out.write_key("files");
     out.begin_array();
-    for (const Source& part : composed->parts()) out.string(part.name());
+    for (const Source& part : composed->parts()) out.write_string(part.name());
     out.end();
     return;
   }
@@ -91,7 +91,7 @@ void write_json(JsonWriter& out, const Json& json) {
   if (json.is_object()) {
     out.begin_object();
     for (const auto& [name, value] : json.items()) {
-      out.key(name);
+      out.write_key(name);
       write_json(out, value);
     }
     out.end();
@@ -100,15 +100,15 @@ void write_json(JsonWriter& out, const Json& json) {
     for (const Json& item : json) write_json(out, item);
     out.end();
   } else if (json.is_string()) {
-    out.string(json.get_ref<const std::string&>());
+    out.write_string(json.get_ref<const std::string&>());
   } else {
-    out.raw(json.dump());
+    out.write_raw(json.dump());
   }
 }
 
 void write_members(JsonWriter& out, const Json& object) {
   for (const auto& [name, value] : object.items()) {
-    out.key(name);
+    out.write_key(name);
     write_json(out, value);
   }
 }
@@ -120,7 +120,7 @@ void write_entries(JsonWriter& out, const Archive& archive) {
 }
 
 void write_entries(JsonWriter& out, const Archive& archive, std::span<const std::size_t> entries) {
-  out.key("tensors");
+  out.write_key("tensors");
   out.begin_array();
   for (const std::size_t entry : entries) write_entry(out, archive, archive.entries()[entry]);
   out.end();
@@ -144,9 +144,9 @@ void print_json(const Json& object, std::string_view name, const Tensor& values)
   JsonWriter out;
   out.begin_object();
   write_members(out, object);
-  out.key(name);
+  out.write_key(name);
   if (values.numel() == 0) {
-    out.raw("[]");
+    out.write_raw("[]");
   } else {
     ElementLists(values).write(out);
   }

@@ -36,20 +36,20 @@ void JsonWriter::end() {
   flush_when_full();
 }
 
-void JsonWriter::key(std::string_view name) {
+void JsonWriter::write_key(std::string_view name) {
   place();
   out_ += core::json_quoted(name);
   out_ += ": ";
   after_key_ = true;
 }
 
-void JsonWriter::string(std::string_view text) {
+void JsonWriter::write_string(std::string_view text) {
   place();
   out_ += core::json_quoted(text);
   flush_when_full();
 }
 
-void JsonWriter::raw(std::string_view json) {
+void JsonWriter::write_raw(std::string_view json) {
   place();
   out_ += json;
   flush_when_full();

@@ -31,10 +31,10 @@ class JsonWriter {
   void begin_array(Layout layout = Layout::kLines) { begin('[', ']', layout); }
   void end();
   /// The name of the member that comes next.
-  void key(std::string_view name);
-  void string(std::string_view text);
+  void write_key(std::string_view name);
+  void write_string(std::string_view text);
   /// What is JSON already: a number, true, null.
-  void raw(std::string_view json);
+  void write_raw(std::string_view json);
 
   /// Call once, last: a newline, and all that is kept back is given away.
   void finish();

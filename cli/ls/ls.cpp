@@ -37,11 +37,11 @@ struct LsOptions {
 };
 
 /// What a path names: an archive, or what is in a bucket. Nothing where it cannot be read, which is then told.
-using Found = std::variant<std::monostate, Archive, io::remote::Objects>;
+using Lookup = std::variant<std::monostate, Archive, io::remote::Objects>;
 
 bool is_folder_of_objects(const std::string& word) { return is_several_objects(word) && !data::is_magic(word); }
 
-Found look(const std::string& path, const Headerless& headerless) {
+Lookup look(const std::string& path, const Headerless& headerless) {
   if (!is_folder_of_objects(path)) {
     try {
       return headerless.open(path);
@@ -90,7 +90,7 @@ class Lister {
   }
 
  private:
-  Found look_or_tell(const std::string& path, Json* error = nullptr) {
+  Lookup look_or_tell(const std::string& path, Json* error = nullptr) {
     try {
       return look(path, options_.headerless);
     } catch (const Error& refused) {
@@ -133,7 +133,7 @@ class Lister {
     if (several) out.begin_array();
     for (const std::string& path : paths) {
       Json error;
-      const Found found = look_or_tell(path, &error);
+      const Lookup found = look_or_tell(path, &error);
       if (const auto* const archive = std::get_if<Archive>(&found)) {
         out.begin_object();
         write_members(out, Json{{"path", archive->path()}, {"format", archive->format()}});
@@ -152,7 +152,7 @@ class Lister {
 
   void list_names(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
-      const Found found = look_or_tell(path);
+      const Lookup found = look_or_tell(path);
       const auto* const archive = std::get_if<Archive>(&found);
       if (archive == nullptr) continue;
       for (const std::size_t entry : chosen(*archive)) core::print("{}\n", printable(archive->entries()[entry].name));
@@ -163,7 +163,7 @@ class Lister {
   void list_each(const std::vector<std::string>& paths, bool with_titles) {
     bool first = true;
     for (const std::string& path : paths) {
-      const Found found = look_or_tell(path);
+      const Lookup found = look_or_tell(path);
       if (std::holds_alternative<std::monostate>(found)) continue;
       const auto begin = [&] {
         if (!std::exchange(first, false)) core::print("\n");
@@ -190,7 +190,7 @@ class Lister {
     std::vector<Line> lines;
     Totals totals;
     for (const std::string& path : paths) {
-      const Found found = look_or_tell(path);
+      const Lookup found = look_or_tell(path);
       if (const auto* const archive = std::get_if<Archive>(&found)) add(path, *archive, lines, totals);
       if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) print_objects(path, *objects, true);
     }

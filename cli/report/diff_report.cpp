@@ -28,7 +28,7 @@ void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archi
                           {"equal_tensors", comparison.equal_tensors},
                           {"equal_values", comparison.equal_leaves},
                           {"different_metadata", different_metadata(a, b)}});
-  out.key("differences");
+  out.write_key("differences");
   out.begin_array();
   for (const archive::Mismatch& place : comparison.places) write_json(out, to_json({a, b, comparison}, place));
   out.end();

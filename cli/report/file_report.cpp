@@ -66,7 +66,7 @@ void FileReport::write(JsonWriter& out) const {
 }
 
 void FileReport::write_values(JsonWriter& out) const {
-  out.key("values");
+  out.write_key("values");
   out.begin_array();
   for (const archive::Leaf& leaf : leaves_) {
     write_json(out, Json{{"name", leaf.path}, {"value", shortened(leaf.value.to_string())}});
@@ -76,7 +76,7 @@ void FileReport::write_values(JsonWriter& out) const {
 }
 
 void FileReport::write_tensors(JsonWriter& out) const {
-  out.key("tensors");
+  out.write_key("tensors");
   out.begin_array(JsonWriter::Layout::kCompact);
   const auto entries = archive_.entries();
   const bool has_shards = archive_.sources().size() > 2;  // an index is one source, and so is each shard

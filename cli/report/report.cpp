@@ -72,7 +72,7 @@ class FilesReport {
     options_.page.write([&](JsonWriter& out) {
       const bool is_one = options_.words.size() == 1;
       write_kind(out, "files", is_one ? options_.words.front() : counted(chosen.paths.size(), "file"));
-      out.key("files");
+      out.write_key("files");
       out.begin_array();
       for (const std::string& path : chosen.paths) write(out, path);
       out.end();
@@ -155,7 +155,7 @@ int report_differences(const ReportOptions& options) {
     write_members(out, Json{{"other", core::shown_path(options.words[1])},
                             {"only_in_a", files.only_in_a},
                             {"only_in_b", files.only_in_b}});
-    out.key("pairs");
+    out.write_key("pairs");
     out.begin_array();
     for (const FilePair& pair : files.pairs) all_read = write_pair(out, pair, options) && all_read;
     out.end();

@@ -150,15 +150,15 @@ TraceReport::TraceReport(const std::string& path) {
 
 void TraceReport::write(JsonWriter& out) const {
   write_members(out, Json{{"dropped", dropped_}, {"names", names_}});
-  out.key("lanes");
+  out.write_key("lanes");
   out.begin_array();
   for (const auto& [thread, lane] : lanes_) {
     out.begin_object();
     write_members(out, Json{{"name", lane.name.empty() ? core::format("thread {}", thread.second) : lane.name}});
-    out.key("events");
+    out.write_key("events");
     out.begin_array();
     for (const Event& event : lane.events) {
-      out.raw(core::format("{},{:.1f},{:.1f},{}", event.name, event.begin, event.duration, event.number));
+      out.write_raw(core::format("{},{:.1f},{:.1f},{}", event.name, event.begin, event.duration, event.number));
     }
     out.end();
     out.end();

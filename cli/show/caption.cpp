@@ -48,7 +48,7 @@ std::string title_of(const LazyTensor& tensor) {
                       tensor.shape().to_string());
 }
 
-std::string advice_of(const DType& dtype, const Range& range, long double least, long double greatest) {
+std::string advice_of(const DType& dtype, const NumberRange& range, long double least, long double greatest) {
   constexpr long double kLittle = 8;
   if (!(least < greatest) || (greatest - least) * kLittle > range.high - range.low) return {};
   return core::format("; --range={},{} shows more", number_text(dtype, least), number_text(dtype, greatest));

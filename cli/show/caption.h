@@ -16,7 +16,7 @@ std::string title_of(const LazyTensor& tensor);
 std::string caption_of(const LazyTensor& tensor, const Reading& reading, const Sheet& sheet, const Drawn& drawn,
                        std::size_t columns);
 /// Advice where the values take so little of the range that all looks the same, as of digits from 0 to 16 in uint8.
-std::string advice_of(const DType& dtype, const Range& range, long double least, long double greatest);
+std::string advice_of(const DType& dtype, const NumberRange& range, long double least, long double greatest);
 /// How many elements are NaN or infinite, with the colour or the character that stands for them; empty for none.
 std::string ill_of(const Seen& seen);
 /// `text` broken at spaces.

@@ -103,9 +103,10 @@ bool are_alike(const Colouring& a, const Colouring& b) noexcept {
 }
 
 Colouring colouring_of(const DType& dtype, std::size_t channels, const Seen& seen, long double base,
-                       const std::optional<Range>& range) {
+                       const std::optional<NumberRange>& range) {
   Colouring out;
-  const Range values = seen.any_finite() ? Range{base + seen.least, base + seen.greatest} : Range{0, 1};
+  const NumberRange values =
+      seen.any_finite() ? NumberRange{base + seen.least, base + seen.greatest} : NumberRange{0, 1};
   const bool is_image = dtype == DType::uint8 || dtype == DType::boolean || is_unit_image(dtype, channels, seen);
   out.range = values;
   if (dtype == DType::uint8) out.range = {0, 255};

@@ -18,7 +18,7 @@ using Rgb = std::array<std::uint8_t, 3>;
 inline constexpr Rgb kNaNColour{255, 0, 255};
 inline constexpr Rgb kInfiniteColour{0, 255, 0};
 
-struct Range {
+struct NumberRange {
   long double low = 0;
   long double high = 1;
 };
@@ -28,7 +28,7 @@ enum class ColourMap : std::uint8_t { kGrey, kViridis, kDiverging, kColour };
 /// How numbers become colours.
 struct Colouring {
   ColourMap map = ColourMap::kGrey;
-  Range range;
+  NumberRange range;
   bool has_alpha = false;
 
   std::string_view name() const noexcept;
@@ -37,7 +37,7 @@ bool are_alike(const Colouring& a, const Colouring& b) noexcept;
 
 /// The colouring for elements of that type; `seen` is less `base`. A range that is given is kept.
 Colouring colouring_of(const DType& dtype, std::size_t channels, const Seen& seen, long double base,
-                       const std::optional<Range>& range);
+                       const std::optional<NumberRange>& range);
 
 /// Pixels in colour.
 struct Raster {

@@ -27,7 +27,7 @@ struct ShowOptions {
   Headerless headerless;
   std::vector<SlicePart> slice;
   std::string layout;
-  std::optional<Range> range;
+  std::optional<NumberRange> range;
   std::optional<std::string> way;
   std::size_t width = 0;  ///< 0 chooses
   std::string png;

@@ -65,7 +65,7 @@ Sheet lay_out(const Reading& reading, const Canvas& canvas) {
 }
 
 Drawn draw(NumberSource& source, const DType& dtype, const Reading& reading, const Sheet& sheet,
-           const std::optional<Range>& range, bool wanted) {
+           const std::optional<NumberRange>& range, bool wanted) {
   Drawn out;
   std::vector<Picture> pictures;
   for (std::size_t i = 0; i < sheet.shown; ++i) {

@@ -46,6 +46,6 @@ struct Drawn {
 
 /// Reads and draws. Where no picture is needed, `wanted` is false and the raster is empty.
 Drawn draw(NumberSource& source, const DType& dtype, const Reading& reading, const Sheet& sheet,
-           const std::optional<Range>& range, bool wanted);
+           const std::optional<NumberRange>& range, bool wanted);
 
 }  // namespace penstock::cli

@@ -125,13 +125,13 @@ std::optional<double> finite_number(std::string_view text) {
   return value;
 }
 
-std::optional<Range> range_from(std::string_view text) {
+std::optional<NumberRange> range_from(std::string_view text) {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) return std::nullopt;
   const auto low = finite_number(text.substr(0, comma));
   const auto high = finite_number(text.substr(comma + 1));
   if (!low || !high || *low >= *high) return std::nullopt;
-  return Range{*low, *high};
+  return NumberRange{*low, *high};
 }
 
 void add_range(Arguments& arguments, const std::shared_ptr<ShowOptions>& options) {

@@ -39,7 +39,7 @@ std::uint64_t TensorEntry::nbytes() const {
 
 namespace detail {
 
-ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
+ArchiveState::NameMatches ArchiveState::find_exactly(std::string_view name) const {
   std::call_once(names_once_, [this] {
     by_name_.resize(index.entries.size());
     std::iota(by_name_.begin(), by_name_.end(), 0U);
@@ -50,14 +50,14 @@ ArchiveState::Found ArchiveState::find_exactly(std::string_view name) const {
   const auto first = std::lower_bound(by_name_.begin(), by_name_.end(), name, [this](std::uint32_t i, auto wanted) {
     return std::string_view(index.entries[i].name) < wanted;
   });
-  Found found;
+  NameMatches found;
   for (auto at = first; at != by_name_.end() && index.entries[*at].name == name; ++at) ++found.count;
   if (found.count != 0) found.first = *first;
   return found;
 }
 
-ArchiveState::Found ArchiveState::find(std::string_view name) const {
-  const Found found = find_exactly(name);
+ArchiveState::NameMatches ArchiveState::find(std::string_view name) const {
+  const NameMatches found = find_exactly(name);
   const std::string_view suffix = format->name_suffix;
   if (found.count != 0 || suffix.empty()) return found;
   return name.ends_with(suffix) ? find_exactly(name.substr(0, name.size() - suffix.size()))

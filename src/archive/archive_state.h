@@ -63,16 +63,16 @@ struct ArchiveState {
   void verify(std::span<const std::size_t> storages, const LoadOptions& options, Report& report) const;
 
   /// How many entries are called `name`, and the first of them.
-  struct Found {
+  struct NameMatches {
     std::size_t count = 0;
     std::size_t first = 0;
   };
-  Found find(std::string_view name) const;
+  NameMatches find(std::string_view name) const;
   /// The whole of a source as memory, mapped once; empty when it cannot be mapped.
   Buffer mapping(std::uint32_t source) const;
 
  private:
-  Found find_exactly(std::string_view name) const;
+  NameMatches find_exactly(std::string_view name) const;
 
   mutable std::once_flag names_once_;
   mutable std::vector<std::uint32_t> by_name_;

@@ -154,7 +154,7 @@ class ConvertedLoad {
                              [this](std::size_t i) { return std::pair(wanted_[i].storage, wanted_[i].byte_offset); });
     const auto converts = [this](std::size_t i) { return is_converted(wanted_[i].dtype, options_); };
     std::vector<std::size_t> as_they_are;
-    Part part;
+    EntryGroup part;
     for (auto first = order.begin(); first != order.end();) {
       const std::size_t storage = wanted_[*first].storage;
       const auto last = std::find_if(first, order.end(), [&](std::size_t i) { return wanted_[i].storage != storage; });
@@ -177,7 +177,7 @@ class ConvertedLoad {
 
  private:
   /// Entries whose storages are read together.
-  struct Part {
+  struct EntryGroup {
     std::vector<std::size_t> positions;
     std::uint64_t bytes = 0;
   };
@@ -215,7 +215,7 @@ class ConvertedLoad {
     }
   }
 
-  void add_to(Part& part, std::span<const std::size_t> group) {
+  void add_to(EntryGroup& part, std::span<const std::size_t> group) {
     const std::uint64_t bytes = state_.storage_of(wanted_[group.front()]).nbytes;
     if (part.bytes + bytes > kPartBytes) flush(part);
     part.positions.insert(part.positions.end(), group.begin(), group.end());
@@ -233,7 +233,7 @@ class ConvertedLoad {
     return loaded;
   }
 
-  void flush(Part& part) {
+  void flush(EntryGroup& part) {
     if (part.positions.empty()) return;
     const std::vector<Tensor> loaded = load(part.positions, aim_at(state_, {}, options_));
     for (std::size_t k = 0; k < loaded.size(); ++k) out_[part.positions[k]] = result(part.positions, k, loaded[k]);

@@ -28,9 +28,9 @@ struct Unit {
 };
 
 /// Reads units. One after the other: the memory is used again.
-class Reader {
+class UnitReader {
  public:
-  Reader(const Archive& archive, std::vector<Unit> units, ElementChange& change, const std::stop_token& stop)
+  UnitReader(const Archive& archive, std::vector<Unit> units, ElementChange& change, const std::stop_token& stop)
       : files_(archive), units_(std::move(units)), change_(change), stop_(stop) {}
 
   void write(std::size_t number, io::ByteSink& sink) {
@@ -206,7 +206,7 @@ std::optional<format::Unloaded> unloaded(const Archive& archive, const format::F
     const std::uint64_t itemsize = change.type_of(unit.entry.dtype).itemsize();
     out.storage_bytes.push_back(static_cast<std::uint64_t>(unit.entry.shape.numel()) * itemsize);
   }
-  const auto reader = std::make_shared<Reader>(archive, std::move(plan.units), change, stop);
+  const auto reader = std::make_shared<UnitReader>(archive, std::move(plan.units), change, stop);
   out.payload = [reader](std::size_t unit, io::ByteSink& sink) { reader->write(unit, sink); };
   return out;
 }

@@ -23,7 +23,7 @@ namespace penstock::device {
 namespace {
 
 /// Whole pages that begin at a multiple of kHugePage.
-struct Range {
+struct PageRange {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
 };
@@ -32,12 +32,12 @@ void unmap(std::byte* from, std::size_t bytes) noexcept {
   if (bytes != 0) ::munmap(from, bytes);
 }
 
-void unmap_all(std::span<const Range> ranges) noexcept {
-  for (const Range& range : ranges) unmap(range.data, range.bytes);
+void unmap_all(std::span<const PageRange> ranges) noexcept {
+  for (const PageRange& range : ranges) unmap(range.data, range.bytes);
 }
 
 /// Nothing when the kernel has no room.
-Range map_pages(std::size_t bytes) noexcept {
+PageRange map_pages(std::size_t bytes) noexcept {
   void* const mapped = ::mmap(nullptr, bytes + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return {};
   auto* const begin = static_cast<std::byte*>(mapped);
@@ -61,21 +61,21 @@ struct HostBlocks::State {
   State& operator=(const State&) = delete;
   ~State() { unmap_all(idle); }
 
-  Range reuse(std::size_t bytes);
-  void give_back(Range range) noexcept;
-  bool keep(Range range, std::vector<Range>& dropped) noexcept;
-  std::vector<Range> take_idle();
+  PageRange reuse(std::size_t bytes);
+  void give_back(PageRange range) noexcept;
+  bool keep(PageRange range, std::vector<PageRange>& dropped) noexcept;
+  std::vector<PageRange> take_idle();
 
   std::mutex mutex;
   std::optional<std::size_t> max_idle_bytes;  ///< computed when it is first needed
-  std::vector<Range> idle;                    ///< longest unused first
+  std::vector<PageRange> idle;                ///< longest unused first
   std::atomic<std::size_t> idle_bytes = 0;    ///< written under the mutex
   std::size_t returned = 0;                   ///< bytes given to the kernel that nobody has needed again so far
   std::size_t wanted_again = 0;               ///< bytes needed again after they were given to the kernel
 };
 
 /// Takes `bytes` from the smallest kept block that holds them; the rest of that block stays.
-Range HostBlocks::State::reuse(std::size_t bytes) {
+PageRange HostBlocks::State::reuse(std::size_t bytes) {
   const std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return {};
   auto best = idle.end();
@@ -89,7 +89,7 @@ Range HostBlocks::State::reuse(std::size_t bytes) {
     return {};
   }
   const std::size_t used = std::min(core::round_up(bytes, kHugePage), best->bytes);
-  const Range out = {best->data, used};
+  const PageRange out = {best->data, used};
   idle_bytes -= used;
   *best = {best->data + used, best->bytes - used};
   if (best->bytes == 0) idle.erase(best);
@@ -97,7 +97,7 @@ Range HostBlocks::State::reuse(std::size_t bytes) {
 }
 
 /// Keeps the range if it may; returns false if not. Also when there is no memory for the list of what is kept.
-bool HostBlocks::State::keep(Range range, std::vector<Range>& dropped) noexcept try {
+bool HostBlocks::State::keep(PageRange range, std::vector<PageRange>& dropped) noexcept try {
   if (!max_idle_bytes) max_idle_bytes = host_memory().total_bytes / 4;
   const std::size_t most = std::min(*max_idle_bytes, wanted_again);
   if (range.bytes > most || ::madvise(range.data, range.bytes, MADV_FREE) != 0) return false;
@@ -115,8 +115,8 @@ bool HostBlocks::State::keep(Range range, std::vector<Range>& dropped) noexcept 
   return false;
 }
 
-void HostBlocks::State::give_back(Range range) noexcept {
-  std::vector<Range> dropped;
+void HostBlocks::State::give_back(PageRange range) noexcept {
+  std::vector<PageRange> dropped;
   bool kept = false;
   {
     const std::unique_lock lock(mutex, std::try_to_lock);
@@ -128,7 +128,7 @@ void HostBlocks::State::give_back(Range range) noexcept {
   if (!kept) unmap(range.data, range.bytes);
 }
 
-std::vector<Range> HostBlocks::State::take_idle() {
+std::vector<PageRange> HostBlocks::State::take_idle() {
   const std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return {};
   idle_bytes = returned = wanted_again = 0;
@@ -138,7 +138,7 @@ std::vector<Range> HostBlocks::State::take_idle() {
 /// A block on loan: destroyed with the last handle on the Buffer.
 class HostBlocks::Lease {
  public:
-  Lease(std::weak_ptr<State> blocks, Range range) : blocks_(std::move(blocks)), range_(range) {}
+  Lease(std::weak_ptr<State> blocks, PageRange range) : blocks_(std::move(blocks)), range_(range) {}
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
   ~Lease() {
@@ -151,7 +151,7 @@ class HostBlocks::Lease {
 
  private:
   std::weak_ptr<State> blocks_;
-  Range range_;
+  PageRange range_;
 };
 
 HostBlocks::HostBlocks(std::optional<std::size_t> max_idle_bytes) : state_(std::make_shared<State>(max_idle_bytes)) {}
@@ -160,7 +160,7 @@ HostBlocks::~HostBlocks() = default;
 
 Buffer HostBlocks::take(std::size_t bytes) const {
   const std::size_t length = core::round_up(bytes, core::page_size());
-  Range range = state_->reuse(length);
+  PageRange range = state_->reuse(length);
   if (range.data == nullptr) range = map_pages(length);
   if (range.data == nullptr) {
     release_idle();

@@ -46,7 +46,7 @@ void read_at_once(std::span<const SourceRuns> reads) {
   std::vector<SourceRuns> waiting;
   for (SourceRuns one : reads) {
     for (WindowPlace window = window_place(*one.source); window.of != nullptr; window = window_place(*one.source)) {
-      for (Run& run : one.runs) {
+      for (SourceRun& run : one.runs) {
         require_inside(*one.source, run.offset, run.into.size());
         run.offset += window.offset;
       }
@@ -61,7 +61,7 @@ void read_at_once(std::span<const SourceRuns> reads) {
       continue;
     }
     const Reader& reader = reader_for(*one.source);
-    for (const Run& run : one.runs) {
+    for (const SourceRun& run : one.runs) {
       const Scatter part{run.into.data(), run.into.size()};
       reader.read(*one.source, run.offset, {&part, 1});
     }

@@ -20,22 +20,22 @@ namespace {
 using enum DType::Code;
 
 /// The numbers that an integer type has.
-struct Range {
+struct IntegerRange {
   bool integer = false;
   std::int64_t first = 0;
   std::uint64_t last = 0;
 };
 
-Range range_of(DType::Code type) noexcept {
+IntegerRange range_of(DType::Code type) noexcept {
   if (!DType(type).is_integer()) return {};
   return with_integer_type(type, [](auto integer) {
     using Limits = std::numeric_limits<decltype(integer)>;
-    return Range{true, static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())};
+    return IntegerRange{true, static_cast<std::int64_t>(Limits::min()), static_cast<std::uint64_t>(Limits::max())};
   });
 }
 
 template <class T>
-bool fits(T value, const Range& range) noexcept {
+bool fits(T value, const IntegerRange& range) noexcept {
   if constexpr (std::is_floating_point_v<T>) {
     // A conversion cuts off the fraction. `last` + 1 is a power of two, so the comparison is exact.
     const auto whole = std::trunc(static_cast<double>(value));
@@ -46,7 +46,7 @@ bool fits(T value, const Range& range) noexcept {
 }
 
 template <class T>
-std::size_t find_outside(const std::byte* elements, const Range& range, std::size_t count) noexcept {
+std::size_t find_outside(const std::byte* elements, const IntegerRange& range, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     T value{};
     std::memcpy(&value, elements + i * sizeof(T), sizeof(T));
@@ -82,7 +82,7 @@ std::size_t find_overflow(DType::Code from, const std::byte* elements, DType::Co
   const DType source(from);
   const DType target(to);
   if (from == to || from == kBool || to == kBool) return count;
-  const Range range = range_of(to);
+  const IntegerRange range = range_of(to);
   if (range.integer && source.is_integer()) {
     return with_integer_type(from,
                              [&](auto integer) { return find_outside<decltype(integer)>(elements, range, count); });

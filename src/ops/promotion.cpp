@@ -63,12 +63,12 @@ DType promote(const DType& a, const DType& b) {
 }
 
 /// What one rank of operands has come to; nothing where there is none of it.
-using Found = std::optional<DType>;
+using FoundDType = std::optional<DType>;
 
-void add(Found& found, const DType& dtype) { found = found ? promote(*found, dtype) : dtype; }
+void add(FoundDType& found, const DType& dtype) { found = found ? promote(*found, dtype) : dtype; }
 
 /// `higher` decides, unless `lower` is of a higher kind.
-Found combine(const Found& higher, const Found& lower) {
+FoundDType combine(const FoundDType& higher, const FoundDType& lower) {
   if (!higher || !lower) return higher ? higher : lower;
   if (higher->is_complex()) return higher;
   if (higher->is_floating()) return lower->is_complex() ? complex_of(*higher) : *higher;
@@ -126,9 +126,9 @@ DType promote_types(const DType& a, const DType& b) {
 }
 
 DType result_type(const Operand& a, const Operand& b) {
-  ops::Found with_dimensions;
-  ops::Found without;
-  ops::Found numbers;
+  ops::FoundDType with_dimensions;
+  ops::FoundDType without;
+  ops::FoundDType numbers;
   for (const Operand* operand : {&a, &b}) {
     if (operand->tensor() == nullptr) {
       ops::add(numbers, ops::default_type(operand->number()));

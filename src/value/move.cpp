@@ -65,7 +65,7 @@ std::string name_of(const Value& root, const Tensor& tensor) {
 }
 
 /// A stretch of memory that overlapping tensors span together, and where it goes.
-struct Run {
+struct OverlapSpan {
   Buffer from;
   Tensor first;  ///< of those tensors
   Buffer to = {};
@@ -96,7 +96,7 @@ class BatchedMove {
     allocate();
     // All copies of one submission must go between the same two devices.
     std::map<std::pair<DeviceType, int>, std::vector<ops::Transfer>> by_source;
-    for (const Run& run : runs_) {
+    for (const OverlapSpan& run : runs_) {
       const Device from = run.from.device();
       by_source[{from.type, from.index}].push_back({run.from, run.to});
     }
@@ -114,8 +114,9 @@ class BatchedMove {
       return Tensor::empty(tensor.shape(), tensor.dtype(), target_).with_requires_grad(tensor.requires_grad());
     }
     const Buffer from = ops::span_of(tensor);
-    const Run& run = *std::prev(std::upper_bound(runs_.begin(), runs_.end(), from.data(),
-                                                 [](const std::byte* at, const Run& r) { return at < r.from.data(); }));
+    const OverlapSpan& run =
+        *std::prev(std::upper_bound(runs_.begin(), runs_.end(), from.data(),
+                                    [](const std::byte* at, const OverlapSpan& r) { return at < r.from.data(); }));
     const auto offset = static_cast<std::size_t>(from.data() - run.from.data());
     return Tensor(run.to, tensor.dtype(), tensor.shape(), tensor.strides(), offset)
         .with_requires_grad(tensor.requires_grad());
@@ -126,8 +127,9 @@ class BatchedMove {
 
   /// Joins spans that overlap to one run.
   void make_runs() {
-    std::sort(spans_.begin(), spans_.end(), [](const Run& a, const Run& b) { return a.from.data() < b.from.data(); });
-    for (const Run& tensor : spans_) {
+    std::sort(spans_.begin(), spans_.end(),
+              [](const OverlapSpan& a, const OverlapSpan& b) { return a.from.data() < b.from.data(); });
+    for (const OverlapSpan& tensor : spans_) {
       const Buffer& span = tensor.from;
       Buffer* const last = runs_.empty() ? nullptr : &runs_.back().from;
       if (last == nullptr || span.data() >= last->data() + last->size()) {
@@ -143,7 +145,7 @@ class BatchedMove {
   void allocate() {
     std::vector<Block> blocks;
     std::optional<std::size_t> open;
-    for (Run& run : runs_) {
+    for (OverlapSpan& run : runs_) {
       if (run.from.size() > kSmallRun) {
         run.block = blocks.size();
         blocks.push_back({run.from.size(), &run.first});
@@ -160,7 +162,7 @@ class BatchedMove {
     std::vector<Buffer> buffers;
     buffers.reserve(blocks.size());
     for (const Block& block : blocks) buffers.push_back(make(block));
-    for (Run& run : runs_) run.to = buffers[run.block].part(run.offset, run.from.size());
+    for (OverlapSpan& run : runs_) run.to = buffers[run.block].part(run.offset, run.from.size());
   }
 
   Buffer make(const Block& block) const {
@@ -174,8 +176,8 @@ class BatchedMove {
   const Value& root_;
   Device target_;
   TransferOptions options_;
-  std::vector<Run> spans_;  ///< of one tensor each
-  std::vector<Run> runs_;
+  std::vector<OverlapSpan> spans_;  ///< of one tensor each
+  std::vector<OverlapSpan> runs_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ std::string format_bytes_literal(std::string_view raw) {
 }
 
 /// Writes a value as Python would, no further than kMaxText characters, kMaxTextDepth levels or a cycle.
-class Writer {
+class TextWriter {
  public:
   std::string take() {
     if (out_.size() <= kMaxText) return std::move(out_);
@@ -155,7 +155,7 @@ class Writer {
 }  // namespace
 
 std::string Value::to_string() const {
-  Writer writer;
+  TextWriter writer;
   writer.write(node_.get());
   return writer.take();
 }

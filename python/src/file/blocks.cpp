@@ -57,12 +57,12 @@ nb::object value_over(const PyArchive& opened, const nb::dict& storages, const n
 
 /// Rows of entries into memory: (entry, dimension, first, behind the last, where to).
 void load_rows_into(const PyArchive& opened, const nb::list& parts) {
-  struct Part {
+  struct RowsInto {
     LazyTensor rows;
     Tensor to;
   };
   const Archive archive = opened.get();
-  std::vector<Part> all;
+  std::vector<RowsInto> all;
   ReadEffort effort;
   for (const nb::handle given : parts) {
     const LazyTensor entry = archive.entry(nb::cast<std::size_t>(nb::object(given[0])));
@@ -76,7 +76,7 @@ void load_rows_into(const PyArchive& opened, const nb::list& parts) {
     all.push_back({rows, to});
   }
   interruptible(effort.takes_long(), [all = std::move(all), verify = opened.verify()](const std::stop_token& stop) {
-    for (const Part& part : all) part.rows.load_into(part.to, {.verify = verify, .stop = stop});
+    for (const RowsInto& part : all) part.rows.load_into(part.to, {.verify = verify, .stop = stop});
     return true;
   });
 }

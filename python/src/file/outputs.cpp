@@ -40,7 +40,7 @@ using Ticket = std::pair<std::string, PartTexts>;
 
 Ticket ticket_of(const io::remote::PreparedParts& prepared) {
   PartTexts parts;
-  for (const io::remote::Part& part : prepared.parts) parts.emplace_back(part.etag, part.crc32);
+  for (const io::remote::UploadedPart& part : prepared.parts) parts.emplace_back(part.etag, part.crc32);
   return {prepared.id, std::move(parts)};
 }
 

@@ -231,19 +231,19 @@ std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std:
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
   return made(functions, samples.size(), indices, slots,
               [&](MessageWriter& message, std::size_t first, std::size_t last) {
-                message.number(static_cast<std::uint64_t>(CallForm::kRun));
-                message.number(run.size());
+                message.write_number(static_cast<std::uint64_t>(CallForm::kRun));
+                message.write_number(run.size());
                 for (std::size_t i = 0; i < run.size(); ++i) {
-                  message.number(numbers[i]);
-                  message.number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
-                  message.number(run[i].stage);
+                  message.write_number(numbers[i]);
+                  message.write_number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
+                  message.write_number(run[i].stage);
                 }
-                message.number(seed.seed);
-                message.number(seed.epoch);
-                message.number(last - first);
+                message.write_number(seed.seed);
+                message.write_number(seed.epoch);
+                message.write_number(last - first);
                 for (std::size_t i = first; i < last; ++i) {
-                  message.number(static_cast<std::uint64_t>(indices[i]));
-                  message.value(samples[i]);
+                  message.write_number(static_cast<std::uint64_t>(indices[i]));
+                  message.write_value(samples[i]);
                 }
               });
 }
@@ -256,10 +256,10 @@ std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::
   const std::uint64_t number = number_of(*function);
   return made({&function, 1}, indices.size(), indices, slots,
               [&](MessageWriter& message, std::size_t first, std::size_t last) {
-                message.number(static_cast<std::uint64_t>(CallForm::kIndices));
-                message.number(number);
-                message.number(last - first);
-                for (std::size_t i = first; i < last; ++i) message.number(static_cast<std::uint64_t>(indices[i]));
+                message.write_number(static_cast<std::uint64_t>(CallForm::kIndices));
+                message.write_number(number);
+                message.write_number(last - first);
+                for (std::size_t i = first; i < last; ++i) message.write_number(static_cast<std::uint64_t>(indices[i]));
               });
 }
 
@@ -268,10 +268,10 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
   if (!gets_there({&only, 1})) return function(samples);
   const std::uint64_t number = number_of(function);
   std::vector<data::Called> out = made({&only, 1}, 1, {}, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
-    message.number(static_cast<std::uint64_t>(CallForm::kList));
-    message.number(number);
-    message.number(samples.size());
-    for (const Value& sample : samples) message.value(sample);
+    message.write_number(static_cast<std::uint64_t>(CallForm::kList));
+    message.write_number(number);
+    message.write_number(samples.size());
+    for (const Value& sample : samples) message.write_value(sample);
   });
   if (out[0].error) throw *out[0].error;
   return std::move(out[0].value);
@@ -282,13 +282,13 @@ bool WorkerHost::name_slots(MessageWriter& message, WorkerProcess& worker, const
   const std::optional<BatchMemory::Place> place =
       slots.block == nullptr ? std::nullopt : batches_->find(slots.block->data());
   const bool has = place && worker.give_memory(batches_->descriptor());
-  message.number(has ? 1 : 0);
+  message.write_number(has ? 1 : 0);
   if (!has) return false;
-  message.number(slots.tensor);
-  message.number(slots.bytes);
-  message.number(place->begin);
-  message.number(place->bytes);
-  message.number(place->offset + static_cast<std::uint64_t>(slots.slot(first) - slots.block->data()));
+  message.write_number(slots.tensor);
+  message.write_number(slots.bytes);
+  message.write_number(place->begin);
+  message.write_number(place->bytes);
+  message.write_number(place->offset + static_cast<std::uint64_t>(slots.slot(first) - slots.block->data()));
   return true;
 }
 
@@ -365,14 +365,14 @@ void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
     for (const std::uint64_t number : worker.functions()) {
       if (!alive.contains(number)) gone.push_back(number);
     }
-    message.number(missing.size());
+    message.write_number(missing.size());
     for (const Known* const known : missing) {
-      message.number(known->number);
-      message.text(*known->pickled);
+      message.write_number(known->number);
+      message.write_text(*known->pickled);
       added.push_back(known->number);
     }
-    message.number(gone.size());
-    for (const std::uint64_t number : gone) message.number(number);
+    message.write_number(gone.size());
+    for (const std::uint64_t number : gone) message.write_number(number);
   }
   const std::optional<Answer> answer = worker.exchange(MessageKind::kDefine, message, closed_);
   if (!answer) {

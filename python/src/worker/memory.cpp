@@ -27,11 +27,11 @@ bool may_be(std::uint64_t bytes) noexcept {
 }  // namespace
 
 /// What a Buffer of such memory holds.
-class BatchMemory::Part {
+class BatchMemory::BatchPart {
  public:
-  Part(std::shared_ptr<BatchMemory> memory, std::shared_ptr<SharedBlock> block, Place place)
+  BatchPart(std::shared_ptr<BatchMemory> memory, std::shared_ptr<SharedBlock> block, Place place)
       : memory_(std::move(memory)), block_(std::move(block)), place_(place) {}
-  ~Part() {
+  ~BatchPart() {
     if (core::forks() != memory_->forks_) return;  // the parent may have it still, and a lock that nobody gives back
     {
       const std::scoped_lock lock(memory_->mutex_);
@@ -40,8 +40,8 @@ class BatchMemory::Part {
     static_cast<void>(::fallocate(memory_->descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                   static_cast<off_t>(place_.begin), static_cast<off_t>(place_.bytes)));
   }
-  Part(const Part&) = delete;
-  Part& operator=(const Part&) = delete;
+  BatchPart(const BatchPart&) = delete;
+  BatchPart& operator=(const BatchPart&) = delete;
 
  private:
   std::shared_ptr<BatchMemory> memory_;
@@ -74,7 +74,7 @@ Buffer BatchMemory::take(std::size_t bytes) {
     end_ += size;
   }
   std::byte* const data = block->bytes().data();
-  auto part = std::make_shared<Part>(shared_from_this(), std::move(block), place);
+  auto part = std::make_shared<BatchPart>(shared_from_this(), std::move(block), place);
   const std::scoped_lock lock(mutex_);
   parts_.emplace(data, place);
   return Buffer::wrap(data, size, std::move(part));

@@ -37,7 +37,7 @@ class BatchMemory : public std::enable_shared_from_this<BatchMemory> {
   int descriptor() const noexcept;
 
  private:
-  class Part;
+  class BatchPart;
 
   mutable std::mutex mutex_;  ///< guards what follows, forks_ aside
   int descriptor_ = -1;

@@ -60,59 +60,59 @@ Tensor as_it_travels(const Tensor& tensor) {
 
 }  // namespace
 
-void MessageWriter::number(std::uint64_t value) {
+void MessageWriter::write_number(std::uint64_t value) {
   structure_.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-void MessageWriter::real(double value) { structure_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+void MessageWriter::write_real(double value) { structure_.append(reinterpret_cast<const char*>(&value), sizeof value); }
 
-void MessageWriter::text(std::string_view bytes) {
-  number(bytes.size());
+void MessageWriter::write_text(std::string_view bytes) {
+  write_number(bytes.size());
   structure_.append(bytes);
 }
 
-void MessageWriter::value(const Value& value, std::uint32_t tensor, std::span<std::byte> slot) {
+void MessageWriter::write_value(const Value& value, std::uint32_t tensor, std::span<std::byte> slot) {
   slot_ = slot;
   before_it_ = tensor;
-  value_at(value, 0);
+  write_value_at(value, 0);
   slot_ = {};
 }
 
-void MessageWriter::value_at(const Value& value, std::size_t depth) {
+void MessageWriter::write_value_at(const Value& value, std::size_t depth) {
   if (depth > kDeepest) throw_too_deep();
   const Value::Kind kind = value.kind();
-  number(static_cast<std::uint64_t>(kind));
+  write_number(static_cast<std::uint64_t>(kind));
   switch (kind) {
     case Value::Kind::kNone:
       return;
     case Value::Kind::kBool:
-      return number(value.as_bool() ? 1 : 0);
+      return write_number(value.as_bool() ? 1 : 0);
     case Value::Kind::kInt:
-      return number(static_cast<std::uint64_t>(value.as_int()));
+      return write_number(static_cast<std::uint64_t>(value.as_int()));
     case Value::Kind::kFloat:
-      return real(value.as_float());
+      return write_real(value.as_float());
     case Value::Kind::kComplex:
-      real(value.as_complex().real());
-      return real(value.as_complex().imag());
+      write_real(value.as_complex().real());
+      return write_real(value.as_complex().imag());
     case Value::Kind::kBigInt:
     case Value::Kind::kString:
     case Value::Kind::kBytes:
-      return text(value.as_string());
+      return write_text(value.as_string());
     case Value::Kind::kTensor:
-      return tensor(value);
+      return write_tensor(value);
     case Value::Kind::kDType: {
       const DType dtype = value.as_dtype();
-      number(static_cast<std::uint64_t>(dtype.code()));
-      number(dtype.itemsize());
-      return text(descr_of(dtype));
+      write_number(static_cast<std::uint64_t>(dtype.code()));
+      write_number(dtype.itemsize());
+      return write_text(descr_of(dtype));
     }
     case Value::Kind::kDict:
-      text(value.type_name());
-      number(value.size());
+      write_text(value.type_name());
+      write_number(value.size());
       for (std::size_t i = 0; i < value.size(); ++i) {
         const Value::Item item = value.item(i);
-        value_at(item.first, depth + 1);
-        value_at(item.second, depth + 1);
+        write_value_at(item.first, depth + 1);
+        write_value_at(item.second, depth + 1);
       }
       break;
     case Value::Kind::kList:
@@ -120,18 +120,18 @@ void MessageWriter::value_at(const Value& value, std::size_t depth) {
     case Value::Kind::kSet:
     case Value::Kind::kObject:
     case Value::Kind::kGlobal:
-      text(value.type_name());
-      number(kind == Value::Kind::kGlobal ? 0 : value.size());
+      write_text(value.type_name());
+      write_number(kind == Value::Kind::kGlobal ? 0 : value.size());
       if (kind == Value::Kind::kGlobal) return;
-      for (std::size_t i = 0; i < value.size(); ++i) value_at(value[i], depth + 1);
+      for (std::size_t i = 0; i < value.size(); ++i) write_value_at(value[i], depth + 1);
       break;
   }
   const std::optional<Value> state = value.state();
-  number(state ? 1 : 0);
-  if (state) value_at(*state, depth + 1);
+  write_number(state ? 1 : 0);
+  if (state) write_value_at(*state, depth + 1);
 }
 
-void MessageWriter::tensor(const Value& value) {
+void MessageWriter::write_tensor(const Value& value) {
   if (value.entry_index()) {
     throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
   }
@@ -146,17 +146,17 @@ void MessageWriter::tensor(const Value& value) {
   const std::uint64_t bytes = extent_of(tensor);
   const bool in_slot = !slot_.empty() && before_it_ == 0 && tensor.is_contiguous() && bytes == slot_.size();
   --before_it_;
-  number(static_cast<std::uint64_t>(tensor.dtype().code()));
-  number(tensor.dtype().itemsize());
-  text(descr_of(tensor.dtype()));
-  number(tensor.rank());
+  write_number(static_cast<std::uint64_t>(tensor.dtype().code()));
+  write_number(tensor.dtype().itemsize());
+  write_text(descr_of(tensor.dtype()));
+  write_number(tensor.rank());
   for (std::size_t dim = 0; dim < tensor.rank(); ++dim) {
-    number(static_cast<std::uint64_t>(tensor.shape()[dim]));
-    number(static_cast<std::uint64_t>(tensor.strides()[dim]));
+    write_number(static_cast<std::uint64_t>(tensor.shape()[dim]));
+    write_number(static_cast<std::uint64_t>(tensor.strides()[dim]));
   }
-  number(given.requires_grad() ? 1 : 0);
+  write_number(given.requires_grad() ? 1 : 0);
   if (in_slot) {
-    number(kInSlot);
+    write_number(kInSlot);
     std::memcpy(slot_.data(), tensor.data(), slot_.size());
     return;
   }
@@ -164,25 +164,25 @@ void MessageWriter::tensor(const Value& value) {
   const std::less<> before;
   const bool is_placed = data != nullptr && !placed_.empty() && !before(data, placed_.data()) &&
                          before(data + (bytes - 1), placed_.data() + placed_.size());
-  if (is_placed) return number(static_cast<std::uint64_t>(data - placed_.data()));
-  number(payload_);
+  if (is_placed) return write_number(static_cast<std::uint64_t>(data - placed_.data()));
+  write_number(payload_);
   places_.push_back(payload_);
   payload_ += aligned(bytes);
   tensors_.push_back(std::move(tensor));
 }
 
-void MessageWriter::error(const Error& error, std::string_view cause) {
-  number(static_cast<std::uint64_t>(error.code()));
-  text(error.message());
-  text(error.path());
-  text(error.tensor());
+void MessageWriter::write_error(const Error& error, std::string_view cause) {
+  write_number(static_cast<std::uint64_t>(error.code()));
+  write_text(error.message());
+  write_text(error.path());
+  write_text(error.tensor());
   for (const auto& field :
        {error.offset(), error.system_error() ? std::optional<std::uint64_t>(*error.system_error()) : std::nullopt,
         error.http_status() ? std::optional<std::uint64_t>(*error.http_status()) : std::nullopt}) {
-    number(field ? 1 : 0);
-    number(field.value_or(0));
+    write_number(field ? 1 : 0);
+    write_number(field.value_or(0));
   }
-  text(cause);
+  write_text(cause);
 }
 
 void MessageWriter::take_back(const Mark& mark) {
@@ -192,7 +192,7 @@ void MessageWriter::take_back(const Mark& mark) {
   payload_ = mark.payload;
 }
 
-void MessageWriter::lies_in(std::span<std::byte> placed) noexcept {
+void MessageWriter::place_in(std::span<std::byte> placed) noexcept {
   placed_ = placed;
   payload_ = aligned(placed.size());
 }

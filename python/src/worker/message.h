@@ -48,19 +48,19 @@ inline CallProgress& progress_of(std::span<std::byte> block) noexcept {
 
 class MessageWriter {
  public:
-  void number(std::uint64_t value);
-  void real(double value);
-  void text(std::string_view bytes);
+  void write_number(std::uint64_t value);
+  void write_real(double value);
+  void write_text(std::string_view bytes);
   /// kUnsupported for what is no content of the program's own (tensors that are not loaded), kDeviceMismatch for a
   /// tensor that is not in host memory, kLimit for content that nests too deep or in circles.
-  void value(const Value& value) { value_at(value, 0); }
+  void write_value(const Value& value) { write_value_at(value, 0); }
   /// The same, and where its tensor of that number, counted from 0, fills `slot`, it is put there at once.
-  void value(const Value& value, std::uint32_t tensor, std::span<std::byte> slot);
-  void error(const Error& error, std::string_view cause);
+  void write_value(const Value& value, std::uint32_t tensor, std::span<std::byte> slot);
+  void write_error(const Error& error, std::string_view cause);
 
   /// Tensors in this memory are not copied, where the block that the message is put into has it at the place of its
   /// payload. Before any tensor.
-  void lies_in(std::span<std::byte> placed) noexcept;
+  void place_in(std::span<std::byte> placed) noexcept;
   std::span<std::byte> placed() const noexcept { return placed_; }
 
   /// How far it has come, and back to there.
@@ -77,8 +77,8 @@ class MessageWriter {
   void put(std::span<std::byte> block, const MessageExtent& extent) const;
 
  private:
-  void value_at(const Value& value, std::size_t depth);
-  void tensor(const Value& value);
+  void write_value_at(const Value& value, std::size_t depth);
+  void write_tensor(const Value& value);
 
   std::string structure_;
   std::vector<Tensor> tensors_;

@@ -172,8 +172,8 @@ bool Worker::serve(const Received& received) {
       std::tie(block, to.extent) = put(answer, head.granted);
     } catch (const Error& error) {  // no memory or descriptor for a block: the call's own holds a text
       MessageWriter refusal;
-      refusal.number(1);
-      refusal.error(error, {});
+      refusal.write_number(1);
+      refusal.write_error(error, {});
       to.extent = refusal.extent();
       refusal.put(request->bytes(), to.extent);
     }
@@ -197,7 +197,7 @@ bool Worker::serve(const Received& received) {
 MessageWriter Worker::answer_to(MessageKind kind, MessageReader& reader) {
   MessageWriter answer;
   try {
-    answer.number(0);
+    answer.write_number(0);
     if (kind == MessageKind::kDefine) {
       define(reader);
     } else {
@@ -205,8 +205,8 @@ MessageWriter Worker::answer_to(MessageKind kind, MessageReader& reader) {
     }
   } catch (const Error& error) {
     answer = {};
-    answer.number(1);
-    answer.error(error, pickled_cause(error));
+    answer.write_number(1);
+    answer.write_error(error, pickled_cause(error));
   }
   calls_of_python([] { nb::module_::import_("penstock._processes._worker").attr("flush")(); });
   return answer;
@@ -329,20 +329,20 @@ void Worker::add(MessageWriter& answer, Call call) {
   const std::size_t at = made_++;
   const ProgressScope scope(progress_of(request_->bytes()));
   try {
-    answer.number(0);
+    answer.write_number(0);
     const Value made = call();
-    if (at == 0 && draft_.used > 0) answer.lies_in(draft_.placed());
+    if (at == 0 && draft_.used > 0) answer.place_in(draft_.placed());
     if (slots_) {
-      answer.value(made, slots_->tensor, slots_->all.subspan(at * slots_->bytes, slots_->bytes));
+      answer.write_value(made, slots_->tensor, slots_->all.subspan(at * slots_->bytes, slots_->bytes));
     } else {
-      answer.value(made);
+      answer.write_value(made);
     }
   } catch (const Error& error) {
     answer.take_back(before);
-    if (!answer.placed().empty()) answer.lies_in({});
-    answer.number(1);
-    answer.error(error, pickled_cause(error));
-    answer.number(progress_of(request_->bytes()).part.load(std::memory_order_relaxed));
+    if (!answer.placed().empty()) answer.place_in({});
+    answer.write_number(1);
+    answer.write_error(error, pickled_cause(error));
+    answer.write_number(progress_of(request_->bytes()).part.load(std::memory_order_relaxed));
   }
   CallProgress& progress = progress_of(request_->bytes());
   progress.part.store(0, std::memory_order_relaxed);

@@ -156,7 +156,7 @@ class Comparer {
   void read(const std::function<void(std::uint64_t)>& seen) {
     for_each_part(
         jobs_,
-        [&](const Part& part) {
+        [&](const ElementPart& part) {
           const Job& job = jobs_[part.job];
           if (job.b == nullptr) return part.go_through([](auto, auto, auto) {});
           Difference own(job.a->dtype(), job.b->dtype(), options_.tolerance);

@@ -92,7 +92,7 @@ ContentHashes hash_content(const Archive& archive, const std::function<void(std:
   }
   for_each_part(
       jobs,
-      [&](const Part& part) {
+      [&](const ElementPart& part) {
         const Job& job = jobs[part.job];
         part.go_through([&](std::int64_t first, std::span<const std::byte> piece, auto) {
           if (piece.empty()) return;

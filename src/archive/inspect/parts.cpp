@@ -45,9 +45,9 @@ class PartWalk {
   std::size_t size() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
   std::size_t threads() const noexcept { return threads_; }
 
-  Part operator[](std::size_t index) {
+  ElementPart operator[](std::size_t index) {
     const auto found = std::upper_bound(ends_.begin(), ends_.end(), index);
-    Part part;
+    ElementPart part;
     part.job = static_cast<std::size_t>(found - ends_.begin());
     part.walk_ = this;
     part.of_ = &jobs_[part.job];
@@ -89,7 +89,7 @@ class PartWalk {
   std::vector<std::unique_ptr<Elements::Scratch>> free_;
 };
 
-void Part::go_through(const See& see) const {
+void ElementPart::go_through(const See& see) const {
   std::unique_ptr<Elements::Scratch> a_scratch = walk_->take();
   std::unique_ptr<Elements::Scratch> b_scratch = walk_->take();
   Elements::Cursor a(*of_->a, *a_scratch);
@@ -113,7 +113,7 @@ void Part::go_through(const See& see) const {
   walk_->give(std::move(b_scratch));
 }
 
-void for_each_part(std::span<const Job> jobs, const std::function<void(const Part&)>& work,
+void for_each_part(std::span<const Job> jobs, const std::function<void(const ElementPart&)>& work,
                    const std::function<void(std::uint64_t bytes)>& seen) {
   core::parallel_for(jobs.size(), core::usable_cpus(), [&](std::size_t i) {
     jobs[i].a->prepare();
@@ -121,7 +121,7 @@ void for_each_part(std::span<const Job> jobs, const std::function<void(const Par
   });
   PartWalk parts(jobs);
   core::parallel_for(parts.size(), parts.threads(), [&](std::size_t i) {
-    const Part part = parts[i];
+    const ElementPart part = parts[i];
     work(part);
     const Job& job = jobs[part.job];
     const std::size_t bytes = job.a->dtype().itemsize() + (job.b == nullptr ? 0 : job.b->dtype().itemsize());

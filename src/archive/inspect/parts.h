@@ -41,7 +41,7 @@ struct Job {
 class PartWalk;
 
 /// A run of pieces of a job, which one thread goes through. Parts are cut in the same way on all machines.
-class Part {
+class ElementPart {
  public:
   /// `a` and `b` hold the elements from number `first` on; `b` is empty for one tensor.
   using See = std::function<void(std::int64_t first, std::span<const std::byte> a, std::span<const std::byte> b)>;
@@ -65,7 +65,7 @@ class Part {
 /// elements have no parts. `seen` is told bytes that were gone through, from any thread. The memory of all threads
 /// together stays below 64 MiB, but for deflated tensors whose elements lie in another order than C. The first
 /// exception ends it.
-void for_each_part(std::span<const Job> jobs, const std::function<void(const Part&)>& work,
+void for_each_part(std::span<const Job> jobs, const std::function<void(const ElementPart&)>& work,
                    const std::function<void(std::uint64_t bytes)>& seen = {});
 
 /// Puts the results of a job's parts together in their order, so that sums do not depend on threads. Thread-safe.

@@ -24,7 +24,7 @@ std::vector<Statistics> summarise(const Archive& archive, const std::function<vo
   }
   for_each_part(
       jobs,
-      [&](const Part& part) {
+      [&](const ElementPart& part) {
         Statistics own(jobs[part.job].a->dtype());
         part.go_through([&](std::int64_t, std::span<const std::byte> piece, auto) { own.add(piece); });
         results[job_of[part.job]].add(part.number, std::move(own));

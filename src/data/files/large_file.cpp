@@ -133,7 +133,7 @@ class LargeRead {
     const io::Plan plan = io::make_plan(pieces, costs);
     const io::Reader& reader = io::reader_for(*source);
     std::vector<io::Scatter> parts;
-    for (const io::Range& range : plan.ranges) {
+    for (const io::ReadRange& range : plan.ranges) {
       work_.call.check_cancelled();
       const auto targets = std::span(plan.targets).subspan(range.first_target, range.target_count);
       parts.clear();

@@ -52,7 +52,7 @@ std::vector<Shared> by_bytes(std::vector<FileRun> runs) {
 struct FileReads {
   const HeldFile* file;
   std::size_t position;  ///< of the first sample
-  std::vector<io::Run> runs = {};
+  std::vector<io::SourceRun> runs = {};
 
   void read() const {
     try {

@@ -36,7 +36,7 @@ void HeldFile::read(std::uint64_t offset, std::span<std::byte> into) const {
 
 bool HeldFile::reads_at_once() const { return source_ && io::reader_for(**source_).read_runs != nullptr; }
 
-void HeldFile::read(std::span<const io::Run> runs) const { io::reader_for(**source_).read_runs(**source_, runs); }
+void HeldFile::read(std::span<const io::SourceRun> runs) const { io::reader_for(**source_).read_runs(**source_, runs); }
 
 penstock::Source HeldFile::opened() const {
   penstock::Source again = open_source(name_);

@@ -36,7 +36,7 @@ class HeldFile {
   /// Whether each answer takes so long that several reads are asked for at once.
   bool reads_at_once() const;
   /// Fills all of these, if `reads_at_once`; the errors of `read`.
-  void read(std::span<const io::Run> runs) const;
+  void read(std::span<const io::SourceRun> runs) const;
 
   /// To read more than once from: the descriptor that is held, or the file opened anew. kChanged when that is another.
   penstock::Source source() const { return source_ ? *source_ : opened(); }

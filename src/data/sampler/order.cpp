@@ -11,9 +11,9 @@ namespace penstock {
 
 namespace {
 
-class Range final : public detail::OrderImpl {
+class RangeOrder final : public detail::OrderImpl {
  public:
-  explicit Range(std::int64_t size) : size_(size) {}
+  explicit RangeOrder(std::int64_t size) : size_(size) {}
   std::int64_t size() const noexcept override { return size_; }
   void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept override {
     std::iota(out.begin(), out.end(), position);
@@ -45,7 +45,7 @@ Order Order::range(std::int64_t size) {
   if (size < 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("the size of an order is {}; it must be 0 or more", size));
   }
-  return Order(std::make_shared<Range>(size));
+  return Order(std::make_shared<RangeOrder>(size));
 }
 
 std::int64_t Order::size() const noexcept { return impl_ ? impl_->size() : 0; }

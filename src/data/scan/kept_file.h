@@ -18,9 +18,9 @@ class KeptContent {
  public:
   template <class T>
   requires std::is_arithmetic_v<T>
-  void number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
-  void text(std::string_view text) {
-    number<std::uint64_t>(text.size());
+  void add_number(T value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void add_text(std::string_view text) {
+    add_number<std::uint64_t>(text.size());
     out_.append(text);
   }
   std::span<const std::byte> bytes() const { return std::as_bytes(std::span(out_)); }

@@ -21,26 +21,26 @@ namespace {
 constexpr std::string_view kMagic = "PSTKIDX3";
 
 void write_visit(KeptContent& out, const Visit& visit) {
-  out.text(visit.folder);
-  out.number<std::uint64_t>(visit.parts.size());
-  for (const std::uint32_t part : visit.parts) out.number(part);
+  out.add_text(visit.folder);
+  out.add_number<std::uint64_t>(visit.parts.size());
+  for (const std::uint32_t part : visit.parts) out.add_number(part);
 }
 
 void write_listing(KeptContent& out, const Listing& listing) {
   write_visit(out, listing.visit);
-  out.number(listing.identity.device);
-  out.number(listing.identity.inode);
-  out.number(listing.identity.modified);
-  out.number(listing.identity.changed);
-  out.text(listing.names);
-  out.number<std::uint64_t>(listing.next.size());
+  out.add_number(listing.identity.device);
+  out.add_number(listing.identity.inode);
+  out.add_number(listing.identity.modified);
+  out.add_number(listing.identity.changed);
+  out.add_text(listing.names);
+  out.add_number<std::uint64_t>(listing.next.size());
   for (const Visit& next : listing.next) write_visit(out, next);
 }
 
 /// Throws Error where the bytes were not written by those two.
-class Reader {
+class ListingReader {
  public:
-  Reader(std::span<const std::byte> bytes, std::size_t parts) : cursor_(bytes), parts_(parts) {}
+  ListingReader(std::span<const std::byte> bytes, std::size_t parts) : cursor_(bytes), parts_(parts) {}
 
   std::string_view text() { return cursor_.take_text(cursor_.u64()); }
   bool at_end() const noexcept { return cursor_.at_end(); }
@@ -109,7 +109,7 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
   const std::vector<std::byte> content = file_.read();
   if (content.empty()) return out;
   try {
-    Reader reader(content, parts);
+    ListingReader reader(content, parts);
     if (reader.text() != key_) return out;
     while (!reader.at_end()) out.push_back(reader.listing());
   } catch (const Error&) {
@@ -123,7 +123,7 @@ std::vector<Listing> ScanIndex::read(std::size_t parts) const {
 
 void ScanIndex::write(const std::vector<Listing>& listings) const {
   KeptContent content;
-  content.text(key_);
+  content.add_text(key_);
   for (const Listing& listing : listings) write_listing(content, listing);
   file_.write(content.bytes());
 }

@@ -92,10 +92,10 @@ void KeptIndex::keep(std::span<const TarShard> shards, std::span<const std::stri
     if (names_[i].empty() || version.empty() || !written.insert(names_[i]).second) continue;
     const auto known = known_.find(names_[i]);
     is_new = is_new || known == known_.end() || known->second.version != version;
-    content.text(names_[i]);
-    content.text(version);
-    content.number<std::uint64_t>(shards[i].begins.size());
-    for (const std::uint64_t begin : shards[i].begins) content.number(begin);
+    content.add_text(names_[i]);
+    content.add_text(version);
+    content.add_number<std::uint64_t>(shards[i].begins.size());
+    for (const std::uint64_t begin : shards[i].begins) content.add_number(begin);
   }
   if (is_new) file_->write(content.bytes());
 }

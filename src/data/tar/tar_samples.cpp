@@ -187,7 +187,7 @@ class TarSamples final : public detail::DatasetImpl {
       for (ShardRead& sample : samples) sample.is_whole = sample.is_whole && !sample.is_at_once();
     }
     for (const auto& read : reads) {
-      for (const io::Run& run : read.runs) work.figures.stats.read_bytes += run.into.size();
+      for (const io::SourceRun& run : read.runs) work.figures.stats.read_bytes += run.into.size();
     }
     work.figures.clock.lap(data::Stage::kRead);
   }

@@ -111,7 +111,7 @@ Buffer PinnedMemory::allocate(std::size_t bytes) {
 void* PinnedMemory::take(std::size_t bytes) {
   {
     const std::scoped_lock lock(mutex_);
-    const Found found = take_idle(bytes);
+    const IdleBlock found = take_idle(bytes);
     in_use_ += bytes;
     // Without the blocks that copies still use, a loader whose copies take long would lock new blocks and unlock
     // surplus ones for ever.
@@ -127,7 +127,7 @@ void* PinnedMemory::take(std::size_t bytes) {
   }
 }
 
-PinnedMemory::Found PinnedMemory::take_idle(std::size_t bytes) {
+PinnedMemory::IdleBlock PinnedMemory::take_idle(std::size_t bytes) {
   // Each block is asked once: a copy may end between two questions, and a block that was passed over as busy but not
   // counted as such would be locked anew every time. Blocks of other sizes are asked where none fits.
   std::size_t busy_bytes = 0;

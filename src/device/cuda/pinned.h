@@ -35,13 +35,13 @@ class PinnedMemory : public std::enable_shared_from_this<PinnedMemory> {
   class Block;
   struct Idle;
   /// An unused block, or, where none fits, the bytes of those that copies still use.
-  struct Found {
+  struct IdleBlock {
     void* data = nullptr;
     std::size_t busy_bytes = 0;
   };
 
   void* take(std::size_t bytes);
-  Found take_idle(std::size_t bytes);  ///< with mutex_ held
+  IdleBlock take_idle(std::size_t bytes);  ///< with mutex_ held
   void* lock_new(std::size_t bytes);
   void give_back(Idle block);
   std::size_t most_idle() const noexcept;

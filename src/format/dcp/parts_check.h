@@ -21,7 +21,7 @@ class PartsCheck {
   void add(std::uint64_t begin, std::uint64_t end, std::uint32_t crc);
 
  private:
-  struct Part {
+  struct SeenPart {
     std::uint64_t end;
     std::uint32_t crc;
   };
@@ -30,7 +30,7 @@ class PartsCheck {
   std::uint32_t crc32_;
   std::atomic<bool> passed_ = false;
   std::mutex mutex_;
-  std::map<std::uint64_t, Part> parts_;  ///< by begin; no two of them touch
+  std::map<std::uint64_t, SeenPart> parts_;  ///< by begin; no two of them touch
 };
 
 }  // namespace penstock::format::dcp

@@ -46,7 +46,7 @@ void StreamEnds::read_ahead() {
     const auto [number, added] = numbers.try_emplace(&*stream.file, reads.size());
     if (added) reads.push_back({stream.file});
     const auto [offset, length] = std::pair(stream.place->offset, stream.place->length);
-    std::vector<io::Run>& runs = reads[number->second].runs;
+    std::vector<io::SourceRun>& runs = reads[number->second].runs;
     io::OpenedFile::Ends ends;
     if (length <= 2 * kEnd) {
       ends.whole = Buffer::allocate(static_cast<std::size_t>(length));

@@ -183,35 +183,35 @@ void Pickler::write_storage_id(PickleWriter& out, std::size_t storage, bool unty
     in_order_.push_back(storage);
   }
   out.mark();
-  out.text("storage");
+  out.push_text("storage");
   if (untyped) {
-    out.global("torch.storage", "UntypedStorage");
+    out.push_global("torch.storage", "UntypedStorage");
   } else {
-    out.global("torch", storage_class(planned.dtype.code()));
+    out.push_global("torch", storage_class(planned.dtype.code()));
   }
-  out.text(std::to_string(keys_[storage]));
-  out.text("cpu");
+  out.push_text(std::to_string(keys_[storage]));
+  out.push_text("cpu");
   const std::size_t itemsize = untyped ? 1 : planned.dtype.itemsize();
-  out.integer(static_cast<std::int64_t>(planned.nbytes / itemsize));
-  out.tuple(5);
-  out.persistent_id();
+  out.push_integer(static_cast<std::int64_t>(planned.nbytes / itemsize));
+  out.push_tuple(5);
+  out.push_persistent();
 }
 
 /// `function` is called with the tuple that is written next; then comes close_call.
 void Pickler::open_call(PickleWriter& out, const Value& owner, Function function) {
   const bool has_attributes = owner.state().has_value();
   if (has_attributes) {
-    out.global("torch._tensor", "_rebuild_from_type_v2");
+    out.push_global("torch._tensor", "_rebuild_from_type_v2");
     out.mark();
   }
-  out.global(function.module, function.name);
-  if (has_attributes) out.global("torch", "Tensor");
+  out.push_global(function.module, function.name);
+  if (has_attributes) out.push_global("torch", "Tensor");
 }
 
 void Pickler::close_call(PickleWriter& out, const Value& owner) {
   if (const auto state = owner.state()) {
     out.value(*state);
-    out.tuple(4);
+    out.push_tuple(4);
   }
   out.reduce();
 }
@@ -245,16 +245,16 @@ void Pickler::write_dense(PickleWriter& out, const Value& value, const Value& ow
   open_call(out, owner, {"torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2"});
   out.mark();
   write_storage_id(out, placed.storage, untyped);
-  out.integer(placed.offset);
-  out.integers(tensor.shape.dims());
-  out.integers(tensor.strides.dims());
+  out.push_integer(placed.offset);
+  out.push_integers(tensor.shape.dims());
+  out.push_integers(tensor.strides.dims());
   // Others than these have no gradient in torch, which refuses the mark; a parameter has its own.
   const bool may_require = dtype.is_floating() || dtype.is_complex();
-  out.boolean(tensor.requires_grad && may_require && value.type_name() != pickle::kParameterName);
-  out.empty_ordered_dict();
-  if (untyped) out.global("torch", dtype.name());
+  out.push_boolean(tensor.requires_grad && may_require && value.type_name() != pickle::kParameterName);
+  out.push_empty_ordered_dict();
+  if (untyped) out.push_global("torch", dtype.name());
   if (!marks.is(Kind::kNone)) out.value(marks);
-  out.tuple(6U + (untyped ? 1U : 0U) + (marks.is(Kind::kNone) ? 0U : 1U));
+  out.push_tuple(6U + (untyped ? 1U : 0U) + (marks.is(Kind::kNone) ? 0U : 1U));
   close_call(out, owner);
 }
 
@@ -271,7 +271,7 @@ void Pickler::write_marked(PickleWriter& out, const Value& value) {
 /// A tensor with that type name, or an object (data, requires_grad).
 void Pickler::write_parameter(PickleWriter& out, const Value& value) {
   const auto state = value.state();
-  out.global("torch._utils", state ? "_rebuild_parameter_with_state" : "_rebuild_parameter");
+  out.push_global("torch._utils", state ? "_rebuild_parameter_with_state" : "_rebuild_parameter");
   if (state) out.mark();
   bool requires_grad = false;
   if (value.is(Kind::kTensor)) {
@@ -284,10 +284,10 @@ void Pickler::write_parameter(PickleWriter& out, const Value& value) {
   } else {
     out.unsupported("the parameter is not (data, requires_grad)");
   }
-  out.boolean(requires_grad);
-  out.empty_ordered_dict();
+  out.push_boolean(requires_grad);
+  out.push_empty_ordered_dict();
   if (state) out.value(*state);
-  out.tuple(state ? 4 : 3);
+  out.push_tuple(state ? 4 : 3);
   out.reduce();
 }
 
@@ -318,24 +318,24 @@ bool Pickler::write_name(PickleWriter& out, const Value& value) {
   constexpr std::string_view kTorch = "torch.";
   const std::string_view name = value.type_name();
   if (is_scheme(name)) {
-    out.global("torch", name.substr(kTorch.size()));
+    out.push_global("torch", name.substr(kTorch.size()));
     return true;
   }
   constexpr auto kLayouts = std::to_array<std::string_view>({"torch.strided", "torch.jagged", "torch._mkldnn"});
   const bool is_layout = std::find(kLayouts.begin(), kLayouts.end(), name) != kLayouts.end();
   if (!is_layout && !is_known_with("torch.sparse_", name)) return false;
-  out.global("torch.serialization", "_get_layout");
-  out.text(name);
-  out.tuple(1);
+  out.push_global("torch.serialization", "_get_layout");
+  out.push_text(name);
+  out.push_tuple(1);
   out.reduce();
   return true;
 }
 
 void Pickler::write_device(PickleWriter& out, const Value& value) {
   if (value.state()) out.refuse("the device has attributes, which torch's devices do not");
-  out.global("torch", "device");
+  out.push_global("torch", "device");
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
-  out.tuple(value.size());
+  out.push_tuple(value.size());
   out.reduce();
 }
 
@@ -345,7 +345,7 @@ void Pickler::write_meta(PickleWriter& out, const Value& value) {
   open_call(out, value, {"torch._utils", "_rebuild_meta_tensor_no_storage"});
   out.mark();
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
-  out.tuple(4);
+  out.push_tuple(4);
   close_call(out, value);
 }
 
@@ -355,14 +355,14 @@ void Pickler::write_jagged(PickleWriter& out, const Value& value) {
   if (value.size() != 1) out.unsupported("the jagged tensor is not its parts by name");
   marks_.push_back(value.state().value_or(Value::dict(std::vector<std::pair<std::string, Value>>{})));
   const Value attributes = marks_.back();
-  out.global("torch._tensor", "_rebuild_from_type_v2");
+  out.push_global("torch._tensor", "_rebuild_from_type_v2");
   out.mark();
-  out.global(kModule, "_rebuild_njt");
-  out.global(kModule, "NestedTensor");
+  out.push_global(kModule, "_rebuild_njt");
+  out.push_global(kModule, "NestedTensor");
   out.value(value[0]);
-  out.tuple(1);
+  out.push_tuple(1);
   out.value(attributes);
-  out.tuple(4);
+  out.push_tuple(4);
   out.reduce();
 }
 
@@ -375,8 +375,8 @@ void Pickler::write_composite(PickleWriter& out, const Value& value, const Compo
   if (sparse) out.value(Value::global(std::string(kind.layout)));
   if (value.size() > 3) out.mark();
   for (std::size_t i = 0; i < value.size(); ++i) out.value(value[i]);
-  out.tuple(value.size());
-  if (sparse) out.tuple(2);
+  out.push_tuple(value.size());
+  if (sparse) out.push_tuple(2);
   close_call(out, value);
 }
 
@@ -395,26 +395,26 @@ void Pickler::write_quantized(PickleWriter& out, const Value& value) {
   open_call(out, value, {"torch._utils", "_rebuild_qtensor"});
   out.mark();
   write_storage_id(out, placed.storage, false);
-  out.integer(placed.offset);
+  out.push_integer(placed.offset);
   Shape size = tensor.shape;
   if (is_packed(tensor.dtype.code())) {
     std::vector<std::int64_t> dims;
     for (std::size_t i = 0; i < value[5].size(); ++i) dims.push_back(out.integer_of(value[5][i]));
     size = Shape(dims);
   }
-  out.integers(size.dims());
+  out.push_integers(size.dims());
   const Strides strides = size == tensor.shape ? tensor.strides : size.contiguous_strides();
-  out.integers(strides.dims());
+  out.push_integers(strides.dims());
   const bool per_channel = !value[4].is(Kind::kNone);
   if (per_channel) out.mark();
-  out.global("torch", per_channel ? "per_channel_affine" : "per_tensor_affine");  // as torch tags them
+  out.push_global("torch", per_channel ? "per_channel_affine" : "per_tensor_affine");  // as torch tags them
   out.value(value[2]);
   out.value(value[3]);
   if (per_channel) out.value(value[4]);
-  out.tuple(per_channel ? 4 : 3);
-  out.boolean(tensor.requires_grad);
-  out.empty_ordered_dict();
-  out.tuple(7);
+  out.push_tuple(per_channel ? 4 : 3);
+  out.push_boolean(tensor.requires_grad);
+  out.push_empty_ordered_dict();
+  out.push_tuple(7);
   close_call(out, value);
 }
 

@@ -31,25 +31,25 @@ struct Written {
 void write_tensor(pickle::PickleWriter& out, const Written& tensor, std::size_t key) {
   const std::string_view type = storage_class(tensor.dtype.code());
   const bool untyped = type.empty();
-  out.global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
+  out.push_global("torch._utils", untyped ? "_rebuild_tensor_v3" : "_rebuild_tensor_v2");
   out.mark();
   out.mark();
-  out.text("storage");
-  untyped ? out.global("torch.storage", "UntypedStorage") : out.global("torch", type);
-  out.text(std::to_string(key));
-  out.text("cpu");
+  out.push_text("storage");
+  untyped ? out.push_global("torch.storage", "UntypedStorage") : out.push_global("torch", type);
+  out.push_text(std::to_string(key));
+  out.push_text("cpu");
   const std::int64_t itemsize = untyped ? static_cast<std::int64_t>(tensor.dtype.itemsize()) : 1;
-  out.integer(tensor.shape.numel() * itemsize);
-  out.tuple(5);
-  out.persistent_id();
-  out.integer(0);
-  out.integers(tensor.shape.dims());
+  out.push_integer(tensor.shape.numel() * itemsize);
+  out.push_tuple(5);
+  out.push_persistent();
+  out.push_integer(0);
+  out.push_integers(tensor.shape.dims());
   const Strides strides = tensor.shape.contiguous_strides();
-  out.integers(strides.dims());
-  out.boolean(false);
-  out.empty_ordered_dict();
-  if (untyped) out.global("torch", tensor.dtype.name());
-  out.tuple(untyped ? 7 : 6);
+  out.push_integers(strides.dims());
+  out.push_boolean(false);
+  out.push_empty_ordered_dict();
+  if (untyped) out.push_global("torch", tensor.dtype.name());
+  out.push_tuple(untyped ? 7 : 6);
   out.reduce();
 }
 

@@ -51,7 +51,7 @@ std::uint32_t crc32_of_rest(const std::array<std::byte, kBytes>& rest, const std
 enum class Copied { kNot, kCached, kStreamed };
 
 /// The data, and where it is copied to, if it is; streamed, `to` is at a multiple of a register.
-struct Run {
+struct CopiedRun {
   const std::byte* data;
   std::byte* to;
   std::size_t bytes;
@@ -59,7 +59,7 @@ struct Run {
 
 /// The part of the run that fits no register.
 template <Copied kCopied>
-std::span<const std::byte> tail(const Run& run, std::size_t at) {
+std::span<const std::byte> tail(const CopiedRun& run, std::size_t at) {
   if constexpr (kCopied != Copied::kNot) std::memcpy(run.to + at, run.data + at, run.bytes - at);
   return {run.data + at, run.bytes - at};
 }
@@ -76,7 +76,7 @@ PENSTOCK_512 inline __m512i factors_512() {
   return _mm512_set_epi64(kHigh, kLow, kHigh, kLow, kHigh, kLow, kHigh, kLow);
 }
 template <Copied kCopied>
-PENSTOCK_512 inline __m512i take_512(const Run& run, std::size_t at) {
+PENSTOCK_512 inline __m512i take_512(const CopiedRun& run, std::size_t at) {
   const __m512i block = _mm512_loadu_si512(run.data + at);
   if constexpr (kCopied == Copied::kCached) _mm512_storeu_si512(run.to + at, block);
   if constexpr (kCopied == Copied::kStreamed) _mm512_stream_si512(reinterpret_cast<__m512i*>(run.to + at), block);
@@ -90,7 +90,7 @@ PENSTOCK_512 inline __m512i fold(__m512i block, __m512i by, __m512i next) {
 }
 
 template <Copied kCopied>
-PENSTOCK_512 std::uint32_t crc32_512(std::uint32_t crc, const Run& run) {
+PENSTOCK_512 std::uint32_t crc32_512(std::uint32_t crc, const CopiedRun& run) {
   constexpr std::size_t kBlock = sizeof(__m512i);
   constexpr std::size_t kStride = kRegisters * kBlock;
   if (run.bytes < kStride) return libdeflate_crc32(crc, tail<kCopied>(run, 0).data(), run.bytes);
@@ -125,7 +125,7 @@ PENSTOCK_256 inline __m256i factors_256() {
   return _mm256_set_epi64x(kHigh, kLow, kHigh, kLow);
 }
 template <Copied kCopied>
-PENSTOCK_256 inline __m256i take_256(const Run& run, std::size_t at) {
+PENSTOCK_256 inline __m256i take_256(const CopiedRun& run, std::size_t at) {
   const __m256i block = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(run.data + at));
   if constexpr (kCopied == Copied::kCached) _mm256_storeu_si256(reinterpret_cast<__m256i*>(run.to + at), block);
   if constexpr (kCopied == Copied::kStreamed) _mm256_stream_si256(reinterpret_cast<__m256i*>(run.to + at), block);
@@ -137,7 +137,7 @@ PENSTOCK_256 inline __m256i fold(__m256i block, __m256i by, __m256i next) {
 }
 
 template <Copied kCopied>
-PENSTOCK_256 std::uint32_t crc32_256(std::uint32_t crc, const Run& run) {
+PENSTOCK_256 std::uint32_t crc32_256(std::uint32_t crc, const CopiedRun& run) {
   constexpr std::size_t kBlock = sizeof(__m256i);
   constexpr std::size_t kStride = kRegisters * kBlock;
   if (run.bytes < kStride) return libdeflate_crc32(crc, tail<kCopied>(run, 0).data(), run.bytes);
@@ -163,13 +163,14 @@ PENSTOCK_256 std::uint32_t crc32_256(std::uint32_t crc, const Run& run) {
   return crc32_of_rest(rest, left.data(), left.size());
 }
 
-template <std::uint32_t (*kCrc32)(std::uint32_t, const Run&)>
+template <std::uint32_t (*kCrc32)(std::uint32_t, const CopiedRun&)>
 std::uint32_t of(std::uint32_t crc, std::span<const std::byte> data) {
   return kCrc32(crc, {data.data(), nullptr, data.size()});
 }
 
 /// Stores past the caches need whole lines of memory.
-template <std::uint32_t (*kCached)(std::uint32_t, const Run&), std::uint32_t (*kStreamed)(std::uint32_t, const Run&)>
+template <std::uint32_t (*kCached)(std::uint32_t, const CopiedRun&),
+          std::uint32_t (*kStreamed)(std::uint32_t, const CopiedRun&)>
 std::uint32_t copy_by(std::uint32_t crc, std::byte* to, std::span<const std::byte> from, Stores stores) {
   if (stores == Stores::kCached) return kCached(crc, {from.data(), to, from.size()});
   const std::size_t lead = std::min(from.size(), (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine);

@@ -26,7 +26,7 @@ void RecordCheck::add_known(std::uint32_t crc, std::uint64_t length) noexcept {
   seen_ += length;
 }
 
-void RecordCheck::add_part(const Part& part) {
+void RecordCheck::add_part(const RecordPart& part) {
   if (!wanted_) return;
   if (seen_ == 0 && part.length == record_.bytes) {
     crc_ = part.crc;
@@ -37,8 +37,8 @@ void RecordCheck::add_part(const Part& part) {
 }
 
 void RecordCheck::combine_parts() {
-  std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.begin < b.begin; });
-  for (const Part& part : parts_) crc_ = crc32_combine(crc_, part.crc, part.length);
+  std::sort(parts_.begin(), parts_.end(), [](const RecordPart& a, const RecordPart& b) { return a.begin < b.begin; });
+  for (const RecordPart& part : parts_) crc_ = crc32_combine(crc_, part.crc, part.length);
   parts_.clear();
 }
 

@@ -50,12 +50,12 @@ class RecordCheck {
   void add_known(std::uint32_t crc, std::uint64_t length) noexcept;
   /// A part of the record that was given to no `add` and does not overlap another part. `begin` orders the parts and
   /// may be counted from anywhere. All parts lie behind the bytes that `add` got, and no `add` may follow.
-  struct Part {
+  struct RecordPart {
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
     std::uint32_t crc = 0;
   };
-  void add_part(const Part& part);
+  void add_part(const RecordPart& part);
   /// Compares, once the whole record has come. kChecksum with path, offset and name of the record when the CRCs differ.
   void finish();
   /// The same where the record's name takes time to find: `name_of()` is called for the error alone.
@@ -79,7 +79,7 @@ class RecordCheck {
   bool wanted_ = false;
   std::uint32_t crc_ = 0;  ///< of the first bytes of the record, which came in order
   std::uint64_t seen_ = 0;
-  std::vector<Part> parts_;
+  std::vector<RecordPart> parts_;
 };
 
 }  // namespace penstock::io

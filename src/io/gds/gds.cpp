@@ -63,13 +63,13 @@ bool is_direct(const Properties& properties) {
   return !posix && (kernel || peer);
 }
 
-struct Found {
+struct OpenedDriver {
   Driver driver;
   std::string why_not;
 };
 
-Found open_driver() {
-  Found found;
+OpenedDriver open_driver() {
+  OpenedDriver found;
   Driver& driver = found.driver;
   if (!find_all(library().handle, driver.api)) {
     found.why_not = core::format("{} lacks entry points that cuFile has", library().name);
@@ -90,8 +90,8 @@ Found open_driver() {
   return found;
 }
 
-const Found& driver() {
-  static const Found& found = *new Found(open_driver());
+const OpenedDriver& driver() {
+  static const OpenedDriver& found = *new OpenedDriver(open_driver());
   return found;
 }
 

@@ -35,7 +35,7 @@ Arrivals::Arrivals(const Plan& plan, std::span<const Step> steps, std::size_t bu
 
 void Arrivals::done(std::size_t range, std::vector<std::size_t>& ready) {
   if (buffers_left_.empty()) return;
-  const Range& r = plan_.ranges[range];
+  const ReadRange& r = plan_.ranges[range];
   for (const Target& target : std::span(plan_.targets).subspan(r.first_target, r.target_count)) {
     if (target.buffer == kDiscard || --targets_left_[target.buffer] > 0) continue;
     for (std::size_t i = first_waiting_[target.buffer]; i < first_waiting_[target.buffer + 1]; ++i) {

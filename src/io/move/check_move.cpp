@@ -25,7 +25,7 @@ void check_target(const Target& target, std::span<const Buffer> buffers) {
   if (buffer.read_only()) throw Error(ErrorCode::kInvalidArgument, "the plan fills read-only memory");
 }
 
-void check_range(const Range& range, const Move& move) {
+void check_range(const ReadRange& range, const Move& move) {
   if (range.source >= move.sources.size()) {
     throw Error(ErrorCode::kInvalidArgument, "the plan names a source that is not there");
   }
@@ -53,7 +53,7 @@ void check_step(const Step& step, const Move& move) {
 }  // namespace
 
 void check(const Move& move) {
-  for (const Range& range : move.plan.ranges) check_range(range, move);
+  for (const ReadRange& range : move.plan.ranges) check_range(range, move);
   for (const Step& step : move.steps) check_step(step, move);
 }
 

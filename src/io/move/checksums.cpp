@@ -44,25 +44,26 @@ bool Checksums::cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::ui
   return next_run(buffer, buffer_offset, buffer_offset + length).has_value();
 }
 
-std::optional<Checksums::Run> Checksums::next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const {
+std::optional<Checksums::RecordRun> Checksums::next_run(std::uint32_t buffer, std::uint64_t begin,
+                                                        std::uint64_t end) const {
   const std::size_t i = first_behind(buffer, begin);
   if (i == checksums_.size()) return std::nullopt;
   const Checksum& checksum = checksums_[i];
   if (begin >= end || checksum.buffer != buffer || checksum.buffer_offset >= end) return std::nullopt;
   const std::uint64_t first = std::max(begin, checksum.buffer_offset);
-  return Run{i, first, std::min(end, end_of(checksum)) - first};
+  return RecordRun{i, first, std::min(end, end_of(checksum)) - first};
 }
 
 void Checksums::arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes) {
   const std::uint64_t end = buffer_offset + bytes.size();
   std::uint64_t at = buffer_offset;
-  while (const std::optional<Run> run = next_run(buffer, at, end)) {
+  while (const std::optional<RecordRun> run = next_run(buffer, at, end)) {
     arrived(*run, crc32(0, bytes.subspan(run->begin - buffer_offset, run->length)));
     at = run->begin + run->length;
   }
 }
 
-void Checksums::arrived(const Run& run, std::uint32_t crc) {
+void Checksums::arrived(const RecordRun& run, std::uint32_t crc) {
   RecordCheck& check = checksums_[run.checksum].check;
   {
     const std::scoped_lock lock(mutex_);

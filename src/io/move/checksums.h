@@ -23,16 +23,16 @@ class Checksums {
   /// Whether bytes of [buffer_offset, + length) of a buffer belong to a record. `length` is above 0.
   bool cover(std::uint32_t buffer, std::uint64_t buffer_offset, std::uint64_t length) const;
   /// Part of a buffer that belongs to one record.
-  struct Run {
+  struct RecordRun {
     std::size_t checksum = 0;  ///< which record
     std::uint64_t begin = 0;
     std::uint64_t length = 0;
   };
   /// The first run in [begin, end) of a buffer.
-  std::optional<Run> next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const;
+  std::optional<RecordRun> next_run(std::uint32_t buffer, std::uint64_t begin, std::uint64_t end) const;
   /// A run has arrived and has this CRC-32. Each byte arrives once. kChecksum when it completes a record whose CRC is
   /// not the recorded one. Thread-safe.
-  void arrived(const Run& run, std::uint32_t crc);
+  void arrived(const RecordRun& run, std::uint32_t crc);
   /// The same of all runs in [buffer_offset, + bytes.size()) of a buffer, which lies at `bytes`.
   void arrived(std::uint32_t buffer, std::uint64_t buffer_offset, std::span<const std::byte> bytes);
   /// kInvalidArgument when bytes of a record did not arrive.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMinPiece = 256 * 1024;
 constexpr std::uint64_t kMinDeviceRange = std::uint64_t{1} << 20;
 
-std::span<const Target> targets_of(const Move& move, const Range& range) {
+std::span<const Target> targets_of(const Move& move, const ReadRange& range) {
   return std::span(move.plan.targets).subspan(range.first_target, range.target_count);
 }
 
@@ -49,7 +49,7 @@ DeviceRoutes::DeviceRoutes(const Move& move, const DeviceWrites& writes, const C
   for (std::size_t i = 0; i < ways_.size(); ++i) {
     // Cached bytes are faster copied from the cache.
     if (!asked && routes.direct(i) == nullptr) continue;
-    const Range& range = move.plan.ranges[i];
+    const ReadRange& range = move.plan.ranges[i];
     if (considers(move, range)) ways_[i] = file_of(move, range, readers, asked);
   }
   if (asked && why_not_.empty() && reader_ == nullptr) {
@@ -65,7 +65,7 @@ bool DeviceRoutes::takes(const Target& target) const {
 }
 
 /// Whether the device is to read part of a range. When only checksums prevent it, they are remembered as the reason.
-bool DeviceRoutes::considers(const Move& move, const Range& range) {
+bool DeviceRoutes::considers(const Move& move, const ReadRange& range) {
   std::uint64_t large = 0;
   std::uint64_t taken = 0;
   for (const Target& target : targets_of(move, range)) {
@@ -80,7 +80,7 @@ bool DeviceRoutes::considers(const Move& move, const Range& range) {
 
 bool DeviceRoutes::is_large(const Target& target) const { return target.length >= kMinPiece && writes_.has(target); }
 
-DeviceFile* DeviceRoutes::file_of(const Move& move, const Range& range, std::span<const DeviceReader> readers,
+DeviceFile* DeviceRoutes::file_of(const Move& move, const ReadRange& range, std::span<const DeviceReader> readers,
                                   bool asked) {
   std::unique_ptr<DeviceFile>& file = files_[range.source];
   if (tried_[range.source]) return file.get();  // refused once, a file is refused for every range

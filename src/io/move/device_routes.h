@@ -51,8 +51,8 @@ class DeviceRoutes {
 
  private:
   bool is_large(const Target& target) const;
-  bool considers(const Move& move, const Range& range);
-  DeviceFile* file_of(const Move& move, const Range& range, std::span<const DeviceReader> readers, bool asked);
+  bool considers(const Move& move, const ReadRange& range);
+  DeviceFile* file_of(const Move& move, const ReadRange& range, std::span<const DeviceReader> readers, bool asked);
 
   const DeviceWrites& writes_;
   const Checksums& checksums_;

@@ -195,7 +195,7 @@ class Builder {
   CostsOf& costs_of_;
   const std::size_t max_targets_;
   ReadCosts costs_;  ///< of the chain's source
-  Range range_;
+  ReadRange range_;
   std::uint64_t position_ = 0;
 };
 
@@ -213,7 +213,7 @@ Plan planned(std::span<const Piece> pieces, CostsOf& costs, std::size_t max_targ
   }
   builder.finish_range();
 
-  const auto before = [](const Range& a, const Range& b) {
+  const auto before = [](const ReadRange& a, const ReadRange& b) {
     return std::tie(a.source, a.offset) < std::tie(b.source, b.offset);
   };
   // Threads take ranges in this order, so that a file is read forward, whichever chain a range is of.

@@ -1,7 +1,8 @@
 #pragma once
 
 // What is read, as data. Callers say which bytes of which source they want and where they go (Piece); make_plan orders
-// and joins that into long reads (Range), each scattered over its targets. Nothing is read here; engine.h runs a plan.
+// and joins that into long reads (ReadRange), each scattered over its targets. Nothing is read here; engine.h runs a
+// plan.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,19 +38,19 @@ struct Target {
 };
 
 /// One contiguous read: `length` bytes of `source` at `offset`, scattered over targets [first_target, + target_count).
-struct Range {
+struct ReadRange {
   std::uint32_t source = 0;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::size_t first_target = 0;
   std::size_t target_count = 0;
 
-  friend bool operator==(const Range&, const Range&) = default;
+  friend bool operator==(const ReadRange&, const ReadRange&) = default;
 };
 
 /// What is read, and where each byte goes.
 struct Plan {
-  std::vector<Range> ranges;  ///< ordered by (source, offset)
+  std::vector<ReadRange> ranges;  ///< ordered by (source, offset)
   std::vector<Target> targets;
   std::uint64_t payload_bytes = 0;
   std::uint64_t read_bytes = 0;

@@ -120,7 +120,7 @@ std::uint64_t RangeReader::chunk_bytes(const Reading& reading, std::uint64_t off
 }
 
 void RangeReader::read(std::size_t index, Scratch& scratch) {
-  const Range& range = move_.plan.ranges[index];
+  const ReadRange& range = move_.plan.ranges[index];
   const auto targets = std::span(move_.plan.targets).subspan(range.first_target, range.target_count);
   Reading reading{.range = index, .staging = Staging(device_), .scratch = scratch, .staged_from = range.offset};
   DeviceFile* const file = device_routes_ ? device_routes_->file(index) : nullptr;
@@ -163,10 +163,10 @@ void RangeReader::finish() const {
 }
 
 void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets) {
-  const Range& range = move_.plan.ranges[reading.range];
+  const ReadRange& range = move_.plan.ranges[reading.range];
   if (!routes_ || !routes_->mappable(reading.range) || range.length == 0)
     return read_chunks(reading, range.offset, targets);
-  CachedCopies::Range copying(copies_, reading.scratch.copies, *move_.sources[range.source], range.length);
+  CachedCopies::RangeCopy copying(copies_, reading.scratch.copies, *move_.sources[range.source], range.length);
   if (options_.mapped.value_or(copies_.map_next())) copying.map(range.offset, stores(range, targets));
   if (copying.is_mapped()) reading.copying = &copying;
   read_chunks(reading, range.offset, targets);
@@ -177,7 +177,7 @@ void RangeReader::read_by_host(Reading& reading, std::span<const Target> targets
 
 /// How the copy out of a mapping stores, which depends on the memory that it goes to. The middle of the range tells: at
 /// its ends another thread may have begun a page already.
-Stores RangeReader::stores(const Range& range, std::span<const Target> targets) const {
+Stores RangeReader::stores(const ReadRange& range, std::span<const Target> targets) const {
   if (!device_.empty()) return Stores::kStreamed;
   std::uint64_t rest = range.length / 2;
   for (const Target& target : targets) {
@@ -297,7 +297,7 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
 }
 
 /// How many bytes from the front of the target arrived. Runs with a checksum are checked in the same pass.
-std::uint64_t RangeReader::copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target,
+std::uint64_t RangeReader::copy_mapped(const CachedCopies::RangeCopy& from, std::uint64_t offset, const Target& target,
                                        std::byte* to) {
   const std::uint64_t end = target.buffer_offset + target.length;
   std::uint64_t at = target.buffer_offset;

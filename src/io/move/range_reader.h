@@ -67,8 +67,8 @@ class RangeReader {
     std::size_t range;
     Staging staging;
     Scratch& scratch;
-    const CachedCopies::Range* copying = nullptr;  ///< where it is copied out of a mapping
-    std::uint64_t staged_from = 0;                 ///< in the file: what lies in the staging's slot begins there
+    const CachedCopies::RangeCopy* copying = nullptr;  ///< where it is copied out of a mapping
+    std::uint64_t staged_from = 0;                     ///< in the file: what lies in the staging's slot begins there
 
     Spent& spent() const noexcept { return scratch.worker.spent; }
   };
@@ -82,8 +82,9 @@ class RangeReader {
                   std::span<const Scatter> parts);
   void copy_chunk(Reading& reading, std::uint64_t offset, std::span<const Target> targets,
                   std::span<const Scatter> parts);
-  std::uint64_t copy_mapped(const CachedCopies::Range& from, std::uint64_t offset, const Target& target, std::byte* to);
-  Stores stores(const Range& range, std::span<const Target> targets) const;
+  std::uint64_t copy_mapped(const CachedCopies::RangeCopy& from, std::uint64_t offset, const Target& target,
+                            std::byte* to);
+  Stores stores(const ReadRange& range, std::span<const Target> targets) const;
   /// To host memory, without checksums.
   bool reads_unchecked() const { return checksums_.empty() && device_.empty(); }
   bool reads_in_one_call(std::size_t range) const;

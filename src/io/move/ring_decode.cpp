@@ -27,13 +27,13 @@ namespace {
 constexpr std::uint64_t kPart = 4 * kDecodeChunk;
 
 /// A run of a job that one thread decodes, from front to back.
-struct Part {
+struct DecodePart {
   const DecodeJob* job = nullptr;
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-void add_parts(const DecodeJob& job, std::vector<Part>& parts) {
+void add_parts(const DecodeJob& job, std::vector<DecodePart>& parts) {
   const std::uint64_t step = job.in_order ? job.bytes : kPart;
   std::uint64_t begin = 0;
   while (job.bytes - begin > step + job.phase) {
@@ -45,13 +45,13 @@ void add_parts(const DecodeJob& job, std::vector<Part>& parts) {
 }
 
 /// How many bytes from `position` on are one chunk: whole elements, unless the part ends in one.
-std::uint64_t chunk_bytes(const Part& part, std::uint64_t position) {
+std::uint64_t chunk_bytes(const DecodePart& part, std::uint64_t position) {
   const std::uint64_t left = part.end - position;
   if (left <= kDecodeChunk) return left;
   return kDecodeChunk - (position + kDecodeChunk - part.job->phase) % part.job->width;
 }
 
-void decode(const Part& part, const DeviceWrites& writes, const Worker& worker) {
+void decode(const DecodePart& part, const DeviceWrites& writes, const Worker& worker) {
   const DecodeJob& job = *part.job;
   Staging staging(writes);
   const std::unique_ptr<DecodeStage> stage = job.begin();
@@ -67,9 +67,9 @@ void decode(const Part& part, const DeviceWrites& writes, const Worker& worker) 
   staging.submit();
 }
 
-void work(const std::vector<Part>& parts, const DeviceWrites& writes, Worker& worker) {
+void work(const std::vector<DecodePart>& parts, const DeviceWrites& writes, Worker& worker) {
   while (const std::optional<WorkItem> item = worker.next()) {
-    const Part& part = parts[static_cast<std::size_t>(item->index)];
+    const DecodePart& part = parts[static_cast<std::size_t>(item->index)];
     const core::Stopwatch watch;
     try {
       decode(part, writes, worker);
@@ -85,7 +85,7 @@ void work(const std::vector<Part>& parts, const DeviceWrites& writes, Worker& wo
 void decode_in_ring(std::span<const DecodeJob> jobs, std::span<const Buffer> buffers, std::size_t threads,
                     const std::stop_token& stop, Report& report) {
   if (jobs.empty()) return;
-  std::vector<Part> parts;
+  std::vector<DecodePart> parts;
   std::uint64_t bytes = 0;
   std::uint64_t stored_bytes = 0;
   for (const DecodeJob& job : jobs) {

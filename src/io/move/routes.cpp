@@ -43,7 +43,7 @@ Routes::Routes(const Plan& plan, std::span<const Source> sources, std::optional<
 
 void Routes::look(const Plan& plan, std::span<const Source> sources) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
-    const Range& range = plan.ranges[i];
+    const ReadRange& range = plan.ranges[i];
     if (range.length < kMinRange) continue;
     const std::optional<double> cached = cached_share(*sources[range.source], range.offset, range.length);
     routes_[i].cold = cached.value_or(1) <= kMaxCached;  // unknown counts as cached: that read is right for both
@@ -61,7 +61,7 @@ void Routes::open(const Plan& plan, std::span<const Source> sources) {
 
 void Routes::allow_mapping(const Plan& plan, std::span<const Source> sources, bool asked) {
   for (std::size_t i = 0; i < plan.ranges.size(); ++i) {
-    const Range& range = plan.ranges[i];
+    const ReadRange& range = plan.ranges[i];
     const bool suits = !routes_[i].cold && range.length >= kMinMappedTarget * range.target_count;
     const bool can = routes_[i].file == nullptr && sources[range.source].descriptor() >= 0;
     routes_[i].mappable = can && (asked || suits);

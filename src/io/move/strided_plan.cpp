@@ -52,8 +52,8 @@ void StridedPlan::cut(const ReadCosts& costs) {
   std::reverse(cuts_.begin(), cuts_.end());
 }
 
-StridedPlan::Part StridedPlan::part(std::uint64_t index) const {
-  Part out;
+StridedPlan::ViewPart StridedPlan::part(std::uint64_t index) const {
+  ViewPart out;
   out.shape = view_.shape;
   for (std::size_t d = 0; d < out.shape.rank(); ++d) out.first.push_back(0);
   std::uint64_t element = 0;

@@ -31,14 +31,14 @@ class StridedPlan {
   StridedPlan(StridedView view, const ReadCosts& costs);
 
   /// A box of the view: `shape` elements from `first` (an index in each dimension).
-  struct Part {
+  struct ViewPart {
     std::uint64_t offset = 0;  ///< of its first element in the source
     std::uint64_t bytes = 0;   ///< to the end of its last one
     Shape first;
     Shape shape;
   };
   std::uint64_t size() const noexcept { return count_; }
-  Part part(std::uint64_t index) const;
+  ViewPart part(std::uint64_t index) const;
   /// Bytes of all parts; no less than what is read.
   std::uint64_t read_bytes() const noexcept { return read_bytes_; }
 

@@ -29,7 +29,7 @@ class StridedReader {
   void work(Worker& worker) const {
     Memory memory(to_);
     while (const std::optional<WorkItem> item = worker.next()) {
-      const StridedPlan::Part part = plan.part(item->index);
+      const StridedPlan::ViewPart part = plan.part(item->index);
       read_part(part, memory, worker.spent);
       if (worker.has_depth()) worker.arrived(part.bytes);
     }
@@ -53,13 +53,13 @@ class StridedReader {
   };
 
   /// Where the part begins in the target's buffer.
-  std::size_t place_of(const StridedPlan::Part& part) const {
+  std::size_t place_of(const StridedPlan::ViewPart& part) const {
     std::int64_t element = 0;
     for (std::size_t d = 0; d < part.first.rank(); ++d) element += part.first[d] * to_.strides()[d];
     return to_.byte_offset() + static_cast<std::size_t>(element) * view_.itemsize;
   }
 
-  void read_part(const StridedPlan::Part& part, Memory& memory, Spent& spent) const {
+  void read_part(const StridedPlan::ViewPart& part, Memory& memory, Spent& spent) const {
     core::Stopwatch watch;
     const bool straight = core::is_c_order(part.shape, to_.strides()) && core::is_c_order(part.shape, view_.strides);
     std::byte* to = straight ? memory.target.data() + place_of(part) : memory.scratch_of(part.bytes);

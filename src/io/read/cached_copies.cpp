@@ -41,7 +41,7 @@ class Copy final : public GuardedMemory {
 
 }  // namespace
 
-void CachedCopies::Range::map(std::uint64_t offset, Stores stores) {
+void CachedCopies::RangeCopy::map(std::uint64_t offset, Stores stores) {
   try {
     require_uncut(source_);
   } catch (const Error&) {
@@ -52,11 +52,11 @@ void CachedCopies::Range::map(std::uint64_t offset, Stores stores) {
   stores_ = stores;
 }
 
-bool CachedCopies::Range::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
+bool CachedCopies::RangeCopy::copy(std::uint64_t offset, std::byte* to, std::size_t bytes, std::uint32_t* crc) const {
   return bytes == 0 || read_guarded(Copy(to, {mapped_ + (offset - offset_), bytes}, stores_, crc));
 }
 
-void CachedCopies::Range::finish() {
+void CachedCopies::RangeCopy::finish() {
   if (is_mapped()) require_uncut(source_);
   MappingWindow& window = thread_.window;
   CopyTrial& trial = copies_.trial_;

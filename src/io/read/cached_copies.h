@@ -26,10 +26,10 @@ class CachedCopies {
   };
 
   /// One range. `finish` tells the trial how long it took. Used by one thread.
-  class Range {
+  class RangeCopy {
    public:
     /// `bytes` > 0 of `source`. All must outlive this.
-    Range(CachedCopies& copies, Thread& thread, const ByteSource& source, std::uint64_t bytes) noexcept
+    RangeCopy(CachedCopies& copies, Thread& thread, const ByteSource& source, std::uint64_t bytes) noexcept
         : copies_(copies), thread_(thread), source_(source), bytes_(bytes), before_(thread.window.unmapped()) {}
 
     /// Maps the range, which begins at `offset`. Leaves it unmapped when the file cannot be mapped or is shorter now

@@ -196,7 +196,7 @@ class Blocks {
   std::vector<iovec>& vectors() noexcept { return vectors_; }
 
   void place_copied(std::byte* scratch) {
-    for (Run& run : runs_) {
+    for (VectorRun& run : runs_) {
       run.at = scratch;
       vectors_[run.vector].iov_base = scratch;
       scratch += run.end - run.begin;
@@ -219,7 +219,7 @@ class Blocks {
   }
 
  private:
-  struct Run {
+  struct VectorRun {
     std::uint64_t begin;
     std::uint64_t end;
     std::size_t vector;
@@ -244,7 +244,7 @@ class Blocks {
   std::uint64_t end_;
   std::size_t copied_ = 0;
   std::vector<iovec> vectors_;
-  std::vector<Run> runs_;
+  std::vector<VectorRun> runs_;
 };
 
 }  // namespace

@@ -6,13 +6,13 @@
 
 namespace penstock::io {
 
-std::vector<JoinedRun> joined_runs(const ByteSource& source, std::span<const Run> runs, const ReadCosts& costs,
+std::vector<JoinedRun> joined_runs(const ByteSource& source, std::span<const SourceRun> runs, const ReadCosts& costs,
                                    std::uint64_t most) {
-  std::vector<Run> sorted(runs.begin(), runs.end());
-  const auto before = [](const Run& a, const Run& b) { return a.offset < b.offset; };
+  std::vector<SourceRun> sorted(runs.begin(), runs.end());
+  const auto before = [](const SourceRun& a, const SourceRun& b) { return a.offset < b.offset; };
   std::stable_sort(sorted.begin(), sorted.end(), before);
   std::vector<JoinedRun> out;
-  for (const Run& run : sorted) {
+  for (const SourceRun& run : sorted) {
     require_inside(source, run.offset, run.into.size());
     const auto joins = [&] {
       if (out.empty()) return false;

@@ -21,7 +21,7 @@ struct JoinedRun {
 
 /// The runs in the order of the source, joined over gaps that cost less than a request, to `most` bytes where that is
 /// not the length of a single run. kTruncated where one ends behind the source.
-std::vector<JoinedRun> joined_runs(const ByteSource& source, std::span<const Run> runs, const ReadCosts& costs,
+std::vector<JoinedRun> joined_runs(const ByteSource& source, std::span<const SourceRun> runs, const ReadCosts& costs,
                                    std::uint64_t most);
 
 }  // namespace penstock::io

@@ -17,7 +17,7 @@
 namespace penstock::io {
 
 /// One of several reads of a source.
-struct Run {
+struct SourceRun {
   std::uint64_t offset = 0;
   std::span<std::byte> into = {};
 };
@@ -32,7 +32,7 @@ struct Reader {
   /// What its reads of the source cost; null: as those of a file.
   ReadCosts (*costs)(const ByteSource& source) noexcept = nullptr;
   /// Reads several runs at once, in any order; null: one after the other is as good.
-  void (*read_runs)(const ByteSource& source, std::span<const Run> runs) = nullptr;
+  void (*read_runs)(const ByteSource& source, std::span<const SourceRun> runs) = nullptr;
 };
 
 /// The table, best first. The last one works for every source.
@@ -42,7 +42,7 @@ const Reader& reader_for(const ByteSource& source) noexcept;
 /// Reads of one source.
 struct SourceRuns {
   Source source;
-  std::vector<Run> runs = {};
+  std::vector<SourceRun> runs = {};
 };
 /// Reads of several sources: those of servers all at once (behind a cache one source after the other), those of sources
 /// that wait by threads, all others one after the other. kTruncated, kIo, and what servers answer.

@@ -30,7 +30,7 @@ ReadCosts waiting_costs(const ByteSource& source) noexcept;
 /// One ByteSource::read for all parts.
 void waiting_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 /// Several reads at once, each by a thread.
-void waiting_read_runs(const ByteSource& source, std::span<const Run> runs);
+void waiting_read_runs(const ByteSource& source, std::span<const SourceRun> runs);
 /// The same for several sources.
 void read_waiting(std::span<const SourceRuns> reads);
 

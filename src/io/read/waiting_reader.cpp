@@ -32,7 +32,7 @@ struct WaitingRead {
   JoinedRun run = {};
 };
 
-void add_reads(const ByteSource& source, std::span<const Run> runs, std::vector<WaitingRead>& out) {
+void add_reads(const ByteSource& source, std::span<const SourceRun> runs, std::vector<WaitingRead>& out) {
   for (JoinedRun& run : joined_runs(source, runs, kWaitingCosts, kWaitingCosts.piece)) {
     out.push_back({&source, std::move(run)});
   }
@@ -72,7 +72,7 @@ bool waiting_usable(const ByteSource& source) noexcept {
 
 ReadCosts waiting_costs(const ByteSource& /*source*/) noexcept { return kWaitingCosts; }
 
-void waiting_read_runs(const ByteSource& source, std::span<const Run> runs) {
+void waiting_read_runs(const ByteSource& source, std::span<const SourceRun> runs) {
   std::vector<WaitingRead> reads;
   add_reads(source, runs, reads);
   read_all(reads);

@@ -57,7 +57,8 @@ std::string block_name(const std::string& id, std::size_t number) {
   return base64({reinterpret_cast<const std::uint8_t*>(text.data()), text.size()});
 }
 
-Part put_block(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes) {
+UploadedPart put_block(const Location& object, const std::string& id, std::size_t number,
+                       std::span<const std::byte> bytes) {
   const std::string name = block_name(id, number);
   Exchange exchange = exchange_for(
       object, {.method = "PUT",
@@ -69,14 +70,14 @@ Part put_block(const Location& object, const std::string& id, std::size_t number
   return {.etag = name};
 }
 
-std::string block_list(std::span<const Part> parts) {
+std::string block_list(std::span<const UploadedPart> parts) {
   std::string xml = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>";
-  for (const Part& part : parts) xml += core::format("<Latest>{}</Latest>", part.etag);
+  for (const UploadedPart& part : parts) xml += core::format("<Latest>{}</Latest>", part.etag);
   return xml + "</BlockList>";
 }
 
 /// Whether the blob that is there has these blocks, and no others.
-bool has_blocks(const Location& object, std::span<const Part> parts) {
+bool has_blocks(const Location& object, std::span<const UploadedPart> parts) {
   Exchange exchange = exchange_for(object, {.query = {{"blocklisttype", "committed"}, {"comp", "blocklist"}}});
   exchange.patient = false;
   exchange.most_text = std::size_t{4} << 20;  // 10,000 blocks
@@ -91,7 +92,7 @@ bool has_blocks(const Location& object, std::span<const Part> parts) {
   return same && found == parts.size();
 }
 
-void commit_blocks(const Location& object, const std::string&, std::span<const Part> parts, Existing existing,
+void commit_blocks(const Location& object, const std::string&, std::span<const UploadedPart> parts, Existing existing,
                    bool& may_be_there) {
   Headers headers = {{"content-type", "application/xml"}, {"x-ms-blob-content-type", std::string(kObjectType)}};
   refuse_existing(object, existing, headers);

@@ -14,7 +14,7 @@
 namespace penstock::io::remote::curl {
 namespace {
 
-struct Found {
+struct LoadedApi {
   Api api = {};
   std::string why_not = {};
 };
@@ -45,8 +45,8 @@ void forget_environment_of_others() {
   }
 }
 
-Found open_library() {
-  Found found;
+LoadedApi open_library() {
+  LoadedApi found;
   forget_environment_of_others();
   const char* const chosen = core::environment("PENSTOCK_LIBCURL");
   const char* const name = chosen != nullptr && *chosen != '\0' ? chosen : "libcurl.so.4";
@@ -91,7 +91,7 @@ Found open_library() {
 
 const Api& Api::get() {
   // Never closed: threads may be at work in it to the end.
-  static const Found& found = *new Found(open_library());
+  static const LoadedApi& found = *new LoadedApi(open_library());
   if (!found.why_not.empty()) throw Error(ErrorCode::kUnsupported, found.why_not);
   return found.api;
 }

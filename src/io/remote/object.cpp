@@ -50,12 +50,13 @@ void put_object(const Location& object, std::span<const std::byte> bytes, Existi
 
 std::string begin_parts(const Location& object) { return writing_of(object).begin(object); }
 
-Part put_part(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes) {
+UploadedPart put_part(const Location& object, const std::string& id, std::size_t number,
+                      std::span<const std::byte> bytes) {
   return writing_of(object).put_part(object, id, number, bytes);
 }
 
-void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
-                    bool& may_be_there) {
+void complete_parts(const Location& object, const std::string& id, std::span<const UploadedPart> parts,
+                    Existing existing, bool& may_be_there) {
   writing_of(object).complete(object, id, parts, existing, may_be_there);
 }
 

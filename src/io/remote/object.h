@@ -35,10 +35,11 @@ void put_object(const Location& object, std::span<const std::byte> bytes, Existi
 /// The id of an upload in parts; Azure's stores are not asked for one.
 std::string begin_parts(const Location& object);
 /// `number` counts from 1.
-Part put_part(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes);
+UploadedPart put_part(const Location& object, const std::string& id, std::size_t number,
+                      std::span<const std::byte> bytes);
 /// The object appears.
-void complete_parts(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
-                    bool& may_be_there);
+void complete_parts(const Location& object, const std::string& id, std::span<const UploadedPart> parts,
+                    Existing existing, bool& may_be_there);
 /// Its parts go. A few short tries, also after a stop; whether one succeeded. Azure's stores take parts back by
 /// themselves.
 bool abort_parts(const Location& object, const std::string& id) noexcept;

@@ -7,7 +7,7 @@
 namespace penstock::io::remote {
 
 /// A part of a large object that the store has.
-struct Part {
+struct UploadedPart {
   std::string etag = {};   ///< what the store calls it; of Azure's, the name that it was sent by
   std::string crc32 = {};  ///< as the header has it; empty where the store compares another checksum
 };

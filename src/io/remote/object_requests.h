@@ -25,9 +25,10 @@ inline constexpr std::string_view kObjectType = "application/octet-stream";
 struct Writing {
   void (*put)(const Location& object, std::span<const std::byte> bytes, Existing existing, bool& may_be_there);
   std::string (*begin)(const Location& object);
-  Part (*put_part)(const Location& object, const std::string& id, std::size_t number, std::span<const std::byte> bytes);
-  void (*complete)(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
-                   bool& may_be_there);
+  UploadedPart (*put_part)(const Location& object, const std::string& id, std::size_t number,
+                           std::span<const std::byte> bytes);
+  void (*complete)(const Location& object, const std::string& id, std::span<const UploadedPart> parts,
+                   Existing existing, bool& may_be_there);
   /// One try. Null: nobody has to take anything back.
   Exchange (*abort)(const Location& object, const std::string& id) = nullptr;
   /// Whether it refuses to replace an object where it is asked to, so that looking before is not needed.

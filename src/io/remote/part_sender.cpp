@@ -86,7 +86,7 @@ void PartSender::add_task(std::size_t number, std::vector<std::byte> bytes) {
   if (threads_.size() < std::min(kThreads, parts_.size() - done_)) threads_.emplace_back([this] { run(); });
 }
 
-std::vector<Part> PartSender::finish() {
+std::vector<UploadedPart> PartSender::finish() {
   std::unique_lock lock(mutex_);
   wait(lock, [this] { return done_ == parts_.size(); });
   idle_.clear();
@@ -103,7 +103,7 @@ void PartSender::run() {
     Task task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();
-    Part part;
+    UploadedPart part;
     std::exception_ptr failure;
     try {
       part = put_part(object_, id_, task.number, task.bytes);

@@ -45,7 +45,7 @@ class PartSender {
   void leave_first();
   void send_first(std::vector<std::byte> bytes);
   /// Waits until all are there, in their order. Throws as `buffer`.
-  std::vector<Part> finish();
+  std::vector<UploadedPart> finish();
 
  private:
   struct Task {
@@ -68,7 +68,7 @@ class PartSender {
   std::condition_variable sent_;  // for whoever fills
   std::deque<Task> tasks_;
   std::vector<std::vector<std::byte>> idle_;
-  std::vector<Part> parts_;
+  std::vector<UploadedPart> parts_;
   std::size_t held_ = 0;  // parts that were given and are not there yet
   std::size_t done_ = 0;
   std::exception_ptr failure_;

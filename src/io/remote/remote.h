@@ -49,7 +49,7 @@ std::string version_name(const ByteSource& source);
 bool url_usable(const ByteSource& source) noexcept;
 ReadCosts url_costs(const ByteSource& source) noexcept;
 void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
-void url_read_runs(const ByteSource& source, std::span<const Run> runs);
+void url_read_runs(const ByteSource& source, std::span<const SourceRun> runs);
 
 /// Reads of several sources that are behind URLs, all at once; those behind a cache one source after the other.
 void read_runs(std::span<const SourceRuns> reads);

@@ -73,7 +73,7 @@ Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::ui
   return answer.received == bytes ? Verdict{} : short_body(answer, bytes);
 }
 
-Exchange RemoteSource::exchange(const Range& range) const {
+Exchange RemoteSource::exchange(const ObjectRange& range) const {
   Exchange out;
   out.request = [this, offset = range.offset, bytes = range.bytes] {
     Ask ask{.headers = {range_header(offset, bytes)}};
@@ -102,19 +102,19 @@ void RemoteSource::read(std::uint64_t offset, std::span<std::byte> into) const {
 }
 
 void RemoteSource::read(std::uint64_t offset, std::span<const Scatter> parts) const {
-  std::vector<Range> ranges;
+  std::vector<ObjectRange> ranges;
   add_ranges(offset, parts, ranges);
   read_ranges(ranges);
 }
 
-void RemoteSource::read(std::span<const Run> runs) const { read_ranges(ranges_of(runs)); }
+void RemoteSource::read(std::span<const SourceRun> runs) const { read_ranges(ranges_of(runs)); }
 
-void RemoteSource::add_exchanges(std::span<const Run> runs, std::vector<Exchange>& out) const {
-  for (const Range& range : ranges_of(runs)) out.push_back(exchange(range));
+void RemoteSource::add_exchanges(std::span<const SourceRun> runs, std::vector<Exchange>& out) const {
+  for (const ObjectRange& range : ranges_of(runs)) out.push_back(exchange(range));
 }
 
-std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
-  std::vector<Range> ranges;
+std::vector<ObjectRange> RemoteSource::ranges_of(std::span<const SourceRun> runs) const {
+  std::vector<ObjectRange> ranges;
   for (const JoinedRun& one : joined_runs(*this, runs, costs(), std::numeric_limits<std::uint64_t>::max())) {
     add_ranges(one.offset, one.parts, ranges);
   }
@@ -122,7 +122,8 @@ std::vector<Range> RemoteSource::ranges_of(std::span<const Run> runs) const {
 }
 
 /// Copies what is kept, and adds the rest.
-void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const {
+void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> parts,
+                              std::vector<ObjectRange>& out) const {
   std::uint64_t bytes = 0;
   for (const Scatter& part : parts) bytes = core::checked_add<std::uint64_t>(bytes, part.bytes, "a scattered read");
   require_inside(*this, offset, bytes);
@@ -155,11 +156,11 @@ void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> par
   ask();
 }
 
-void RemoteSource::read_ranges(std::span<const Range> ranges) const {
+void RemoteSource::read_ranges(std::span<const ObjectRange> ranges) const {
   if (ranges.empty()) return;
   if (knows_no_ranges_) {
     const Buffer all = whole();
-    for (const Range& range : ranges) {
+    for (const ObjectRange& range : ranges) {
       const std::byte* from = all.data() + range.offset;
       for (const Scatter& part : range.parts) {
         if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
@@ -169,7 +170,7 @@ void RemoteSource::read_ranges(std::span<const Range> ranges) const {
     return;
   }
   if (!cached_) return fetch(ranges);
-  cached_->read(ranges, [this](std::span<const Range> missing) { fetch(missing); });
+  cached_->read(ranges, [this](std::span<const ObjectRange> missing) { fetch(missing); });
 }
 
 Buffer RemoteSource::whole() const {
@@ -187,9 +188,9 @@ Buffer RemoteSource::whole() const {
   return whole_ = std::move(all);
 }
 
-void RemoteSource::fetch(std::span<const Range> ranges) const {
+void RemoteSource::fetch(std::span<const ObjectRange> ranges) const {
   std::vector<Exchange> exchanges;
-  for (const Range& range : ranges) exchanges.push_back(exchange(range));
+  for (const ObjectRange& range : ranges) exchanges.push_back(exchange(range));
   run(exchanges);
   const std::scoped_lock lock(redirected_mutex_);
   redirected_ = exchanges.back().redirected;

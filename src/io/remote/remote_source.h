@@ -45,7 +45,7 @@ class RemoteSource final : public ByteSource {
   /// Fills the parts from one run at `offset`. kTruncated, kChanged, kTimeout, kIo, kPermission, kNotFound, kCancelled.
   void read(std::uint64_t offset, std::span<const Scatter> parts) const;
   /// All runs at once. Those that lie close together are one request.
-  void read(std::span<const Run> runs) const;
+  void read(std::span<const SourceRun> runs) const;
   /// Whether the server tells versions of the object apart, so that one which is replaced meanwhile is noticed.
   bool has_version() const noexcept { return !etag_.empty() || !modified_.empty(); }
   /// What the server calls this version; empty where it has no name for it.
@@ -53,18 +53,18 @@ class RemoteSource final : public ByteSource {
   /// Whether it has to be read by itself, and not by requests together with others: from a cache, or whole.
   bool reads_alone() const noexcept { return cached_.has_value() || knows_no_ranges_; }
   /// What such a read would ask the server; what is kept is filled in at once.
-  void add_exchanges(std::span<const Run> runs, std::vector<Exchange>& out) const;
+  void add_exchanges(std::span<const SourceRun> runs, std::vector<Exchange>& out) const;
 
  private:
   friend class Opening;
 
   explicit RemoteSource(Location location) : location_(std::move(location)), at_once_(process_requests()) {}
-  std::vector<Range> ranges_of(std::span<const Run> runs) const;
-  void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<Range>& out) const;
-  void read_ranges(std::span<const Range> ranges) const;
-  void fetch(std::span<const Range> ranges) const;
+  std::vector<ObjectRange> ranges_of(std::span<const SourceRun> runs) const;
+  void add_ranges(std::uint64_t offset, std::span<const Scatter> parts, std::vector<ObjectRange>& out) const;
+  void read_ranges(std::span<const ObjectRange> ranges) const;
+  void fetch(std::span<const ObjectRange> ranges) const;
   Buffer whole() const;
-  Exchange exchange(const Range& range) const;
+  Exchange exchange(const ObjectRange& range) const;
   std::optional<Verdict> other_version(const Answer& answer) const;
   Verdict accept(const Answer& answer, std::uint64_t offset, std::uint64_t bytes) const;
 

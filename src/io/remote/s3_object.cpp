@@ -41,7 +41,7 @@ bool has_etag(const Location& object, const std::string& etag) {
   return head && head->header("etag") == etag;
 }
 
-std::string list_of(std::span<const Part> parts) {
+std::string list_of(std::span<const UploadedPart> parts) {
   std::string xml = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
   for (std::size_t i = 0; i < parts.size(); ++i) {
     xml += core::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag>", i + 1, xml_encoded(parts[i].etag));
@@ -69,22 +69,23 @@ std::string begin_by_s3(const Location& object) {
   return xml_text(exchange.answer.text, "UploadId");
 }
 
-Part put_part_by_s3(const Location& object, const std::string& id, std::size_t number,
-                    std::span<const std::byte> bytes) {
+UploadedPart put_part_by_s3(const Location& object, const std::string& id, std::size_t number,
+                            std::span<const std::byte> bytes) {
   const auto sum = checksum(object, bytes);
   Exchange exchange = exchange_for(object, {.method = "PUT",
                                             .query = {{"partNumber", std::to_string(number)}, {"uploadId", id}},
                                             .signed_headers = {{"content-type", std::string(kObjectType)}, sum},
                                             .payload = bytes});
   run({&exchange, 1});
-  Part part{.etag = exchange.answer.header("etag"), .crc32 = object.kind == Kind::kGs ? std::string() : sum.second};
+  UploadedPart part{.etag = exchange.answer.header("etag"),
+                    .crc32 = object.kind == Kind::kGs ? std::string() : sum.second};
   if (!part.etag.empty()) return part;
   throw Error(ErrorCode::kIo, "the store gives no ETag for a part of the object; check the store's endpoint",
               {.path = object.shown});
 }
 
-void complete_by_s3(const Location& object, const std::string& id, std::span<const Part> parts, Existing existing,
-                    bool& may_be_there) {
+void complete_by_s3(const Location& object, const std::string& id, std::span<const UploadedPart> parts,
+                    Existing existing, bool& may_be_there) {
   Headers headers = {{"content-type", "application/xml"}};
   refuse_existing(object, existing, headers);
   Exchange exchange = exchange_for(
@@ -115,9 +116,9 @@ const Writing kGsWriting{.put = put_by_s3,
                          .abort = abort_by_s3,
                          .refuses_existing = false};
 
-std::string etag_of(std::span<const Part> parts) {
+std::string etag_of(std::span<const UploadedPart> parts) {
   std::vector<std::byte> sums;
-  for (const Part& part : parts) {
+  for (const UploadedPart& part : parts) {
     constexpr std::size_t kMd5 = 2 + 32;  // quoted
     if (part.etag.size() != kMd5) return {};
     for (std::size_t i = 1; i + 1 < kMd5; i += 2) {

@@ -16,6 +16,6 @@ extern const Writing kS3Writing;
 extern const Writing kGsWriting;
 
 /// The ETag that stores give to an object of such parts; empty where theirs are no MD5.
-std::string etag_of(std::span<const Part> parts);
+std::string etag_of(std::span<const UploadedPart> parts);
 
 }  // namespace penstock::io::remote

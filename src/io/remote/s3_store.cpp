@@ -134,13 +134,13 @@ std::string now() {
   return text;
 }
 
-struct Found {
+struct FoundKeys {
   Keys keys = {};
   std::string why_none = {};
 };
 
-Found keys_of(const Location& location) {
-  Found out;
+FoundKeys keys_of(const Location& location) {
+  FoundKeys out;
   if (location.kind == Kind::kS3) {
     out.keys = aws_keys(out.why_none);
     return out;
@@ -152,7 +152,7 @@ Found keys_of(const Location& location) {
 
 void sign_for(const Location& location, const Ask& ask, const Place& place, const std::string& region,
               HttpRequest& request) {
-  const Found found = keys_of(location);
+  const FoundKeys found = keys_of(location);
   const Keys& keys = found.keys;
   if (keys.id.empty() || keys.secret.empty()) {
     request.unsigned_because = core::format("the request was unsigned, because {}", found.why_none);

@@ -24,7 +24,7 @@ namespace penstock::io::remote {
 /// An upload of which all parts are there.
 struct PreparedParts {
   std::string id;
-  std::vector<Part> parts;
+  std::vector<UploadedPart> parts;
 };
 
 /// An object on its way into a store: up to one part (kLeastPart) by one request, more in parts, which several threads
@@ -71,7 +71,7 @@ class Upload final : public FrontOutput, public Fate {
   std::uint64_t expected_ = 0;
   std::string id_;  // of the upload; empty: nothing is to be taken back
   std::unique_ptr<PartSender> sender_;
-  std::optional<std::vector<Part>> parts_;  // when all are there
+  std::optional<std::vector<UploadedPart>> parts_;  // when all are there
   bool may_be_there_ = false;
   const std::uint64_t forks_ = core::forks();  // the threads are those of one process
 };

@@ -37,7 +37,7 @@ void url_read(const ByteSource& source, std::uint64_t offset, std::span<const Sc
   dynamic_cast<const RemoteSource&>(source).read(offset, parts);
 }
 
-void url_read_runs(const ByteSource& source, std::span<const Run> runs) {
+void url_read_runs(const ByteSource& source, std::span<const SourceRun> runs) {
   dynamic_cast<const RemoteSource&>(source).read(runs);
 }
 

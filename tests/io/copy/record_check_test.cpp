@@ -46,7 +46,7 @@ TEST(RecordCheck, BytesInOrderThenPartsInAnyOrder) {
     const bool damaged = !bytes.empty() && round % 2 == 1;
     if (damaged) bytes[random() % bytes.size()] ^= std::byte{1};
     RecordCheck check(record, true);
-    std::vector<RecordCheck::Part> parts;
+    std::vector<RecordCheck::RecordPart> parts;
     const std::size_t in_order = random() % (bytes.size() + 1);
     std::size_t at = 0;
     for (const std::size_t length : cut(bytes.size(), random)) {
@@ -59,7 +59,7 @@ TEST(RecordCheck, BytesInOrderThenPartsInAnyOrder) {
       at += length;
     }
     std::ranges::shuffle(parts, random);
-    for (const RecordCheck::Part& part : parts) check.add_part(part);
+    for (const RecordCheck::RecordPart& part : parts) check.add_part(part);
     EXPECT_EQ(check.missing(), 0U);
     if (damaged) {
       EXPECT_EQ(test::code_of([&] { check.finish(); }), ErrorCode::kChecksum) << round;

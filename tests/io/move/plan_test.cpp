@@ -35,14 +35,14 @@ TEST(Plan, OfNothingIsEmpty) {
 TEST(Plan, NeighboursInFileAndBufferAreOneTarget) {
   const std::vector<Piece> pieces = {{0, 0, 100, 10, 0}, {0, 0, 110, 20, 10}};
   const Plan plan = make_plan(pieces);
-  EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 100, 30, 0, 1}));
+  EXPECT_THAT(plan.ranges, ElementsAre(ReadRange{0, 100, 30, 0, 1}));
   EXPECT_THAT(plan.targets, ElementsAre(Target{0, 0, 30}));
 }
 
 TEST(Plan, ReadsAGapUpToTheLimitAndSkipsALargerOne) {
   const std::vector<Piece> pieces = {{0, 0, 0, 10, 0}, {0, 1, 15, 10, 0}, {0, 2, 31, 10, 0}};
   const Plan plan = make_plan(pieces, {.least_gap = 5, .most_gap = 5});
-  EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 0, 25, 0, 3}, Range{0, 31, 10, 3, 1}));
+  EXPECT_THAT(plan.ranges, ElementsAre(ReadRange{0, 0, 25, 0, 3}, ReadRange{0, 31, 10, 3, 1}));
   EXPECT_THAT(plan.targets, ElementsAre(Target{0, 0, 10}, Target{kDiscard, 0, 5}, Target{1, 0, 10}, Target{2, 0, 10}));
   EXPECT_EQ(plan.payload_bytes, 30U);
   EXPECT_EQ(plan.read_bytes, 35U);
@@ -55,13 +55,14 @@ TEST(Plan, ReadsALongerGapBehindMoreBytes) {
   EXPECT_EQ(costs.gap_behind(kHuge), 50U);
   const std::vector<Piece> pieces = {{0, 0, 0, 320, 0}, {0, 1, 360, 10, 0}, {0, 2, 500, 10, 0}, {0, 3, 516, 10, 0}};
   EXPECT_THAT(make_plan(pieces, costs).ranges,
-              ElementsAre(Range{0, 0, 370, 0, 3}, Range{0, 500, 10, 3, 1}, Range{0, 516, 10, 4, 1}));
+              ElementsAre(ReadRange{0, 0, 370, 0, 3}, ReadRange{0, 500, 10, 3, 1}, ReadRange{0, 516, 10, 4, 1}));
 }
 
 TEST(Plan, OrdersBySourceAndOffset) {
   const std::vector<Piece> pieces = {{1, 0, 0, 4, 0}, {0, 0, 1000000, 4, 4}, {0, 0, 10, 4, 8}};
   const Plan plan = make_plan(pieces);
-  EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 10, 4, 0, 1}, Range{0, 1000000, 4, 1, 1}, Range{1, 0, 4, 2, 1}));
+  EXPECT_THAT(plan.ranges,
+              ElementsAre(ReadRange{0, 10, 4, 0, 1}, ReadRange{0, 1000000, 4, 1, 1}, ReadRange{1, 0, 4, 2, 1}));
 }
 
 TEST(Plan, NeverJoinsSources) {
@@ -72,14 +73,15 @@ TEST(Plan, NeverJoinsSources) {
 TEST(Plan, SplitsLongRangesAtMultiplesFromTheirStart) {
   const std::vector<Piece> pieces = {{0, 0, 7, 25, 0}};
   const Plan plan = make_plan(pieces, {.piece = 10});
-  EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 7, 10, 0, 1}, Range{0, 17, 10, 1, 1}, Range{0, 27, 5, 2, 1}));
+  EXPECT_THAT(plan.ranges,
+              ElementsAre(ReadRange{0, 7, 10, 0, 1}, ReadRange{0, 17, 10, 1, 1}, ReadRange{0, 27, 5, 2, 1}));
   EXPECT_THAT(plan.targets, ElementsAre(Target{0, 0, 10}, Target{0, 10, 10}, Target{0, 20, 5}));
 }
 
 TEST(Plan, DoesNotReadAGapAtTheEndOfARange) {
   const std::vector<Piece> pieces = {{0, 0, 0, 8, 0}, {0, 1, 10, 8, 0}};
   const Plan plan = make_plan(pieces, {.least_gap = 4, .most_gap = 4, .piece = 10});
-  EXPECT_THAT(plan.ranges, ElementsAre(Range{0, 0, 8, 0, 1}, Range{0, 10, 8, 1, 1}));
+  EXPECT_THAT(plan.ranges, ElementsAre(ReadRange{0, 0, 8, 0, 1}, ReadRange{0, 10, 8, 1, 1}));
   EXPECT_EQ(plan.read_bytes, 16U);
 }
 
@@ -146,7 +148,7 @@ Naive delivered(const Plan& plan, const ReadCosts& costs, std::size_t max_target
   std::uint64_t read = 0;
   std::uint64_t payload = 0;
   std::vector<bool> used(plan.targets.size(), false);
-  for (const Range& range : plan.ranges) {
+  for (const ReadRange& range : plan.ranges) {
     EXPECT_GT(range.length, 0U);
     EXPECT_LE(range.length, costs.piece);
     EXPECT_LE(range.target_count, max_targets);
@@ -172,7 +174,7 @@ Naive delivered(const Plan& plan, const ReadCosts& costs, std::size_t max_target
   EXPECT_EQ(plan.read_bytes, read);
   EXPECT_EQ(plan.payload_bytes, payload);
   EXPECT_TRUE(std::all_of(used.begin(), used.end(), [](bool u) { return u; }));
-  EXPECT_TRUE(std::is_sorted(plan.ranges.begin(), plan.ranges.end(), [](const Range& a, const Range& b) {
+  EXPECT_TRUE(std::is_sorted(plan.ranges.begin(), plan.ranges.end(), [](const ReadRange& a, const ReadRange& b) {
     return std::tie(a.source, a.offset) < std::tie(b.source, b.offset);
   }));
   return out;

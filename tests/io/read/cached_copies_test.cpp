@@ -36,7 +36,7 @@ TEST_F(CachedCopiesTest, AnyPartWithAndWithoutItsChecksum) {
   const Source source = open_source(path_);
   for (const std::uint64_t begin : {0U, 1U, 4095U, 4096U, 200'001U}) {
     const Stores stores = begin % 2 == 0 ? Stores::kCached : Stores::kStreamed;
-    CachedCopies::Range range(copies_, thread_, *source, kBytes - begin);
+    CachedCopies::RangeCopy range(copies_, thread_, *source, kBytes - begin);
     range.map(begin, stores);
     ASSERT_TRUE(range.is_mapped());
     for (const std::size_t bytes : {0U, 1U, 63U, 64U, 5000U, 90'000U}) {
@@ -55,7 +55,7 @@ TEST_F(CachedCopiesTest, AnyPartWithAndWithoutItsChecksum) {
 
 TEST_F(CachedCopiesTest, WhatIsGoneIsNotCopied) {
   const Source source = open_source(path_);
-  CachedCopies::Range range(copies_, thread_, *source, kBytes);
+  CachedCopies::RangeCopy range(copies_, thread_, *source, kBytes);
   range.map(0, Stores::kStreamed);
   ASSERT_TRUE(range.is_mapped());
   std::filesystem::resize_file(path_, 100'000);
@@ -65,14 +65,14 @@ TEST_F(CachedCopiesTest, WhatIsGoneIsNotCopied) {
   EXPECT_FALSE(range.copy(0, to_.data(), kBytes));
   EXPECT_FALSE(range.copy(0, to_.data(), kBytes, &crc));
   EXPECT_EQ(test::code_of([&] { range.finish(); }), ErrorCode::kTruncated);
-  CachedCopies::Range next(copies_, thread_, *source, 10);
+  CachedCopies::RangeCopy next(copies_, thread_, *source, 10);
   next.map(0, Stores::kStreamed);
   EXPECT_FALSE(next.is_mapped()) << "shorter than when it was opened";
 }
 
 TEST_F(CachedCopiesTest, MemoryIsNotMapped) {
   const Source source = memory_source(Buffer::allocate(100));
-  CachedCopies::Range range(copies_, thread_, *source, 100);
+  CachedCopies::RangeCopy range(copies_, thread_, *source, 100);
   range.map(0, Stores::kStreamed);
   EXPECT_FALSE(range.is_mapped());
   range.finish();
@@ -82,7 +82,7 @@ TEST_F(CachedCopiesTest, GoesBothWaysByTurnsAtFirst) {
   const Source source = open_source(path_);
   int mapped = 0;
   for (int i = 0; i < 6; ++i) {
-    CachedCopies::Range range(copies_, thread_, *source, kBytes);
+    CachedCopies::RangeCopy range(copies_, thread_, *source, kBytes);
     if (copies_.map_next()) range.map(0, Stores::kStreamed);
     if (range.is_mapped()) {
       ++mapped;

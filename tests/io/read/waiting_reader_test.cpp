@@ -111,7 +111,7 @@ TEST(JoinedRuns, HaveAllBytesOnceWithinTheirLength) {
   std::mt19937 random(3);
   const Waiting source(100'000);
   for (int round = 0; round < 200; ++round) {
-    std::vector<io::Run> runs;
+    std::vector<io::SourceRun> runs;
     Bytes memory(50'000);
     std::size_t used = 0;
     for (std::size_t i = 0; i < random() % 40; ++i) {
@@ -129,7 +129,7 @@ TEST(JoinedRuns, HaveAllBytesOnceWithinTheirLength) {
         if (part.to == nullptr) continue;
         placed += part.bytes;
         const std::uint64_t at = one.offset + bytes - part.bytes;
-        EXPECT_TRUE(std::any_of(runs.begin(), runs.end(), [&](const io::Run& run) {
+        EXPECT_TRUE(std::any_of(runs.begin(), runs.end(), [&](const io::SourceRun& run) {
           return run.offset == at && run.into.data() == part.to && run.into.size() == part.bytes;
         }));
       }

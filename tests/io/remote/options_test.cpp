@@ -87,7 +87,7 @@ TEST_F(Options, AReadHasNoMoreRequestsInFlightThanItMay) {
   });
   const Source source = open_source(server.url(), {.requests = 2});
   std::vector<std::vector<std::byte>> into(12, std::vector<std::byte>(1));
-  std::vector<io::Run> runs;
+  std::vector<io::SourceRun> runs;
   for (std::size_t i = 0; i < into.size(); ++i) runs.push_back({70'000 + i * 19'000, into[i]});
   url_read_runs(*source, runs);
   EXPECT_LE(most, 2);

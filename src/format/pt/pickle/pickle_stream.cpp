@@ -55,7 +55,7 @@ void PickleStream::at_memo(char narrow, char wide, std::uint32_t index) {
   }
 }
 
-void PickleStream::integer(std::int64_t value) {
+void PickleStream::push_integer(std::int64_t value) {
   if (value >= 0 && value <= 0xFF) {
     op('K');
     op(static_cast<char>(value));
@@ -66,23 +66,23 @@ void PickleStream::integer(std::int64_t value) {
     op('J');
     little_endian(static_cast<std::int32_t>(value));
   } else {
-    long_integer(twos_complement(value));
+    push_long_integer(twos_complement(value));
   }
 }
 
-void PickleStream::long_integer(std::string_view bytes) {
+void PickleStream::push_long_integer(std::string_view bytes) {
   op('\x8a');
   op(static_cast<char>(bytes.size()));
   out_ += bytes;
 }
 
-void PickleStream::real(double value) {
+void PickleStream::push_real(double value) {
   op('G');
   const auto bits = std::bit_cast<std::uint64_t>(value);
   for (int shift = 56; shift >= 0; shift -= 8) op(static_cast<char>((bits >> shift) & 0xFF));
 }
 
-void PickleStream::text(std::string_view utf8) {
+void PickleStream::push_text(std::string_view utf8) {
   if (utf8.size() <= kSharedText) {
     const auto [known, fresh] = texts_.try_emplace(std::string(utf8), next_memo_);
     if (!fresh) return get(known->second);
@@ -96,7 +96,7 @@ void PickleStream::text(std::string_view utf8) {
   put();
 }
 
-void PickleStream::global(std::string_view module, std::string_view name) {
+void PickleStream::push_global(std::string_view module, std::string_view name) {
   const std::string both = core::format("c{}\n{}\n", module, name);
   const auto [known, fresh] = names_.try_emplace(both, next_memo_);
   if (!fresh) return get(known->second);
@@ -104,26 +104,26 @@ void PickleStream::global(std::string_view module, std::string_view name) {
   put();
 }
 
-void PickleStream::empty_list() {
+void PickleStream::push_empty_list() {
   op(']');
   put();
 }
 
-void PickleStream::empty_dict() {
+void PickleStream::push_empty_dict() {
   op('}');
   put();
 }
 
-void PickleStream::tuple(std::size_t count) {
+void PickleStream::push_tuple(std::size_t count) {
   if (count == 0) return op(')');
   op(count == 1 ? '\x85' : count == 2 ? '\x86' : count == 3 ? '\x87' : 't');
   put();
 }
 
-void PickleStream::integers(std::span<const std::int64_t> values) {
+void PickleStream::push_integers(std::span<const std::int64_t> values) {
   if (values.size() > 3) mark();
-  for (const std::int64_t value : values) integer(value);
-  tuple(values.size());
+  for (const std::int64_t value : values) push_integer(value);
+  push_tuple(values.size());
 }
 
 void PickleStream::reduce() {
@@ -131,7 +131,7 @@ void PickleStream::reduce() {
   put();
 }
 
-void PickleStream::new_object() {
+void PickleStream::make_object() {
   op(')');
   op('\x81');
   put();

@@ -16,32 +16,32 @@ class PickleStream {
   std::string take();
 
   // Each pushes one object.
-  void none() { op('N'); }
-  void boolean(bool value) { op(value ? '\x88' : '\x89'); }
-  void integer(std::int64_t value);
+  void push_none() { op('N'); }
+  void push_boolean(bool value) { op(value ? '\x88' : '\x89'); }
+  void push_integer(std::int64_t value);
   /// The bytes of an integer in two's complement, the lowest first; 255 at most.
-  void long_integer(std::string_view bytes);
-  void real(double value);
+  void push_long_integer(std::string_view bytes);
+  void push_real(double value);
   /// kUnsupported from 4 GiB on.
-  void text(std::string_view utf8);
-  void global(std::string_view module, std::string_view name);
-  void empty_list();
-  void empty_dict();
+  void push_text(std::string_view utf8);
+  void push_global(std::string_view module, std::string_view name);
+  void push_empty_list();
+  void push_empty_dict();
   /// A tuple of integers; not shared.
-  void integers(std::span<const std::int64_t> values);
+  void push_integers(std::span<const std::int64_t> values);
 
   // Composing: mark(), then the items, then one of those that take what is behind the mark.
   void mark() { op('('); }
   /// No mark is needed before 3 items or less.
-  void tuple(std::size_t count);
+  void push_tuple(std::size_t count);
   void extend() { op('e'); }     ///< the list below the mark gets the items
   void set_items() { op('u'); }  ///< the dict below the mark gets keys and values
   void append() { op('a'); }     ///< the list gets the one item above it
   void set_item() { op('s'); }   ///< the dict gets the key and the value above it
   void reduce();                 ///< calls the last but one with the last, a tuple
-  void new_object();             ///< of the class that is the last, made without arguments
+  void make_object();            ///< of the class that is the last, made without arguments
   void build() { op('b'); }      ///< the object gets the state above it
-  void persistent_id() { op('Q'); }
+  void push_persistent() { op('Q'); }
   /// After persistent_id(), which leaves it out: what is pushed can be had again.
   void memoize() { put(); }
 

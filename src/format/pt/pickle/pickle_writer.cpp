@@ -102,15 +102,15 @@ void PickleWriter::write_child(const Value& child_value, std::size_t place) {
 void PickleWriter::write_value(const Value& value) {
   switch (value.kind()) {
     case Kind::kNone:
-      return none();
+      return push_none();
     case Kind::kBool:
-      return boolean(value.as_bool());
+      return push_boolean(value.as_bool());
     case Kind::kInt:
-      return integer(value.as_int());
+      return push_integer(value.as_int());
     case Kind::kBigInt:
       return write_big_integer(value.as_string());
     case Kind::kFloat:
-      return real(value.as_float());
+      return push_real(value.as_float());
     case Kind::kComplex:
       return write_complex(value.as_complex());
     case Kind::kString:
@@ -120,7 +120,7 @@ void PickleWriter::write_value(const Value& value) {
     case Kind::kDType: {
       const std::string name = value.as_dtype().name();
       if (!torch_dtype(name)) refuse(core::format("torch has no dtype {}", name));
-      return global("torch", name);
+      return push_global("torch", name);
     }
     case Kind::kTensor:
       if (again(value)) return;
@@ -156,14 +156,14 @@ void PickleWriter::write_big_integer(std::string_view decimal) {
   const std::string bytes = bytes_of_decimal(*normal);
   if (bytes.size() > 0xFF)
     refuse(core::format("the integer takes {}, where torch reads up to 255", core::counted(bytes.size(), "byte")));
-  long_integer(bytes);
+  push_long_integer(bytes);
 }
 
 /// Which may have lone surrogates.
 void PickleWriter::write_python_text(std::string_view utf8) {
   if (!is_utf8_with_surrogates(utf8)) refuse("the text is not UTF-8; save it as bytes");
   if (utf8.size() > std::numeric_limits<std::uint32_t>::max()) refuse("the text has 4 GiB or more");
-  text(utf8);
+  push_text(utf8);
 }
 
 void PickleWriter::write_bytes(const Value& value) {
@@ -171,28 +171,28 @@ void PickleWriter::write_bytes(const Value& value) {
   if (again(value)) return;
   const bool is_array = value.type_name() == "bytearray";
   if (is_array) {
-    global("__builtin__", "bytearray");
+    push_global("__builtin__", "bytearray");
   } else {
-    global("_codecs", "encode");
+    push_global("_codecs", "encode");
   }
-  text(from_latin1(value.as_string()));
-  text(is_array ? "latin-1" : "latin1");
-  tuple(2);
+  push_text(from_latin1(value.as_string()));
+  push_text(is_array ? "latin-1" : "latin1");
+  push_tuple(2);
   reduce();
   remember(value);
 }
 
 void PickleWriter::write_complex(std::complex<double> value) {
-  global("__builtin__", "complex");
-  real(value.real());
-  real(value.imag());
-  tuple(2);
+  push_global("__builtin__", "complex");
+  push_real(value.real());
+  push_real(value.imag());
+  push_tuple(2);
   reduce();
 }
 
 void PickleWriter::write_list(const Value& value) {
   if (again(value)) return;
-  empty_list();
+  push_empty_list();
   remember(value);
   const std::size_t size = value.size();
   if (size == 1) {
@@ -206,9 +206,9 @@ void PickleWriter::write_list(const Value& value) {
   }
 }
 
-void PickleWriter::empty_ordered_dict() {
-  global("collections", "OrderedDict");
-  tuple(0);
+void PickleWriter::push_empty_ordered_dict() {
+  push_global("collections", "OrderedDict");
+  push_tuple(0);
   reduce();
 }
 
@@ -216,23 +216,23 @@ void PickleWriter::write_tuple(const Value& value) {
   if (!value.type_name().empty()) {
     refuse(core::format("the tuple is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
-  if (value.size() == 0) return tuple(0);
+  if (value.size() == 0) return push_tuple(0);
   if (again(value)) return;
   if (!open_tuples_.insert(value.node_id()).second) refuse("the tuple holds itself, which torch does not load safely");
   if (value.size() > 3) mark();
   for (std::size_t i = 0; i < value.size(); ++i) write_child(value[i], i);
-  tuple(value.size());
+  push_tuple(value.size());
   open_tuples_.erase(value.node_id());
   remember(value);
 }
 
 void PickleWriter::write_size(const Value& value) {
   if (again(value)) return;
-  global("torch", "Size");
+  push_global("torch", "Size");
   std::vector<std::int64_t> sizes;
   for (std::size_t i = 0; i < value.size(); ++i) sizes.push_back(integer_of(value[i]));
-  integers(sizes);
-  tuple(1);
+  push_integers(sizes);
+  push_tuple(1);
   reduce();
   remember(value);
 }
@@ -241,11 +241,11 @@ void PickleWriter::write_dict(const Value& value) {
   if (again(value)) return;
   const std::string_view type = value.type_name();
   if (type.empty() || type == "dict") {
-    empty_dict();
+    push_empty_dict();
     remember(value);
     write_dict_items(value);
   } else if (type == "collections.OrderedDict" || type == "OrderedDict") {
-    empty_ordered_dict();
+    push_empty_ordered_dict();
     remember(value);
     write_dict_items(value);
     if (const auto state = value.state()) {
@@ -253,10 +253,10 @@ void PickleWriter::write_dict(const Value& value) {
       build();
     }
   } else if (type == "collections.Counter") {
-    global("collections", "Counter");
-    empty_dict();
+    push_global("collections", "Counter");
+    push_empty_dict();
     write_dict_items(value);
-    tuple(1);
+    push_tuple(1);
     reduce();
     remember(value);
   } else {
@@ -291,8 +291,8 @@ void PickleWriter::write_set(const Value& value) {
   if (!value.type_name().empty() && value.type_name() != "set") {
     refuse(core::format("the set is a {}, which torch does not load safely", core::quoted(value.type_name())));
   }
-  global("__builtin__", "set");
-  empty_list();
+  push_global("__builtin__", "set");
+  push_empty_list();
   for (std::size_t first = 0; first < value.size(); first += kBatch) {
     mark();
     for (std::size_t i = first; i < std::min(value.size(), first + kBatch); ++i) {
@@ -301,7 +301,7 @@ void PickleWriter::write_set(const Value& value) {
     }
     extend();
   }
-  tuple(1);
+  push_tuple(1);
   reduce();
   remember(value);
 }

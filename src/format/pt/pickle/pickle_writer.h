@@ -39,7 +39,7 @@ class PickleWriter : public PickleStream {
   // For the hooks, beside what a PickleStream has; each pushes one object.
   void value(const Value& value);
   /// An empty collections.OrderedDict, a new one.
-  void empty_ordered_dict();
+  void push_empty_ordered_dict();
 
   /// About the tensor that is being written.
   [[noreturn]] void unsupported(std::string message) const;

@@ -122,7 +122,7 @@ class CachedRanges::Reading {
  public:
   Reading(const CachedRanges& of, const Fetch& fetch) : cache_(*of.cache_), object_(of.object_), fetch_(fetch) {}
 
-  void read(const Range& range) {
+  void read(const ObjectRange& range) {
     std::uint64_t at = range.offset;
     Wanted wanted{.offset = at % BlockCache::kBlock};
     for (Scatter part : range.parts) {
@@ -179,7 +179,7 @@ class CachedRanges::Reading {
 
   void fetch(std::map<std::uint64_t, Missing>& blocks) {
     if (blocks.empty()) return;
-    std::vector<Range> ranges;
+    std::vector<ObjectRange> ranges;
     for (auto& [number, block] : blocks) {
       const std::uint64_t offset = number * BlockCache::kBlock;
       const std::uint64_t bytes = place(block, number);
@@ -218,9 +218,9 @@ class CachedRanges::Reading {
   std::uint64_t cached_bytes_ = 0;
 };
 
-void CachedRanges::read(std::span<const Range> ranges, const Fetch& fetch) const {
+void CachedRanges::read(std::span<const ObjectRange> ranges, const Fetch& fetch) const {
   Reading reading(*this, fetch);
-  for (const Range& range : ranges) reading.read(range);
+  for (const ObjectRange& range : ranges) reading.read(range);
   reading.end();
 }
 

@@ -15,7 +15,7 @@
 namespace penstock::io::remote {
 
 /// A run of an object and where its bytes go.
-struct Range {
+struct ObjectRange {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::vector<Scatter> parts = {};  ///< `bytes` in all
@@ -27,12 +27,12 @@ struct Range {
 class CachedRanges {
  public:
   /// Brings ranges from the server, all at once.
-  using Fetch = std::function<void(std::span<const Range> ranges)>;
+  using Fetch = std::function<void(std::span<const ObjectRange> ranges)>;
 
   CachedRanges(std::shared_ptr<const BlockCache> cache, CachedObject object)
       : cache_(std::move(cache)), object_(std::move(object)) {}
 
-  void read(std::span<const Range> ranges, const Fetch& fetch) const;
+  void read(std::span<const ObjectRange> ranges, const Fetch& fetch) const;
 
  private:
   class Reading;

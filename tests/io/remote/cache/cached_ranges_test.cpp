@@ -135,7 +135,7 @@ TEST_F(Cached, SmallReadsTakeSmallPartsOfABlock) {
 TEST_F(Cached, RowsOfOneBlockAreOneRequest) {
   const Source source = open_source(server_.url());
   std::vector<std::string> rows(50, std::string(100, '?'));
-  std::vector<io::Run> runs;
+  std::vector<io::SourceRun> runs;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     runs.push_back({2'200'000 + 17'000 * i, std::as_writable_bytes(std::span(rows[i]))});
   }
