@@ -162,7 +162,11 @@ SWEEPS = (
         for ending in (".safetensors", ".pt", ".npz")
         for what, make in (("writing", _written), ("reading", _read))
     ),
-    *((Sweep("tensors that convert splits", _decades(100, 100_000), _split, counts=False),) if COMMAND.exists() else ()),
+    *(
+        (Sweep("tensors that convert splits", _decades(100, 100_000), _split, counts=False),)
+        if COMMAND.exists()
+        else ()
+    ),
     Sweep("load_into tensors of .safetensors", _decades(100, 100_000), _into),
     Sweep("chunks of a checkpoint", _decades(10, 10_000), _chunks),
     Sweep("shards of packed samples", _decades(3, 3_000), _shards),
