@@ -74,14 +74,14 @@ TEST(GzippedField, IsNamedByWhatIsInIt) {
 }
 
 TEST(FieldKind, GoesByTheLastExtension) {
-  for (const char* field : {"npy", "seg.npy", "npz", "pt", "pth", "safetensors"})
+  for (const char* field : {"npy", "seg.npy", "npz", "pt", "pth", "safetensors", "ten", "tb"})
     EXPECT_EQ(field_kind(field), FieldKind::kTensors) << field;
   for (const char* field : {"cls", "cls2", "class", "count", "index", "inx", "id", "x.id"})
     EXPECT_EQ(field_kind(field), FieldKind::kNumber) << field;
   for (const char* field : {"txt", "text", "transcript"}) EXPECT_EQ(field_kind(field), FieldKind::kText) << field;
   for (const char* field : {"json", "jsn"}) EXPECT_EQ(field_kind(field), FieldKind::kJson) << field;
   for (const char* field : {"pyd", "pkl", "pickle"}) EXPECT_EQ(field_kind(field), FieldKind::kPickle) << field;
-  for (const char* field : {"jpg", "", "npy.gz", "npy.x", "xnpy", "ten"})
+  for (const char* field : {"jpg", "", "npy.gz", "npy.x", "xnpy", "xten"})
     EXPECT_EQ(field_kind(field), FieldKind::kBytes) << field;
 }
 
