@@ -159,9 +159,10 @@ class Iteration(BaseDataLoaderIter):
                 self._note()
                 return value
         except BaseException:
-            if value is not _LEFT_OUT:
-                self._made = value
-            self._note()
+            with self._alone():  # which was left on the way here; another thread may take the next batch
+                if value is not _LEFT_OUT:
+                    self._made = value
+                self._note()
             raise
 
     def _alone(self) -> threading.RLock:
