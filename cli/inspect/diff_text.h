@@ -2,8 +2,6 @@
 
 // How `diff` tells one place that differs, as text and as JSON.
 
-#include <string>
-
 #include "archive/inspect/comparison.h"
 #include "cli/json/json.h"
 #include "penstock/load.h"

@@ -1,7 +1,6 @@
 #include "cli/ls/listing.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "cli/terminal/terminal.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "cli/inspect/numbers_json.h"
 #include "cli/json/add_member.h"

@@ -2,7 +2,6 @@
 
 // The words below a picture of `penstock show`.
 
-#include <optional>
 #include <string>
 
 #include "cli/show/sheet.h"

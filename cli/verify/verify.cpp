@@ -29,7 +29,6 @@
 #include "core/text.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
-#include "data/scan/name_match.h"
 #include "format/folder.h"
 #include "format/format.h"
 #include "io/file/folder_names.h"

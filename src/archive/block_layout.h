@@ -3,7 +3,6 @@
 // Where tensors that are loaded together lie in memory, so that neighbours in a file are neighbours there and few
 // blocks are allocated.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <optional>
 #include <string>
 
 #include "core/cgroup.h"

@@ -3,7 +3,6 @@
 // Folders that are one thing: a distributed checkpoint, a sharded model. opening of archives asks here when a location
 // is no file.
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

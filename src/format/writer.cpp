@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <set>
-#include <utility>
 
 #include "core/checked.h"
 #include "core/counted.h"

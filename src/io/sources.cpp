@@ -5,7 +5,6 @@
 #include <array>
 #include <iterator>
 #include <memory>
-#include <utility>
 
 #include "core/checked.h"
 #include "core/counted.h"

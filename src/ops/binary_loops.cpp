@@ -1,5 +1,4 @@
 #include <cstring>
-#include <type_traits>
 
 #include "core/processor.h"
 #include "ops/element_loops.h"

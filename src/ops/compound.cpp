@@ -1,6 +1,5 @@
 // a += b is a + b, copied over a. The sum is made first and as a whole, so that a and b may share memory in any way.
 
-#include <array>
 #include <string_view>
 
 #include "core/format.h"

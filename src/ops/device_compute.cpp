@@ -1,4 +1,3 @@
-#include <cstring>
 
 #include "ops/convert.h"
 #include "ops/device_ops.h"

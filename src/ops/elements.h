@@ -3,7 +3,6 @@
 // Elements as text: for repr, `penstock cat` and error messages.
 
 #include <cstddef>
-#include <functional>
 #include <string>
 
 #include "penstock/tensor.h"

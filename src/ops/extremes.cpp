@@ -3,11 +3,8 @@
 // number, as in PyTorch. A block of elements is first asked whether any beats the best so far, because mostly none
 // does.
 
-#include <array>
 #include <cstring>
 #include <type_traits>
-#include <utility>
-#include <vector>
 
 #include "core/processor.h"
 #include "ops/blocks.h"

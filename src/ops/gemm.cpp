@@ -1,7 +1,6 @@
 #include "ops/gemm.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "core/processor.h"
 #include "ops/element_ops.h"

@@ -3,8 +3,6 @@
 // bits of a NaN; only types whose zero and NaN have no sign are handled apart.
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "core/counted.h"

@@ -4,7 +4,6 @@
 // are launched (launcher.h).
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 
 #include "penstock/tensor.h"

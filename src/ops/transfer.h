@@ -2,7 +2,6 @@
 
 // Tensors between memories: Tensor::to, copies into tensors, and reports of them.
 
-#include <cstddef>
 #include <span>
 
 #include "penstock/buffer.h"

@@ -1,7 +1,6 @@
 #include "arrays/foreign.h"
 
 #include <charconv>
-#include <cstring>
 #include <span>
 
 #include "arrays/dlpack.h"

@@ -1,7 +1,5 @@
 #include "call/traffic.h"
 
-#include <string>
-
 namespace nb = nanobind;
 
 namespace penstock::python {

@@ -3,7 +3,6 @@
 #include "penstock/documents.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bindings.h"

@@ -5,7 +5,6 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "bindings.h"

@@ -2,7 +2,6 @@
 
 #include <nanobind/stl/string.h>
 
-#include <optional>
 #include <utility>
 #include <vector>
 

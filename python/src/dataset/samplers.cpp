@@ -5,10 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <limits>
-#include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "bindings.h"

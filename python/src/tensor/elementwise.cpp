@@ -2,7 +2,6 @@
 // its reflection, or a method, is bound with its signature, so that none of them is left out.
 
 #include <array>
-#include <string>
 
 #include "bindings.h"
 #include "interpreter/convert.h"

@@ -4,7 +4,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>

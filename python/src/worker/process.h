@@ -13,7 +13,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 

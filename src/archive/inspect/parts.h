@@ -11,7 +11,6 @@
 #include <mutex>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "archive/inspect/elements.h"
 

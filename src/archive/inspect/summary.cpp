@@ -1,7 +1,6 @@
 #include "archive/inspect/summary.h"
 
 #include <deque>
-#include <memory>
 
 #include "archive/inspect/elements.h"
 #include "archive/inspect/parts.h"

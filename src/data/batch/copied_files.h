@@ -3,7 +3,6 @@
 // Files may be written to while a batch is copied out of them. So each is noted, and looked at once after all copies.
 
 #include <cstddef>
-#include <span>
 #include <utility>
 #include <vector>
 

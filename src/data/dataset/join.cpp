@@ -4,7 +4,6 @@
 #include "penstock/join.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "core/format.h"
 #include "core/task_pool.h"

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <stop_token>
-#include <string_view>
 
 #include "data/sample/layout.h"
 #include "penstock/error.h"

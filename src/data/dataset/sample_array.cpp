@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "data/files/file_sample.h"
 #include "device/host_memory.h"
 #include "io/read/reader.h"
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <string_view>
-#include <utility>
 
 #include "core/system_error.h"
 #include "data/files/path_name.h"

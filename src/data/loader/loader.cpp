@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
-#include <type_traits>
 #include <utility>
 
 #include "core/counted.h"

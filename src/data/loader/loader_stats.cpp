@@ -5,7 +5,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/counted.h"
 #include "core/format.h"

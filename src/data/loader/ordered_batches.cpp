@@ -3,7 +3,6 @@
 // here.
 
 #include <new>
-#include <utility>
 
 #include "core/counted.h"
 #include "core/format.h"

@@ -8,7 +8,6 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
-#include "penstock/error.h"
 #include "penstock/sampler.h"
 
 namespace penstock {

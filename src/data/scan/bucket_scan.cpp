@@ -5,7 +5,6 @@
 #include "data/scan/bucket_scan.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <string_view>
 #include <utility>

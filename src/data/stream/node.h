@@ -6,7 +6,6 @@
 // (SampleStream::samples, cell.h), which finds the samples of the batch at hand in its CallContext. So everything that
 // datasets have works on streams, and the steps that may run in parallel do.
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>

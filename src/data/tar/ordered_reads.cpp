@@ -7,8 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#include "penstock/error.h"
-
 namespace penstock::data {
 namespace {
 

@@ -7,9 +7,7 @@
 // an array with a View of its own, which the same steps change alike; this is why steps may stand in any order.
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "data/transform/op.h"

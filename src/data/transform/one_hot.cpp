@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/checked.h"
 #include "core/format.h"
 #include "data/transform/conversion.h"
 #include "data/transform/walk.h"

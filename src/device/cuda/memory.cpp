@@ -5,7 +5,6 @@
 #include "device/cuda/memory.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "core/format.h"

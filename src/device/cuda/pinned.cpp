@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <exception>
 #include <iterator>
 #include <optional>

@@ -3,7 +3,6 @@
 // Puts a tensor together that a checkpoint keeps in chunks, as an entry of the index. Both kinds of folders use it:
 // those with `.metadata` (dcp.h) and those of shards alone (shards.h).
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -6,9 +6,7 @@
 #include "format/dcp/metadata.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/format.h"

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "penstock/dtype.h"
 #include "penstock/shape.h"

@@ -2,8 +2,6 @@
 
 // NumPy's `descr`: the type of an array as `.npy` headers (and pickled NumPy dtypes) write it.
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,6 @@
 // What of a `.pt` decides its layout: the pickle, and the small records that say in which version and byte order the
 // archive is written. They are kept whole.
 
-#include <utility>
-
 #include "format/check_index.h"
 #include "format/pt/pt.h"
 #include "format/pt/zip.h"

@@ -4,9 +4,7 @@
 #include "format/pt/pt.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
-#include <utility>
 
 #include "core/text.h"
 #include "format/file_bytes.h"

@@ -2,8 +2,6 @@
 
 // The table of types of safetensors.
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string_view>
 

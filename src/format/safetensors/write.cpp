@@ -2,7 +2,6 @@
 // same JSON, the same padding.
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "core/checked.h"

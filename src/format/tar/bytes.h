@@ -5,10 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "io/read/background_read.h"

@@ -4,8 +4,6 @@
 #include "format/tar/header.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "core/checked.h"
 #include "core/format.h"

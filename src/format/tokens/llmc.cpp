@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <string>
 
 #include "core/counted.h"
 #include "core/cursor.h"

@@ -3,7 +3,6 @@
 #include "format/zip/kind.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "core/format.h"

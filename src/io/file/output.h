@@ -9,7 +9,6 @@
 #include <memory>
 #include <span>
 #include <stop_token>
-#include <string>
 #include <string_view>
 
 namespace penstock::io {

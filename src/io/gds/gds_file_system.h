@@ -4,7 +4,6 @@
 // than the pinned ring.
 
 #include <string>
-#include <string_view>
 
 #include "io/gds/gds_api.h"
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
-#include <utility>
 
 #include "device/backend.h"
 #include "penstock/stream.h"

@@ -4,7 +4,6 @@
 // them (DeviceWrites). RangeReader fills, device/pinned_ring.h owns the memory.
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>

@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "io/copy/guarded.h"
 #include "io/file/file_descriptor.h"

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "core/round.h"
 #include "core/system_error.h"

@@ -6,7 +6,6 @@
 #include "io/remote/azure_list.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "io/remote/store_error.h"
 #include "penstock/error.h"

@@ -2,7 +2,6 @@
 
 // Azure's "Shared Key": which text of a request is signed, and how. Pure; azure_store.cpp calls it for each try.
 
-#include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <span>

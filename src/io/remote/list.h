@@ -3,7 +3,6 @@
 // What lies in a bucket, by as many requests as it takes: for patterns of datasets, folders of checkpoints, `penstock
 // ls` and `penstock uploads`.
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -3,7 +3,6 @@
 // URLs taken apart, and names put onto them. The one parser of them: requests, errors and signatures use its result, so
 // that what is asked for and what is shown agree.
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

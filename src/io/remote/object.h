@@ -5,7 +5,6 @@
 // in parts, many at once, and completed, or taken back.
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>

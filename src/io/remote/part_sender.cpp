@@ -4,7 +4,6 @@
 #include "io/remote/part_sender.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/format.h"

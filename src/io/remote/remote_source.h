@@ -4,12 +4,10 @@
 // cache on disk (cache/cached_ranges.h).
 
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 

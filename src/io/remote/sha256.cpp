@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <vector>
 
 namespace penstock::io::remote {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "ops/element_ops.h"
 #include "ops/kernels/kernel.h"

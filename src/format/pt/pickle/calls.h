@@ -4,10 +4,7 @@
 // what the callable takes.
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 
 #include "format/pt/pickle/world.h"

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <memory_resource>
 #include <string_view>
-#include <vector>
 
 #include "penstock/value.h"
 

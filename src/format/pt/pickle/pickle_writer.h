@@ -4,12 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "format/pt/pickle/pickle_stream.h"
 #include "penstock/value.h"

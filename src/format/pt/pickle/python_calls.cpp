@@ -1,7 +1,6 @@
 // Python's own types as they are pickled.
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "format/pt/pickle/calls.h"
 #include "format/pt/pickle/scalars.h"
