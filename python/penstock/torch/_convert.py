@@ -14,6 +14,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
+from penstock.torch import _private
 from penstock.torch._samples import as_mapping_of
 
 __all__ = ["batch_to_torch", "in_rows", "sample_to_torch", "to_torch"]
@@ -30,7 +31,7 @@ def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
         return _on_device(tensor)
     if tensor.read_only:
         tensor = tensor.clone()
-    return from_dlpack(tensor.__dlpack__())
+    return _private.from_capsule(tensor.__dlpack__())  # type: ignore[no-any-return]
 
 
 def _on_device(tensor: penstock.Tensor) -> torch.Tensor:

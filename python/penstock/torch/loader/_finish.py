@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.utils.data as torch_data
@@ -38,6 +37,9 @@ class Finish:
     for, and with a `dealing` that masks, which are not repeated. `in_rows`: batches lie in C order, as in worker
     processes of torch.
     """
+
+    # Told at which of a batch's samples, counted from 1, the function is, and 0 behind them.
+    _note: Callable[[int], None] | None = None
 
     def __init__(
         self,
@@ -86,12 +88,17 @@ class Finish:
 
     def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
         out = []
-        for index, sample in zip(indices, samples, strict=True):
+        note, seed = self._note, self._seed
+        for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
+            if note is not None:
+                note(part)
+            calling(seed, index)
             try:
-                out.append(self._call(partial(make, index), [index], sample))
+                out.append(make(index, sample))
             except Exception as error:
-                of_sample(error, index)
-                raise
+                self._raise(error, [index], of_sample)
+        if note is not None:
+            note(0)
         return out
 
     def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
@@ -102,13 +109,21 @@ class Finish:
         except Exception as error:
             if not indices:
                 raise
-            other = self._located(error, indices)
-            try:
-                if other is error:
-                    raise
-                raise other from error
-            finally:
-                del other  # whose traceback leads here
+            self._raise(error, indices)
+
+    def _raise(
+        self, error: Exception, indices: Sequence[int], note: Callable[[Exception, int], None] | None = None
+    ) -> NoReturn:
+        """The error that is at hand, with what the function was called with in its text, and `note`d at its sample."""
+        other = self._located(error, indices)
+        if note is not None:
+            note(other, indices[0])
+        try:
+            if other is error:
+                raise
+            raise other from error
+        finally:
+            del other, error  # whose traceback leads here
 
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         return located_at(error, indices, self._describe)

@@ -111,8 +111,8 @@ def _stacked(samples: Any, *, collate_fn_map: Any = None) -> torch.Tensor:
 
 def _memory_for(samples: Any) -> torch.Tensor | None:
     shape, dtype = samples[0].shape, samples[0].dtype
-    alike = all(type(one) is torch.Tensor and one.dtype is dtype and one.shape == shape for one in samples)
-    if not alike or any(one.requires_grad for one in samples):
-        return None
+    for one in samples:
+        if type(one) is not torch.Tensor or one.dtype is not dtype or one.shape != shape or one.requires_grad:
+            return None
     memory = _answer_memory(len(samples) * samples[0].numel() * dtype.itemsize)
     return None if memory is None else to_torch(memory).view(dtype).view(len(samples), *shape)

@@ -11,7 +11,7 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +21,7 @@ from penstock._processes import method_of, processes_for, why_threads
 from penstock._processes._functions import pickled
 from penstock._processes._worker import here
 from penstock.torch import _private
-from penstock.torch.datasets._making import Make, looks_up
+from penstock.torch.datasets._making import looks_up
 from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._located import noted
@@ -87,6 +87,8 @@ class State(NamedTuple):
         )
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        if State.now() == self:  # as for most programs, and to set all of it takes as long as ten samples
+            return function(*args)
         torch.set_default_dtype(self.dtype)
         if torch.are_deterministic_algorithms_enabled() != self.deterministic:
             torch.use_deterministic_algorithms(self.deterministic)
@@ -192,20 +194,13 @@ class _Uninformed:
 
 
 class _Noting(Finish):
-    """As in threads; errors are located where the names of samples are."""
+    """As in threads; errors are located where the names of samples are. The parent is told at which sample it is, which
+    that blames where the process ends."""
+
+    _note = staticmethod(_note_part)
 
     def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int) -> None:
         super().__init__(collate_fn, functions, str, seed=seed)
-
-    def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
-        """Tells the parent at which sample it is, which that blames where the process ends."""
-
-        out = []
-        for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
-            _note_part(part)
-            out.append(self._call(partial(make, index), [index], sample))
-        _note_part(0)
-        return out
 
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
@@ -226,11 +221,7 @@ class Started:
         if not choice.road.processes:
             return None
         asked = operator.index(loader.num_workers), choice.trial
-        if self._asked != asked:
-            trial = "callers" if choice.trial else None
-            self._workers = processes_for(asked[0], method_of(loader._context), trial)
-            self._asked, self._finisher = asked, None
-        if self._finisher is None or not loader.persistent_workers:
+        if self._finisher is None or self._asked != asked or not loader.persistent_workers:
             finisher = Finisher(
                 loader.dataset,
                 loader.collate_fn,
@@ -239,6 +230,10 @@ class Started:
                 loader.worker_init_fn,
             )
             self._finisher = finisher, _HeldFunction(finisher)
+        if self._asked != asked:  # behind what forks of the program are to have
+            trial = "callers" if choice.trial else None
+            self._workers = processes_for(asked[0], method_of(loader._context), trial)
+            self._asked = asked
         finisher, held = self._finisher
         return Finishing(self._workers, finisher, held, choice.trial)
 
