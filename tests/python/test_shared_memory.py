@@ -109,6 +109,13 @@ def test_what_cannot_be_shared_is_refused(path, others):
         penstock.load(path, shared=True, **others)
 
 
+@pytest.mark.parametrize("ranks", ["auto", (0, 2)])
+def test_ranks_are_those_of_torch(path, ranks):
+    words = r"use penstock\.torch\.load\(ranks=\).*penstock\.sharing\.share"
+    with pytest.raises(penstock.UnsupportedError, match=words):
+        penstock.load(path, ranks=ranks)
+
+
 def test_share_takes_shared_memory_of_one_load_alone(path):
     loaded, other = penstock.load(path, shared=True), penstock.load(path, shared=True)
     with pytest.raises(penstock.InvalidArgumentError, match="of this process alone"):

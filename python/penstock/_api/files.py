@@ -37,6 +37,7 @@ def load(
     order: str | None = None,
     shared: bool = False,
     pinned: bool = False,
+    ranks: None = None,
 ) -> Any:
     """Everything in a tensor file.
 
@@ -91,6 +92,9 @@ def load(
         Read into one block of page-locked host memory, from which devices copy without the processor.
         It takes what the tensors take, below 1 GiB up to an eighth more, and is there until the last of
         them is gone.
+    ranks
+        Not here: ranks of a process group read a file once by `penstock.torch.load(ranks=)`. Other processes
+        of a machine get what one of them has loaded with `shared`.
 
     Returns
     -------
@@ -109,6 +113,8 @@ def load(
     >>> with open("model.pt", "rb") as file:
     ...     state = penstock.load(file)
     """
+    if ranks is not None:
+        raise _no_ranks()
     if shared or pinned:
         others = {"mmap": mmap, "gds": gds, "dtype": dtype, "shape": shape, "offset": offset, "order": order}
         archive: Archive = _core.open(path, "r", verify)  # type: ignore[assignment]
@@ -155,6 +161,16 @@ def _in_block(
     return load_block(
         archive, shared_pinned_block if shared and pinned else shared_block if shared else pinned_block, *reading
     )
+
+
+def _no_ranks() -> Exception:
+    from penstock.errors import UnsupportedError
+
+    message = (
+        "found ranks= in penstock.load, which knows no process groups: use penstock.torch.load(ranks=), or load with "
+        "shared=True in one process and give the others the name from penstock.sharing.share"
+    )
+    return UnsupportedError(message, message)
 
 
 def save(

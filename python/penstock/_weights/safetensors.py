@@ -147,6 +147,10 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         mapping of the file that is private to the process: nothing is read until it is touched, writing
         to them leaves the file alone, and it must not be cut while they are used. All others have
         memory of their own.
+    ranks
+        Open the file on several processes alike, which `prefetch(ranks=)` is to read: a process group of
+        torch.distributed, or "auto". A rank that cannot open it is an error on all of them, and so are
+        other versions of the file.
 
     Raises
     ------
@@ -164,7 +168,15 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         device: Any = "cpu",
         *,
         backend: str = "mmap",
+        ranks: Any = None,
     ) -> None:
+        together = _ranks_of(ranks, None)
+        if together is None:
+            self._begin(filename, framework, device, backend)
+        else:
+            together.open(lambda: self._begin(filename, framework, device, backend))
+
+    def _begin(self, filename: Any, framework: str, device: Any, backend: str) -> penstock.Archive:
         for argument, value in (("framework", framework), ("backend", backend)):
             if not isinstance(value, str):
                 raise TypeError(f"argument '{argument}': '{type(value).__name__}' object is not an instance of 'str'")
@@ -180,6 +192,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             self._open = Shards(penstock.open(path))
         if backend == "mmap" and self._open.archive.format == "safetensors":
             self._framework.map(path, lambda: before is not None and identity(path) == before)
+        return self._open.archive
 
     @property
     def _shards(self) -> Shards:
@@ -303,7 +316,8 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         ranks
             Read each byte once for several processes that each have a plan of their own, such as whole
             tensors and slices of a rank's own rows: a process group of torch.distributed, or "auto".
-            All ranks make the same call with the same file, and everything is read when it returns.
+            All ranks make the same call with the same file, opened with `ranks` too, and everything is read when
+            it returns.
         report
             A dict to fill with how `ranks` have read: "way", "why", and the bytes this rank has read.
 
@@ -316,18 +330,11 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         SafetensorError
             For another framework than torch, and for plans that do not fit the file.
         """
-        if self._kind not in ("pt", "torch", "pytorch"):
-            raise SafetensorError('prefetch is only compatible with framework="pt"')
-        if plan is not None and not isinstance(plan, dict):
-            raise TypeError(f"argument 'plan': '{type(plan).__name__}' object is not an instance of 'dict'")
-        if not isinstance(threads, int) or threads < 1:
-            raise SafetensorError(f"prefetch reads with at least one thread, not {threads}")
         place = self._device if device is None else device
         if (together := _ranks_of(ranks, report)) is not None:
-            return self._prefetched(plan, place, together)
-        wanted = self._wanted(plan)
+            return self._prefetched(plan, place, threads, together)
+        wanted, framework = self._asked_for(plan, place, threads)
         shards = self._shards
-        framework = _framework_of(self._kind, place)
 
         def read(name: str) -> Any:
             rows = wanted[name]
@@ -337,6 +344,15 @@ class safe_open:  # noqa: N801 - named like the class it stands for
                 return framework.part(shards.entries[name], rows)
 
         return self._loader(wanted, read, threads)
+
+    def _asked_for(self, plan: Any, place: Any, threads: Any) -> tuple[dict[str, slice | None], Framework]:
+        if self._kind not in ("pt", "torch", "pytorch"):
+            raise SafetensorError('prefetch is only compatible with framework="pt"')
+        if plan is not None and not isinstance(plan, dict):
+            raise TypeError(f"argument 'plan': '{type(plan).__name__}' object is not an instance of 'dict'")
+        if not isinstance(threads, int) or threads < 1:
+            raise SafetensorError(f"prefetch reads with at least one thread, not {threads}")
+        return self._wanted(plan), _framework_of(self._kind, place)
 
     def _wanted(self, plan: dict[str, slice | None] | None) -> dict[str, slice | None]:
         wanted: dict[str, slice | None] = {}
@@ -349,12 +365,15 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             raise SafetensorError("prefetch plan selects no tensors")
         return wanted
 
-    def _prefetched(self, plan: dict[str, slice | None] | None, place: Any, together: Any) -> PrefetchLoader:
+    def _prefetched(self, plan: Any, place: Any, threads: Any, together: Any) -> PrefetchLoader:
         """What ranks read together."""
-        archive = self._shards.archive
-        _framework_of(self._kind, place)  # says it of devices that there are none of
-        with translated(archive.path):
-            read = together.parts(archive, place, lambda: self._wanted(plan))
+
+        def asked() -> tuple[penstock.Archive, Any, dict[str, slice | None]]:
+            wanted, _ = self._asked_for(plan, place, threads)
+            return self._shards.archive, place, wanted
+
+        with translated(None if self._open is None else self._open.archive.path):
+            read = together.parts(asked)
         return self._loader(read, read.pop, 1)
 
     def _loader(self, wanted: Collection[str], read: Callable[[str], Any], threads: int) -> PrefetchLoader:

@@ -24,7 +24,8 @@ from penstock.torch._arrays import Arrays
 from penstock.torch._devices import present
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
-from penstock.torch.loading._checkpoint import load_archive, opened_by_all
+from penstock.torch.loading._checkpoint import kind_of_place, load_archive, opened_by_all
+from penstock.torch.loading._ranks import telling
 from penstock.torch.loading._together import together_of
 
 __all__ = [
@@ -79,8 +80,9 @@ def load_file(
 
 
 def _load_together(filename: Path, device: str | int, shared: bool, ranks: Any) -> dict[str, torch.Tensor]:
-    place = present(device)
-    together = together_of(ranks, shared=shared)
+    with telling(ranks):
+        place = present(device)
+        together = together_of(ranks, shared=shared, alike=kind_of_place(place, ranks))
     with translated(os.fspath(filename)), opened_by_all(filename, None, None, together, verify=True) as archive:
         names = list(Shards(archive).entries)
         loaded = load_archive(archive, place, together=together)

@@ -41,6 +41,7 @@ FILES = {"m.pt": BYTES + 2, "m.safetensors": BYTES}  # with how many bytes there
 
 
 def write(folder):
+    pt.save_file({"rows": STATE["rows"]}, folder / "two.safetensors")
     pt.save(TIED, folder / "m.pt")
     pt.save_file(STATE, folder / "m.safetensors")
 
@@ -74,6 +75,15 @@ def error_of(call):
     raise AssertionError("nothing was raised")
 
 
+def failure_of(call):
+    """Python's own errors too."""
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None
+
+
 def of_all(value):
     out = [None] * dist.get_world_size()
     dist.all_gather_object(out, value)
@@ -81,6 +91,12 @@ def of_all(value):
 
 
 def refusing(*_):
+    """As a system without memory that processes share."""
+    raise penstock.UnsupportedError("memfd_create: Operation not permitted")
+
+
+def forbidden(*_):
+    """As memory of another user."""
     raise PermissionError(1, "Operation not permitted")
 
 
@@ -141,7 +157,7 @@ def in_memory(folder, rank, size):
 
 def by_messages(folder, rank, size):
     """Where memory cannot be shared, the bytes are sent."""
-    os.memfd_create, kept = refusing, os.memfd_create
+    _once.new_file, kept = refusing, _once.new_file
     for name, nbytes in FILES.items():
         report = {}
         require_same(pt.load(folder / name, ranks="auto", report=report), folder / name)
@@ -162,14 +178,14 @@ def by_messages(folder, rank, size):
         found = dict(pt.weights(folder / "m.safetensors", ranks=some))
         assert all(torch.equal(found[key], STATE[key]) for key in STATE)
     yield "some"
-    os.memfd_create = kept if rank == 0 else refusing  # which only the first rank needs
+    _once.new_file = kept if rank == 0 else refusing  # which only the first rank needs
     report = {}
     require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
     assert report["way"] == "shared memory", report
-    os.memfd_create = kept
+    _once.new_file = kept
     opened = _once.opened
     if rank == 1:
-        _once.opened = refusing  # as where it belongs to another user
+        _once.opened = forbidden
     require_same(pt.load(folder / "m.pt", ranks="auto", report=report), folder / "m.pt")
     assert report["way"] == "torch.distributed", report
     assert "rank 1 cannot open the memory of rank 0" in report["why"], report
@@ -204,9 +220,9 @@ def faults(folder, rank, size):
     yield "plan"
 
     for way in ("memory", "messages"):
-        kept = os.memfd_create
+        kept = _once.new_file
         if way == "messages":
-            os.memfd_create = refusing
+            _once.new_file = refusing
         shutil.copy(folder / "m.pt", own)
         os.utime(own, ns=(10**18, 10**18))
         read = _once._read
@@ -219,7 +235,7 @@ def faults(folder, rank, size):
         dist.barrier()
         _once._read = cut
         short = error_of(lambda: pt.load(own, ranks="auto"))
-        _once._read, os.memfd_create = read, kept
+        _once._read, _once.new_file = read, kept
         assert isinstance(short, penstock.TruncatedError) if rank == 2 else "rank 2 could not read" in str(short), short
         yield f"cut {way}"
     private = _once.private_storage
@@ -237,6 +253,45 @@ def faults(folder, rank, size):
     assert isinstance(wrong, penstock.DTypeMismatchError), wrong
     require_same(pt.load(folder / "m.pt", ranks="auto"), folder / "m.pt")
     yield "after"
+
+
+def arguments(folder, rank, size):
+    """What one rank alone cannot do as it was asked is said on all, before anyone waits for it."""
+    model, named = folder / "m.pt", folder / "m.safetensors"
+    wrong = rank == 1
+    absent = "cuda:7" if wrong else "cpu"
+    zeros = {"rows": torch.zeros(300, 1000)}
+    with pt.safe_open(named, "pt", ranks="auto") as file, pt.safe_open(named, "pt", ranks="auto") as closed:
+        if wrong:
+            closed.__exit__()
+        calls = [
+            lambda: pt.load(model, absent, ranks="auto"),
+            lambda: pt.load(model, 3 if wrong else "cpu", ranks="auto"),
+            lambda: pt.load(model, unknown="all" if wrong else "error", ranks="auto"),
+            lambda: pt.load(model, dtype="int8" if wrong else "float32", ranks="auto"),
+            lambda: pt.load(model, mmap=wrong, ranks="auto"),
+            lambda: pt.load(model, shared="yes" if wrong else False, ranks="auto"),
+            lambda: pt.load_into(zeros, model, dtype=torch.float64 if wrong else None, ranks="auto", strict=False),
+            lambda: pt.load_file(named, absent, ranks="auto"),
+            lambda: pt.weights(named, threads=0 if wrong else 1, ranks="auto"),
+            lambda: pt.weights(named, device=absent, ranks="auto"),
+            lambda: pt.safe_open(folder / "none.safetensors" if wrong else named, "pt", ranks="auto"),
+            lambda: pt.safe_open(named, "tf" if wrong else "pt", ranks="auto"),
+            lambda: pt.safe_open(named, 3 if wrong else "pt", ranks="auto"),
+            lambda: file.prefetch(device=absent, ranks="auto"),
+            lambda: file.prefetch(threads=0 if wrong else 1, ranks="auto"),
+            lambda: file.prefetch(["rows"] if wrong else None, ranks="auto"),
+            lambda: closed.prefetch(ranks="auto"),
+        ]
+        for number, call in enumerate(calls):
+            error = failure_of(call)
+            assert wrong or "rank 1 could not open what this rank was to read with it: " in str(error), (number, error)
+            assert not wrong or "rank 1" not in str(error), (number, error)
+            dist.barrier()
+        assert torch.equal(file.prefetch(ranks="auto").take("rows"), STATE["rows"])  # all go on together
+    error = error_of(lambda: pt.safe_open(named if wrong else folder / "two.safetensors", "pt", ranks="auto"))
+    assert "rank 1 has other tensors" in str(error), error
+    yield "arguments"
 
 
 def shards(folder, rank, size):
@@ -300,9 +355,9 @@ def taken(folder, rank, size):
         pt.save_file({key: STATE[key] for key in ("one", "empty", "scalar")}, model / "b.safetensors")
     dist.barrier()
     for way in ("memory", "messages"):
-        kept = os.memfd_create
+        kept = _once.new_file
         if way == "messages":
-            os.memfd_create = refusing
+            _once.new_file = refusing
         read = _weights_once._load_into
         mine = 0
 
@@ -341,7 +396,22 @@ def taken(folder, rank, size):
         _weights_once._load_into = failing
         error = error_of(lambda: dict(pt.weights(model, ranks="auto")))
         assert isinstance(error, penstock.TruncatedError) if rank == 2 else "rank 2 could not read" in str(error), error
-        _weights_once._load_into, os.memfd_create = read, kept
+        _weights_once._load_into, _once.new_file = read, kept
+    for blocks in (_weights_once._Blocks, _weights_once._SharedBlocks):
+
+        def full(self, tensor, each):
+            raise torch.OutOfMemoryError("no memory is left")
+
+        kept, blocks.owned = blocks.owned, full if rank == 1 else blocks.owned
+        with_memory = blocks is _weights_once._SharedBlocks
+        new_file = _once.new_file
+        _once.new_file = new_file if with_memory else refusing
+        error = failure_of(lambda: list(pt.weights(model, ranks="auto", ring_bytes=1 << 16)))
+        assert isinstance(error, torch.OutOfMemoryError) if rank == 1 else "rank 1 could not take" in str(error), error
+        _once.new_file, blocks.owned = new_file, kept
+    left_out = ["step", "flag"] if rank != 1 else []
+    error = error_of(lambda: list(pt.weights(folder / "m.pt", ranks="auto", exclude=left_out)))
+    assert "rank 1 could not take what the file holds" in str(error) if rank != 1 else "'step'" in str(error), error
     error = error_of(lambda: pt.weights(model if rank != 1 else folder / "none", ranks="auto"))
     assert isinstance(error, penstock.NotFoundError) if rank == 1 else "rank 1 could not open" in str(error), error
     error = error_of(lambda: pt.weights(model, include=["rows"] if rank == 1 else ["*"], ranks="auto"))
@@ -358,9 +428,9 @@ def parts(folder, rank, size):
     """Whole tensors and a rank's own rows: what any rank wants is read once."""
     path = folder / "m.safetensors"
     for way in ("memory", "messages"):
-        kept = os.memfd_create
+        kept = _once.new_file
         if way == "messages":
-            os.memfd_create = refusing
+            _once.new_file = refusing
         plan = {"rows": own_rows(rank, size), "one": None, "scalar": None, "empty": None}
         report = {}
         with pt.safe_open(path, "pt") as file:
@@ -378,7 +448,7 @@ def parts(folder, rank, size):
             assert rank == 0 or torch.equal(found.take("rows"), STATE["rows"][7:9])
             assert sum(of_all(report["read_bytes"])) == 2 * 4000 + 70
         yield f"parts {way}"
-        os.memfd_create = kept
+        _once.new_file = kept
     with pt.safe_open(path, "pt") as file:
         error = error_of(lambda: file.prefetch({"none" if rank == 1 else "one": None}, ranks="auto"))
         assert isinstance(error, pt.SafetensorError) or rank != 1
@@ -432,7 +502,7 @@ def killed_in_the_middle(folder, rank, size):
 
 
 def killed_while_sending(folder, rank, size):
-    os.memfd_create = refusing
+    _once.new_file = refusing
     yield from killed(folder, rank, size)
 
 
@@ -442,6 +512,7 @@ WORLDS = {
         in_memory,
         by_messages,
         faults,
+        arguments,
         shards,
         into,
         taken,

@@ -22,6 +22,7 @@ WORLDS = {
     "in_memory": ["private", "shared", "converted"],
     "by_messages": ["sent", "some", "first"],
     "faults": ["missing", "version", "plan", "cut memory", "cut messages", "unmappable", "after"],
+    "arguments": ["arguments"],
     "shards": ["shards"],
     "into": ["filled", "mismatch"],
     "taken": ["taken memory", "stopped memory", "taken messages", "stopped messages", "refused"],

@@ -33,9 +33,10 @@ from penstock._files.opened import number_of, read_up_to
 from penstock._text import listed, plural
 from penstock._wrong_argument import names_arguments
 from penstock.errors import _renamed, _twin, _within
+from penstock.torch._devices import present, reachable
 from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
 from penstock.torch.loading._data import left_over
-from penstock.torch.loading._ranks import agreed, plan_of
+from penstock.torch.loading._ranks import agreed, plan_of, telling
 from penstock.torch.loading._rebuild import Rebuilder, Use
 from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
 from penstock.torch.loading._together import Together, together_of
@@ -44,6 +45,7 @@ from penstock.torch.loading._typed import Conversion, conversion_of, read_conver
 __all__ = [
     "FileLike",
     "UnknownGlobalsError",
+    "kind_of_place",
     "load",
     "load_archive",
     "load_given",
@@ -184,17 +186,18 @@ def load(
     penstock.Error
         With path, offset and tensor, for files that are damaged, cut or no tensor files.
     """
-    _refuse_code(weights_only, pickle_module)
-    if unknown not in {"error", "keep", "data"}:
-        raise ValueError(f"unknown is {unknown!r}; it must be 'error', 'keep' or 'data'")
-    decode = _decoder(encoding)
-    check_map_location(map_location)
-    conversion = conversion_of(dtype, strict, mmap)
-    mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
-    if mmap and not _is_path(f):
-        raise ValueError("f must be a file path in order to use the mmap argument")
-    alike = f"{conversion} {_kind_of(map_location)}"
-    together = together_of(ranks, report, shared=shared, pinned=pinned, alike=alike, mmap=bool(mmap))
+    with telling(ranks):
+        _refuse_code(weights_only, pickle_module)
+        if unknown not in {"error", "keep", "data"}:
+            raise ValueError(f"unknown is {unknown!r}; it must be 'error', 'keep' or 'data'")
+        decode = _decoder(encoding)
+        check_map_location(map_location)
+        conversion = conversion_of(dtype, strict, mmap)
+        mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
+        if mmap and not _is_path(f):
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        alike = f"{conversion} {kind_of_place(map_location, ranks)}"
+        together = together_of(ranks, report, shared=shared, pinned=pinned, alike=alike, mmap=bool(mmap))
     with _named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
         return load_archive(
             part,
@@ -207,11 +210,11 @@ def load(
         )
 
 
-def _kind_of(map_location: MapLocation) -> str:
-    """What ranks compare of it: each may have a device of its own."""
-    if isinstance(map_location, (str, torch.device)):
-        return str(map_location).partition(":")[0]
-    return type(map_location).__name__
+def kind_of_place(map_location: MapLocation, ranks: Any) -> str:
+    """What ranks compare of it: each may have a device of its own, which has to be there and be filled the same way."""
+    if ranks is None or not isinstance(map_location, (str, torch.device)):
+        return type(map_location).__name__
+    return f"{present(map_location).type} {reachable(map_location) is None}"
 
 
 @contextlib.contextmanager

@@ -15,10 +15,11 @@ import penstock
 from penstock._text import abbreviated
 from penstock._wrong_argument import names_arguments
 from penstock.torch._errors import torch_errors
-from penstock.torch.loading._checkpoint import FileLike, load_archive, opened_by_all
+from penstock.torch.loading._checkpoint import FileLike, kind_of_place, load_archive, opened_by_all
 from penstock.torch.loading._content import Content, Made, kind_of
 from penstock.torch.loading._filling import fill
 from penstock.torch.loading._hints import hint
+from penstock.torch.loading._ranks import telling
 from penstock.torch.loading._storages import MapLocation, check_map_location
 from penstock.torch.loading._targets import Plan
 from penstock.torch.loading._together import Together, together_of
@@ -110,10 +111,11 @@ def load_into(
     penstock.Error
         For files that are damaged, cut or no tensor files.
     """
-    if not assign and (device is not None or dtype is not None):
-        raise ValueError("device and dtype are those of the tensors that the target has; they need assign=True")
-    check_map_location(device)
-    together = together_of(ranks)
+    with telling(ranks):
+        if not assign and (device is not None or dtype is not None):
+            raise ValueError("device and dtype are those of the tensors that the target has; they need assign=True")
+        check_map_location(device)
+        together = together_of(ranks, alike=kind_of_place(device if assign else "cpu", ranks))
     with opened_by_all(path, key, prefix, together, verify=True) as archive:
         if assign or together is not None:
             content = _content(archive, device if assign else "cpu", dtype, together)

@@ -38,23 +38,15 @@ class _Run:
 
 
 def read_parts(
-    archive: penstock.Archive,
     ranks: Ranks,
-    device: torch.device,
-    make_plan: Callable[[], Mapping[str, slice | None]],
+    make: Callable[[], tuple[penstock.Archive, torch.device, Mapping[str, slice | None]]],
     report: dict[str, Any] | None,
 ) -> dict[str, torch.Tensor]:
-    """The rows that this rank's plan names, None for all of a tensor. All ranks call it alike, each with a plan of its
-    own for the same file."""
-    made: dict[str, slice | None] = {}
-
-    def opened() -> penstock.Archive:
-        made.update(make_plan())  # whose error is told to all
-        return archive
-
-    agreed(ranks, opened, lambda one: plan_of([one], f"parts {device.type}"))
+    """The rows that this rank's plan names, None for all of a tensor. All ranks call it alike, and `make` gives each
+    the same file, its device and a plan of its own; errors of it are told to all."""
+    archive, device, plan = agreed(ranks, make, lambda made: plan_of([made[0]], f"parts {made[1].type}"))
     numbers = {name: number for number, name in enumerate(archive.keys())}
-    own = {numbers[name]: _rows(archive, numbers[name], part) for name, part in made.items()}
+    own = {numbers[name]: _rows(archive, numbers[name], part) for name, part in plan.items()}
     runs = _runs(archive, [each for told in ranks.gather(own) for each in told.items()])
     nbytes = max((run.end for run in runs), default=0)
 
@@ -64,7 +56,7 @@ def read_parts(
 
     storage = read_block(archive, ranks, device, BlockLayout({}, nbytes, 0), pieces, Kind(), report)
     arrays = Arrays(device)
-    return {name: _tensor(archive, arrays, name, numbers[name], own, runs, storage) for name in made}
+    return {name: _tensor(archive, arrays, name, numbers[name], own, runs, storage) for name in plan}
 
 
 def _rows(archive: penstock.Archive, number: int, part: slice | None) -> tuple[int, int]:

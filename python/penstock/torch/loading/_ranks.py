@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ import torch.distributed as dist
 import penstock
 from penstock._core import _entry_parts, _file_versions, _storage_count, _storage_parts
 
-__all__ = ["Plan", "Ranks", "agreed", "plan_of", "ranks_of"]
+__all__ = ["Plan", "Ranks", "agreed", "plan_of", "ranks_of", "telling"]
 
 Result = TypeVar("Result")
 
@@ -123,16 +123,28 @@ def ranks_of(given: Any) -> Ranks | None:
     return Ranks(given)
 
 
+@contextlib.contextmanager
+def telling(given: Any) -> Iterator[None]:
+    """For what comes before `agreed`, such as a look at the arguments: the others wait there, so that an error of this
+    rank has to be told to them. `given`: the argument `ranks`."""
+    ranks = ranks_of(given)
+    try:
+        yield
+    except Exception as error:
+        if ranks is not None:
+            ranks.told_by_all(_failed(error), error)
+        raise
+
+
 def agreed(ranks: Ranks, make: Callable[[], Result], describe: Callable[[Result], Plan]) -> Result:
     """What `make` gives, when it has given the same on all ranks: files of the same version and the same plan."""
-    host = _host()
     error: Exception | None = None
     try:
         made = make()
-        own = _Told(None, host, describe(made))
+        own = _Told(None, _host(), describe(made))
     except Exception as failure:
         error = failure
-        own = _Told(f"{type(failure).__name__}: {failure}", host, Plan("", (), ""))
+        own = _failed(failure)
     told: list[_Told] = ranks.told_by_all(own, error)
     for rank, each in enumerate(told):
         if not isinstance(each, _Told):  # it is in another call, or has stopped
@@ -144,6 +156,10 @@ def agreed(ranks: Ranks, make: Callable[[], Result], describe: Callable[[Result]
     ranks.hosts = [each.host for each in told]
     _require_alike(told, own)
     return made
+
+
+def _failed(error: Exception) -> _Told:
+    return _Told(f"{type(error).__name__}: {error}", _host(), Plan("", (), ""))
 
 
 def _require_alike(told: list[_Told], own: _Told) -> None:

@@ -12,7 +12,7 @@ import penstock
 from penstock.torch._devices import present
 from penstock.torch.loading._once import BlockLayout, Kind, Loaded, read_once, read_pinned, read_shared
 from penstock.torch.loading._parts_once import read_parts
-from penstock.torch.loading._ranks import Ranks, ranks_of
+from penstock.torch.loading._ranks import Ranks, agreed, plan_of, ranks_of
 
 __all__ = ["Together", "together_of"]
 
@@ -45,12 +45,23 @@ class Together:
             return read_shared(archive, layout, progress, pinned=self.pinned)
         return read_pinned(archive, layout, progress)
 
-    def parts(
-        self, archive: penstock.Archive, device: Any, make_plan: Callable[[], Mapping[str, slice | None]]
-    ) -> dict[str, torch.Tensor]:
-        """The rows of tensors that this rank's plan names."""
+    def open(self, make: Callable[[], penstock.Archive]) -> None:
+        """Has all ranks open the same file."""
         assert self.ranks is not None
-        return read_parts(archive, self.ranks, present(device), make_plan, self.report)
+        agreed(self.ranks, make, lambda archive: plan_of([archive], self.alike))
+
+    def parts(
+        self, make: Callable[[], tuple[penstock.Archive, Any, Mapping[str, slice | None]]]
+    ) -> dict[str, torch.Tensor]:
+        """The rows of tensors that this rank's plan names. `make` gives the file, the device and the plan; its errors
+        are told to all ranks."""
+        assert self.ranks is not None
+
+        def made() -> tuple[penstock.Archive, torch.device, Mapping[str, slice | None]]:
+            archive, device, plan = make()
+            return archive, present(device), plan
+
+        return read_parts(self.ranks, made, self.report)
 
 
 def together_of(
@@ -58,6 +69,7 @@ def together_of(
 ) -> Together | None:
     """What these arguments ask for; None where it is nothing, also of ranks where there is one. `others` do not go with
     any of them."""
+    found = ranks_of(ranks)
     for name, value in (("shared", shared), ("pinned", pinned)):
         if type(value) is not bool:
             raise penstock.DTypeMismatchError(f"found {name}={value!r}, expected True or False")
@@ -69,7 +81,6 @@ def together_of(
     for name, value in others.items():
         if (shared or pinned or ranks is not None) and value:
             raise penstock.UnsupportedError(f"{asked} reads a file as it is: leave out one of {asked} and {name}")
-    found = ranks_of(ranks)
     if report is not None and found is None:
         report.clear()
         report.update(way="alone", why="there is one rank", ranks=1)

@@ -24,7 +24,7 @@ from penstock.torch._arrays import Arrays
 from penstock.torch._devices import present, reachable
 from penstock.torch.loading._checkpoint import load
 from penstock.torch.loading._lending import Lending
-from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of
+from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of, telling
 from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
 
 __all__ = ["weights"]
@@ -103,13 +103,14 @@ def weights(
         Where files are missing, damaged or written to meanwhile, a name is in two files, or a value is
         no tensor.
     """
-    _require_counts(ring_bytes, threads)
-    place = _device(device)
-    wanted = _filter(include, exclude)
-    given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+    with telling(ranks):
+        _require_counts(ring_bytes, threads)
+        place = _device(device)
+        wanted = _filter(include, exclude)
+        given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+        if type(mmap) is not bool:
+            raise penstock.DTypeMismatchError(f"found mmap={mmap!r}, expected True or False")
     together = ranks_of(ranks)
-    if type(mmap) is not bool:
-        raise penstock.DTypeMismatchError(f"found mmap={mmap!r}, expected True or False")
     lending = Lending(mmap and together is None and place.type == "cpu")
 
     def all_units() -> list[Unit]:
@@ -216,6 +217,19 @@ def _reader(
 
 def _whole(path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any) -> Pairs:
     content = load(path, device, key=key, ranks=ranks)
+    together = ranks_of(ranks)
+    if together is None:
+        return _pairs(path, content, wanted)
+    pairs, error = [], None
+    try:
+        pairs = _pairs(path, content, wanted)
+    except Exception as failure:  # each rank has a filter of its own
+        error = failure
+    together.require(error, "take what the file holds")
+    return pairs
+
+
+def _pairs(path: str, content: Any, wanted: Callable[[str], bool]) -> Pairs:
     if not isinstance(content, dict):
         raise _no_weights(path, f"it holds a {type(content).__name__}, not a dict of tensors")
     pairs = []

@@ -113,12 +113,23 @@ def _taken(rounds: list[_Round], blocks: _Blocks, ranks: Ranks) -> Iterator[tupl
                 blocks.exchange(block, each, turn)
                 coming = _begun(rounds, turn + 1, blocks, ranks, ahead)
                 for index, unit in enumerate(each.units):
-                    yield unit.name, blocks.owned(each.tensor(index, block), each)
+                    try:
+                        tensor = blocks.owned(each.tensor(index, block), each)
+                    except Exception as error:  # no memory for it
+                        if told < len(rounds):
+                            _leave(ranks, f"could not take {unit.name!r}: {type(error).__name__}: {error}")
+                        raise
+                    yield unit.name, tensor
         except GeneratorExit:
             if told < len(rounds):  # the others wait for this rank's share
-                with contextlib.suppress(Exception):
-                    ranks.gather("has stopped taking tensors")
+                _leave(ranks, "has stopped taking tensors")
             raise
+
+
+def _leave(ranks: Ranks, why: str) -> None:
+    """Says why this rank does not read its share of the next round, in the place of how that went."""
+    with contextlib.suppress(Exception):
+        ranks.gather(why)
 
 
 def _begun(
