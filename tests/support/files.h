@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -66,10 +67,13 @@ inline void write_file(const std::string& path, std::string_view text) {
   write_file(path, std::as_bytes(std::span(text)));
 }
 
+/// All bytes of a file, copied in pieces, because iterators over a stream take seconds under a sanitizer.
 inline std::string read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   EXPECT_TRUE(in) << path;
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::ostringstream out;
+  out << in.rdbuf();
+  return std::move(out).str();
 }
 
 /// Bytes in which no two places within some thousands look alike, so that a misplaced one shows.

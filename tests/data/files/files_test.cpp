@@ -219,7 +219,7 @@ TEST(Files, TheQuickWayIsTheSlowWay) {
     const Dataset dataset =
         files({test::numbered_path(folder, 0, extension), test::numbered_path(folder, 1, extension), path});
     std::size_t refused = 0;
-    for (int round = 0; round < 1500; ++round) {
+    for (int round = 0; round < 500; ++round) {
       std::string bytes = good;
       switch (random() % 4) {
         case 0:
@@ -249,7 +249,7 @@ TEST(Files, TheQuickWayIsTheSlowWay) {
       ASSERT_EQ(quick, slow) << extension << " round " << round;
       refused += slow.size() < 40 ? 1 : 0;
     }
-    EXPECT_GT(refused, 300u) << extension;
+    EXPECT_GT(refused, 100u) << extension;
   }
 }
 

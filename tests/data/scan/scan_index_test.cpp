@@ -105,14 +105,15 @@ TEST_F(IndexedFiles, DamagedIndexesAreMadeAnew) {
   const auto expected = names();
   const std::string good = test::read_file(index_);
   ASSERT_EQ(fresh(), 0U) << "a whole one is believed";
-  for (std::size_t cut = 0; cut < good.size(); ++cut) {
+  const std::size_t step = (good.size() / 150) | 1;  // odd, for both kinds of damage; fuzz_scan_index tries all places
+  for (std::size_t cut = 0; cut < good.size(); cut += step) {
     test::write_file(index_, good.substr(0, cut));
     ASSERT_EQ(fresh(), 4U) << cut;
     ASSERT_EQ(names(), expected) << cut;
     ASSERT_EQ(test::read_file(index_), good);
   }
   std::mt19937 random(7);
-  for (std::size_t at = 0; at < good.size(); ++at) {
+  for (std::size_t at = 0; at < good.size(); at += step) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ (at % 2 == 0 ? 1 << random() % 8 : 1 + random() % 255));
     test::write_file(index_, bad);

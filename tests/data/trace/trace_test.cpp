@@ -4,8 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -25,11 +23,6 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using What = Trace::What;
-
-std::string content(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::size_t count(const std::string& text, std::string_view part) {
   std::size_t found = 0;
@@ -73,7 +66,7 @@ TEST(Trace, KeepsAMillionEventsAndCountsTheRest) {
     }
   }
   trace.write();
-  const std::string text = content(path);
+  const std::string text = test::read_file(path);
   const std::size_t kept = count(text, "\"ph\":\"X\"");
   EXPECT_LE(kept, Trace::kMostEvents);
   EXPECT_GT(kept, Trace::kMostEvents - 2000) << "but for what is free in the last block of each thread";
@@ -90,11 +83,11 @@ TEST(Trace, WritesAtItsEndAndWhenAsked) {
     Trace::Lane& lane = trace.lane("one");
     lane.add(What::kBatch, now, now, 7);
     trace.write();
-    EXPECT_EQ(count(content(path), "\"args\":{\"batch\":7}"), 1U);
+    EXPECT_EQ(count(test::read_file(path), "\"args\":{\"batch\":7}"), 1U);
     lane.add(What::kCopy, now, now);
-    EXPECT_EQ(count(content(path), "\"copy\""), 0U);
+    EXPECT_EQ(count(test::read_file(path), "\"copy\""), 0U);
   }
-  EXPECT_EQ(count(content(path), "\"copy\""), 1U);
+  EXPECT_EQ(count(test::read_file(path), "\"copy\""), 1U);
 }
 
 TEST(Trace, WritesAtItsEndWhatFailedBefore) {
@@ -110,7 +103,7 @@ TEST(Trace, WritesAtItsEndWhatFailedBefore) {
     EXPECT_EQ(test::code_of([&] { trace.write(); }), ErrorCode::kNotFound);
     std::filesystem::rename(aside, inner);
   }
-  EXPECT_EQ(count(content(inner / "x.json"), "\"args\":{\"batch\":7}"), 1U);
+  EXPECT_EQ(count(test::read_file(inner / "x.json"), "\"args\":{\"batch\":7}"), 1U);
 }
 
 TEST(Trace, TheLoaderWritesIt) {
@@ -124,7 +117,7 @@ TEST(Trace, TheLoaderWritesIt) {
       ASSERT_TRUE(loader.next());
       ASSERT_TRUE(loader.next());  // broken off in the middle
     }
-    const std::string text = content(path);
+    const std::string text = test::read_file(path);
     EXPECT_GE(count(text, "\"name\":\"copy\""), 2U) << workers;
     EXPECT_EQ(count(text, "\"wait for batch\""), 2U) << workers;
     EXPECT_THAT(text, HasSubstr("\"dropped_events\":0}}"));
@@ -142,7 +135,7 @@ TEST(Trace, MayBeWrittenWhileWorkersAdd) {
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(loader.next());
     loader.write_trace();
-    ASSERT_EQ(count(content(path), "\"wait for batch\""), static_cast<std::size_t>(i) + 1);
+    ASSERT_EQ(count(test::read_file(path), "\"wait for batch\""), static_cast<std::size_t>(i) + 1);
   }
 }
 
