@@ -1,6 +1,6 @@
 """Figures from object stores on this machine, beside other clients of the same store.
 
-    script/bench remote [--server seaweed|rclone] [--gigabytes 2] [--objects 10000] [--shards 10] [--repeats 3]
+    script/bench remote [--server seaweed|rclone|quick] [--gigabytes 2] [--objects 10000] [--shards 10] [--repeats 3]
                         [--only shards] [--out FILE]
 
 Five works, each in turns by everybody:
@@ -14,6 +14,9 @@ Five works, each in turns by everybody:
 - tensors in memory to one `.safetensors` object: `penstock.save` beside clients that send a file which has been
   written before; the floor is curl, which sends as many parts of that file in parallel, each as an object.
 
+`--server quick` does the work of tar shards alone, from a server in C++ (bench/store.cpp) that delays answers itself
+and checks no signature: there the clients are the limit, and not a server or proxy.
+
 Client, server and proxy share the machine's processors, which is said beside the figures. Peers that are not installed
 are left out by name.
 """
@@ -21,8 +24,10 @@ are left out by name.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -261,16 +266,12 @@ def rows(proxy: FaultProxy) -> dict:
     return {"work": "128 rows of a large tensor", "unit": "sent/asked", "figures": {"Penstock": proxy.sent / asked}}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", choices=["seaweed", "rclone"], default="seaweed")
-    parser.add_argument("--gigabytes", type=float, default=2)
-    parser.add_argument("--objects", type=int, default=10000)
-    parser.add_argument("--shards", type=int, default=10)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", choices=["shards"], help="this work alone")
-    parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
-    given = parser.parse_args()
+def of_shards(url: str, given: argparse.Namespace) -> list[dict]:
+    orders = [shards(url, given.shards, shuffle, given.repeats) for shuffle in (False, True)]
+    return [shard_index(given.shards, given.repeats), *orders]
+
+
+def by_server(given: argparse.Namespace) -> list[dict]:
     results = []
     with tempfile.TemporaryDirectory() as folder, SERVERS[given.server](Path(folder)) as server:
         os.environ.update(server.environment)
@@ -281,14 +282,37 @@ def main() -> None:
             with in_thread(FaultProxy(Upstream(server.url))) as proxy:
                 os.environ["AWS_ENDPOINT_URL"] = proxy.url
                 results.append(rows(proxy))
-        remote_shards.fill(client(server.url), given.shards, Path(folder))
+        store = client(server.url)
+        put = functools.partial(store.put, use_multipart=True, chunk_size=64 << 20)
+        remote_shards.fill(put, given.shards, Path(folder))
         with behind_proxy(server.url, "--delay", str(DELAY)) as between:
             os.environ["AWS_ENDPOINT_URL"] = between
             if given.only is None:
                 results.append(small(between, given.objects, given.repeats))
-            results.append(shard_index(given.shards, given.repeats))
-            for shuffle in (False, True):
-                results.append(shards(between, given.shards, shuffle, given.repeats))
+            return results + of_shards(between, given)
+
+
+def by_quick_store(given: argparse.Namespace) -> list[dict]:
+    with tempfile.TemporaryDirectory() as folder:
+        served = Path(folder) / "served"
+        (served / "shards").mkdir(parents=True)
+        remote_shards.fill(lambda name, path: shutil.copy(path, served / name), given.shards, Path(folder))
+        with remote_shards.quick_store(served, DELAY) as server:
+            os.environ.update(server.environment)
+            return of_shards(server.url, given)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--server", choices=["seaweed", "rclone", "quick"], default="seaweed")
+    parser.add_argument("--gigabytes", type=float, default=2)
+    parser.add_argument("--objects", type=int, default=10000)
+    parser.add_argument("--shards", type=int, default=10)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=["shards"], help="this work alone")
+    parser.add_argument("--out", type=Path, help="write the figures there, as JSON")
+    given = parser.parse_args()
+    results = by_quick_store(given) if given.server == "quick" else by_server(given)
     for result in results:
         print(
             f"{result['work']} ({given.server}, {os.cpu_count()} processors for client and server), {result['unit']}:"

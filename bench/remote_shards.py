@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from servers import ACCESS_KEY, BUCKET, REGION, SECRET_KEY
+from servers import ACCESS_KEY, BUCKET, REGION, ROOT, SECRET_KEY, Server, answers, free_port, running, store
 
 import penstock
 
@@ -22,14 +23,28 @@ def name_of(shard: int) -> str:
     return f"shards/train-{shard:03}.tar"
 
 
-def fill(store, shards: int, folder: Path) -> None:
+def fill(put: Callable[[str, Path], object], shards: int, folder: Path) -> None:
+    """`put` takes the name of an object and the file that it is to be."""
     arrays = np.random.default_rng(1).standard_normal((SAMPLES, *SHAPE), dtype="f4")
     path = folder / "shard.tar"
     for shard in range(shards):
         with penstock.Writer(path) as writer:
             for i, array in enumerate(arrays):
                 writer.add_sample({"__key__": f"{shard:03}{i:06}", "npy": array, "cls": i % 10})
-        store.put(name_of(shard), path, use_multipart=True, chunk_size=64 << 20)
+        put(name_of(shard), path)
+
+
+@contextlib.contextmanager
+def quick_store(folder: Path, delay: float) -> Iterator[Server]:
+    """bench/store.cpp: it serves `folder` and takes some 20 us of a processor for a request, so that its clients are
+    what is measured."""
+    program = ROOT / "build" / "release" / "bin" / "bench_store"
+    if not program.exists():
+        raise SystemExit(f"{program} is not built: ninja -C build/release bench_store")
+    port = free_port()
+    server = store(f"http://127.0.0.1:{port}")
+    with running([program, folder, port, delay * 1000], folder / "log", lambda: answers(server.url)):
+        yield server
 
 
 def dataset(shards: int) -> penstock.Dataset:
