@@ -4,6 +4,7 @@
 /// by itself: nothing is converted, and shuffles, ranks and resumed loaders are those of every other dataset. `stream`
 /// of such a dataset reads each shard once, from front to back.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,9 @@ struct ShardsOptions {
   /// Where that file lies. Empty: in $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere when that cannot be
   /// written. A file named here is an error when it cannot be written, unless the disk is full: then it is left out.
   std::string index_path = {};
+  /// Is told once, in a sentence, of a shard that has members and none of a sample, while other shards have samples.
+  /// Empty: the sentence is printed to stderr. What it throws is thrown by whoever counted or read.
+  std::function<void(const std::string& message)> warn = {};
 };
 
 /// Each sample is a dict by field: the members of a shard that follow one another with one key. The key is the path up
@@ -36,10 +40,11 @@ struct ShardsOptions {
 ///
 /// `shards`: paths, URLs, patterns ("train-*.tar"), ranges ("train-{000..146}.tar"), folders, lists joined by "::", and
 /// lists of wids (.json). kNotFound for none. What is wrong with a shard comes when its samples are counted, at the
-/// first use: kCorrupt where a header is damaged, kUnsupported where it is compressed. A shard that was cut has the
-/// samples before the cut, and one more, which is kTruncated when it is read. Archives that were appended to one
-/// another count as one. Errors of a sample name the shard, the member and its place: kKeyNotFound for a field that it
-/// lacks, kCorrupt for one that comes twice, kUnsupported for a link or a file with holes.
+/// first use: kCorrupt where a header is damaged, kUnsupported where it is compressed, and where shards have members
+/// and none of a sample. A shard that was cut has the samples before the cut, and one more, which is kTruncated when it
+/// is read. Archives that were appended to one another count as one. Errors of a sample name the shard, the member and
+/// its place: kKeyNotFound for a field that it lacks, kCorrupt for one that comes twice, kUnsupported for a link or a
+/// file with holes.
 Dataset shards(const std::vector<std::string>& shards, const ShardsOptions& options = {});
 inline Dataset shards(std::string_view shards, const ShardsOptions& options = {}) {
   return penstock::shards(std::vector<std::string>{std::string(shards)}, options);

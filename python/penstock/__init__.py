@@ -112,6 +112,7 @@ from penstock.errors import OutOfMemoryError as OutOfMemoryError
 from penstock.errors import PairWarning as PairWarning
 from penstock.errors import PermissionDeniedError as PermissionDeniedError
 from penstock.errors import ShapeMismatchError as ShapeMismatchError
+from penstock.errors import ShardWarning as ShardWarning
 from penstock.errors import TimedOutError as TimedOutError
 from penstock.errors import TransferWarning as TransferWarning
 from penstock.errors import TruncatedError as TruncatedError

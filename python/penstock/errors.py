@@ -34,6 +34,7 @@ __all__ = [
     "PairWarning",
     "PermissionDeniedError",
     "ShapeMismatchError",
+    "ShardWarning",
     "TimedOutError",
     "TransferWarning",
     "TruncatedError",
@@ -46,6 +47,10 @@ __all__ = [
 
 class PairWarning(UserWarning):
     """`zip` pairs files by place, and their names do not pair so; once for each zip, at the line that calls it."""
+
+
+class ShardWarning(UserWarning):
+    """A shard has members and none of a sample, while other shards have samples; once for each dataset or stream."""
 
 
 class TransferWarning(UserWarning):

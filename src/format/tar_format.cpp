@@ -43,7 +43,7 @@ class Samples {
 
   void add(const TarMember& member) {
     auto name = sample_name(member);
-    if (!name) return;
+    if (!name) return strays_.add(member);
     if (name->key != key_ || fields_.empty()) end_sample();
     key_ = std::move(name->key);
     if (!names_.insert(name->field).second) {
@@ -55,10 +55,12 @@ class Samples {
     fields_.emplace_back(name->field, value_of(member, name->field));
   }
 
-  bool empty() const noexcept { return samples_.empty() && fields_.empty(); }
-
   Index take() {
     end_sample();
+    if (samples_.empty() && !strays_.empty()) {
+      throw Error(ErrorCode::kUnsupported, core::format("the archive {}", strays_.to_string()),
+                  {.path = source_.name()});
+    }
     index_.structure = Value::list(std::move(samples_));
     return std::move(index_);
   }
@@ -120,10 +122,7 @@ class Samples {
     try {
       const Source file = io::window_of(source_, member.data, member.size);
       const Format& format = detect(*file);
-      if (format.is_index || format.is_folder || format.is_listed || format.name == "tar") {
-        throw Error(ErrorCode::kUnsupported,
-                    "a member names other files, or is an archive; only files of tensors are read");
-      }
+      require_tensors_in(format);
       return joined(format.read_index(file, options_), member, name);
     } catch (const Error& error) {
       const std::string inner = error.tensor().empty() ? name : core::format("{}: {}", name, error.tensor());
@@ -157,22 +156,14 @@ class Samples {
   std::vector<std::pair<std::string, Value>> fields_;
   std::unordered_set<std::string> names_;  ///< of the fields
   std::vector<Value> samples_;
+  TarStrays strays_;
 };
 
 Index read_index(const Source& source, const OpenOptions& options) {
   TarWindow bytes(source);
   TarWalk walk(bytes, source.name());
   Samples samples(source, options);
-  bool has_files = false;
-  while (const auto member = walk.next()) {
-    has_files = has_files || member->kind != TarMember::Kind::kFolder;
-    samples.add(*member);
-  }
-  if (has_files && samples.empty()) {
-    throw Error(ErrorCode::kUnsupported,
-                "the archive holds no samples: no name of a member has an extension behind a key; unpack it",
-                {.path = source.name()});
-  }
+  while (const auto member = walk.next()) samples.add(*member);
   if (!walk.has_end()) {
     throw Error(ErrorCode::kTruncated,
                 "the archive has no end (blocks of zeros): it was cut, or the program that wrote it was ended; copy it "

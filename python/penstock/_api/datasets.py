@@ -159,7 +159,8 @@ def shards(
     count, index, inx, id. Text: txt, text, transcript. Nested values: json, jsn. All else is bytes, for
     a decoder of your own in `map`; pickles (pkl, pyd, pickle) are an error.
 
-    Shards are opened and their samples found when they are first counted or read.
+    Shards are opened and their samples found when they are first counted or read. Shards with members
+    of which none belongs to a sample are an error then; a ShardWarning where others have samples.
 
     Parameters
     ----------

@@ -255,6 +255,17 @@ Source HeldFunction::opened(const std::string& path) const {
   return call([&](const nb::object& function) { return source_given(function(path_text(path)), path); });
 }
 
+void warn_from_anywhere(const char* category, const std::string& text) {
+  if (!interpreter_is_usable()) return core::print(stderr, "penstock: warning: {}\n", text);
+  const AcquiredGil acquired;
+  const nb::error_scope already_raised;
+  try {
+    warn(nb::module_::import_("penstock.errors").attr(category), text);
+  } catch (const nb::python_error& error) {
+    throw_raised(error);
+  }
+}
+
 bool is_of_surroundings(nb::handle exception) {
   ErrorContext context = numbers_of(exception);
   const nb::object path = attribute_or(exception, "path");

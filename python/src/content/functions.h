@@ -118,6 +118,10 @@ struct SampleMaker {
 /// Makes calls of HeldFunctions under the lock, which each of them finds taken then. Any thread.
 void calls_of_python(const std::function<void()>& calls);
 
+/// Warns of `text` by a class of penstock.errors. Any thread; where the program makes errors of warnings, that is
+/// thrown as an Error.
+void warn_from_anywhere(const char* category, const std::string& text);
+
 /// data::is_of_surroundings of what Python raised.
 bool is_of_surroundings(nb::handle exception);
 /// What to raise where so many samples in a row could not be had, the last one because of `exception`: data::outage, or

@@ -6,6 +6,7 @@
 
 #include "bindings.h"
 #include "call/arguments.h"
+#include "content/functions.h"
 #include "dataset/handles.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
@@ -21,6 +22,7 @@ Typed<Dataset> shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::
   options.raw = flag_argument(raw, "raw");
   options.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
   if (!PyBool_Check(index.ptr())) options.index_path = path_from(index);
+  options.warn = [](const std::string& message) { warn_from_anywhere("ShardWarning", message); };
   std::vector<std::string> texts;
   if (is_path(paths)) texts.push_back(path_from(paths));
   if (!is_path(paths)) {

@@ -3,13 +3,13 @@
 // parts must share one layout for the batch to be planned fast.
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <memory>
 #include <utility>
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/warning.h"
 #include "data/dataset/map.h"
 #include "data/dataset/pair_names.h"
 #include "data/dataset_impl.h"
@@ -173,8 +173,7 @@ void warn_of_unlike_names(const std::vector<Dataset>& datasets, const ZipOptions
   if (!options.compare_names) return;
   const std::string told = data::unlike_pairs(datasets);
   if (told.empty()) return;
-  if (options.warn) return options.warn(told);
-  std::fprintf(stderr, "penstock: warning: %s\n", told.c_str());
+  core::tell_warning(options.warn, told);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "core/stop_scope.h"
 #include "core/task_pool.h"
 #include "data/tar/kept_index.h"
+#include "data/tar/sampleless.h"
 #include "format/tar/feed.h"
 #include "format/tar/header.h"
 #include "format/tar/sample_name.h"
@@ -71,6 +72,9 @@ std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& s
   }
 }
 
+/// An index of a shard without samples does not say what is there in their place.
+bool has_samples(const std::optional<std::vector<std::uint64_t>>& begins) { return begins && begins->size() > 1; }
+
 void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
   if (!told || *told == shard.samples()) return;
   throw Error(ErrorCode::kCorrupt,
@@ -79,30 +83,31 @@ void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
               {.path = core::shown_path(shard.path)});
 }
 
-std::vector<std::uint64_t> begins_of(const penstock::Source& source, const std::string& path, std::size_t ahead) {
+TarScan samples_of(const penstock::Source& source, const std::string& path, std::size_t ahead) {
   if (is_compressed(*source)) {
     throw Error(ErrorCode::kUnsupported,
                 "the shard is compressed, so that no sample of it can be read alone; read it in order with "
                 "stream(shards(...)), or unpack it",
                 {.path = source.name()});
   }
-  if (auto beside = index_beside(source, path)) return *std::move(beside);
+  if (auto beside = index_beside(source, path); has_samples(beside)) return {.begins = *std::move(beside)};
   return scan_samples(source, ahead);
 }
 
 }  // namespace
 
-std::vector<std::uint64_t> scan_samples(const penstock::Source& source, std::size_t ahead) {
+TarScan scan_samples(const penstock::Source& source, std::size_t ahead) {
   format::TarWindow bytes(source, ahead);
   format::TarSampleWalk walk(bytes, source.name());
-  std::vector<std::uint64_t> out;
+  TarScan out;
   std::uint64_t end = 0;
   while (const auto sample = walk.next()) {
     if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the search for samples was stopped");
-    out.push_back(sample->begin);
+    out.begins.push_back(sample->begin);
     end = sample->end;
   }
-  out.push_back(end);
+  out.begins.push_back(end);
+  out.strays = walk.strays();
   return out;
 }
 
@@ -117,18 +122,22 @@ TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
       waits ? std::min(kRemoteThreads / std::max<std::size_t>(shards_.size(), 1), kMostWindows) : 0;
   core::parallel_for(shards_.size(), std::min(threads, shards_.size()), [&](std::size_t i) {
     TarShard& shard = shards_[i];
-    if (auto known = kept.find(i, versions[i], shard.bytes)) {
-      shard.begins = *std::move(known);
-    } else {
-      shard.begins = begins_of(shard.file->source(), shard.path, ahead);
-    }
+    auto known = kept.find(i, versions[i], shard.bytes);
+    TarScan found =
+        has_samples(known) ? TarScan{.begins = *std::move(known)} : samples_of(shard.file->source(), shard.path, ahead);
+    shard.begins = std::move(found.begins);
+    shard.strays = std::move(found.strays);
     if (!list.samples.empty()) require_told(shard, list.samples[i]);
   });
   kept.keep(shards_, versions);
+  Sampleless sampleless;
   for (TarShard& shard : shards_) {
     shard.first = size_;
     size_ += shard.samples();
+    sampleless.add(shard.path, shard.samples() != 0, shard.strays);
   }
+  sampleless.require_samples();
+  warnings_ = sampleless.take_warnings();
 }
 
 /// Of each shard its version. Objects are asked for all at once; files are held open while there are descriptors for

@@ -8,12 +8,14 @@
 // (tar_stream.cpp) needs none.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include "core/format.h"
 #include "core/shown_url.h"
+#include "core/warning.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
 #include "data/tar/ordered_reads.h"
@@ -79,7 +81,8 @@ class TarSamples final : public detail::DatasetImpl {
   TarSamples(data::ShardList list, const ShardsOptions& options)
       : list_(std::move(list)),
         fields_{.keys = options.keys, .raw = options.raw},
-        kept_{.is_kept = options.index, .path = options.index_path} {}
+        kept_{.is_kept = options.index, .path = options.index_path},
+        warn_(options.warn) {}
 
   std::int64_t size() const override { return index().size(); }
   bool is_counted() const noexcept override { return known_.load(std::memory_order_acquire) != nullptr; }
@@ -89,7 +92,7 @@ class TarSamples final : public detail::DatasetImpl {
   }
   std::uint64_t read_bytes(std::int64_t number) const override { return wanted(number).size(); }
   std::function<SampleStream()> in_order() const override {
-    return [list = list_, fields = fields_] { return data::tar_stream(list.paths, fields); };
+    return [list = list_, fields = fields_, warn = warn_] { return data::tar_stream(list.paths, fields, warn); };
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {
@@ -129,13 +132,21 @@ class TarSamples final : public detail::DatasetImpl {
  private:
   const data::TarIndex& index() const {
     if (const auto* const known = known_.load(std::memory_order_acquire)) return *known;
-    const std::scoped_lock lock(mutex_);
-    if (!index_) {
-      index_ = std::make_unique<const data::TarIndex>(list_, kept_);
-      ordered_ = std::make_unique<data::OrderedReads>(index_->shards());
-      known_.store(index_.get(), std::memory_order_release);
+    // Behind the lock, because the program's function may wait for what a thread has that waits for the lock.
+    if (make_index()) {
+      for (const std::string& text : index_->warnings()) core::tell_warning(warn_, text);
     }
     return *index_;
+  }
+
+  /// False where another thread has made it.
+  bool make_index() const {
+    const std::scoped_lock lock(mutex_);
+    if (index_) return false;
+    index_ = std::make_unique<const data::TarIndex>(list_, kept_);
+    ordered_ = std::make_unique<data::OrderedReads>(index_->shards());
+    known_.store(index_.get(), std::memory_order_release);
+    return true;
   }
 
   ShardRead wanted(std::int64_t number) const {
@@ -281,6 +292,7 @@ class TarSamples final : public detail::DatasetImpl {
   data::ShardList list_;
   data::TarFields fields_;
   data::TarIndexOptions kept_;
+  std::function<void(const std::string&)> warn_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<const data::TarIndex> index_;
   mutable std::unique_ptr<data::OrderedReads> ordered_;

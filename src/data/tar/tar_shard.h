@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/sample/held_file.h"
+#include "format/tar/sample_name.h"
 
 namespace penstock::data {
 
@@ -16,6 +17,7 @@ struct TarShard {
   std::uint64_t bytes = 0;                 ///< of the file
   std::vector<std::uint64_t> begins = {};  ///< one for each sample, and where the last one ends
   std::int64_t first = 0;                  ///< samples in the shards before
+  format::TarStrays strays = {};           ///< where there is no sample
 
   std::int64_t samples() const noexcept { return static_cast<std::int64_t>(begins.size()) - 1; }
 };

@@ -11,15 +11,19 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/system_error.h"
+#include "core/warning.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
 #include "data/stream/node.h"
+#include "data/tar/sampleless.h"
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
 #include "io/locations.h"
@@ -93,7 +97,13 @@ class ShardWalk {
         walk_(feed_, shown_) {}
 
   /// Where the next sample lies; nothing at the end.
-  std::optional<format::TarSampleWalk::Span> next() { return walk_.next(); }
+  std::optional<format::TarSampleWalk::Span> next() {
+    auto out = walk_.next();
+    has_samples_ = has_samples_ || out.has_value();
+    return out;
+  }
+  bool has_samples() const noexcept { return has_samples_; }
+  const format::TarStrays& strays() const noexcept { return walk_.strays(); }
   /// The bytes of the sample that `next` gave, fewer where the shard was cut; valid until the next call.
   std::span<const std::byte> bytes(const format::TarSampleWalk::Span& sample) {
     return feed_.view(sample.begin, static_cast<std::size_t>(sample.end - sample.begin));
@@ -149,62 +159,103 @@ class ShardWalk {
   std::string shown_;
   format::TarFeed feed_;
   format::TarSampleWalk walk_;
+  bool has_samples_ = false;
 };
 
 /// All shards, one after the other. What is wrong with a shard is thrown once, in place of a sample; the next shard
 /// follows.
 class ShardsWalk {
  public:
-  explicit ShardsWalk(std::vector<std::string> paths) : shards_(std::move(paths)) {}
+  using Warn = std::function<void(const std::string&)>;
+
+  ShardsWalk(std::vector<std::string> paths, Warn warn) : shards_(std::move(paths)), warn_(std::move(warn)) {}
 
   /// Passes by so many samples, and shards that were wrong.
   void skip(std::int64_t count) {
-    while (count > 0 && at_ < shards_.size()) {
+    while (count > 0 && !is_over_) {
       try {
-        if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
-        const auto place = shard_->next();
-        if (place) {
+        if (const auto place = advance()) {
           shard_->forget(*place);
           --count;
-        } else {
-          leave();
         }
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kCancelled) throw;
-        leave();
         --count;
       }
     }
   }
 
   std::optional<Value> next() {
-    while (at_ < shards_.size()) {
-      try {
-        if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
-        if (const auto place = shard_->next()) {
-          Value out = packed(static_cast<std::int64_t>(at_), place->begin, shard_->bytes(*place));
-          shard_->forget(*place);
-          return out;
-        }
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kCancelled) leave();
-        throw;
-      }
-      leave();
+    while (!is_over_) {
+      if (const auto place = advance()) return taken(*place);
     }
     return std::nullopt;
   }
 
  private:
+  Value taken(const format::TarSampleWalk::Span& place) {
+    try {
+      Value out = packed(static_cast<std::int64_t>(at_), place.begin, shard_->bytes(place));
+      shard_->forget(place);
+      return out;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) leave();
+      throw;
+    }
+  }
+  /// The next sample of the shard at hand; nothing where it has no more, and is left.
+  std::optional<format::TarSampleWalk::Span> advance() {
+    if (at_ == shards_.size()) {
+      is_over_ = true;
+      sampleless_.require_samples();
+      return std::nullopt;
+    }
+    try {
+      if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
+      if (const auto place = shard_->next()) {
+        sampleless_.found_sample();
+        tell();
+        return place;
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCancelled) leave();
+      throw;
+    }
+    sampleless_.add(shards_.path(at_), shard_->has_samples(), shard_->strays());
+    leave();
+    tell();
+    return std::nullopt;
+  }
+  void tell() {
+    for (const std::string& text : sampleless_.take_warnings()) warn_(text);
+  }
   void leave() {
     shard_.reset();
     ++at_;
   }
 
   ShardBytes shards_;
+  Warn warn_;
+  Sampleless sampleless_;
   std::size_t at_ = 0;
+  bool is_over_ = false;
   std::unique_ptr<ShardWalk> shard_;
 };
+
+/// Tells each warning once, however often the shards are walked over.
+ShardsWalk::Warn warn_once(std::function<void(const std::string&)> warn) {
+  struct Told {
+    std::mutex mutex;
+    std::set<std::string> texts;
+  };
+  return [warn = std::move(warn), told = std::make_shared<Told>()](const std::string& text) {
+    {
+      const std::scoped_lock lock(told->mutex);
+      if (!told->texts.insert(text).second) return;
+    }
+    core::tell_warning(warn, text);
+  };
+}
 
 /// Takes samples apart: those of the batch at hand, as the walk gave them.
 class TarCell final : public detail::DatasetImpl {
@@ -257,10 +308,11 @@ class TarCell final : public detail::DatasetImpl {
 
 }  // namespace
 
-SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields) {
+SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields,
+                        const std::function<void(const std::string&)>& warn) {
   const bool is_once = std::find(paths.begin(), paths.end(), kStandardInput) != paths.end();
-  const auto open = [paths](std::int64_t start) -> detail::NextSample {
-    auto walk = std::make_shared<ShardsWalk>(paths);
+  const auto open = [paths, warn = warn_once(warn)](std::int64_t start) -> detail::NextSample {
+    auto walk = std::make_shared<ShardsWalk>(paths, warn);
     walk->skip(start);
     return [walk] { return walk->next(); };
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 namespace penstock::data {
 
 /// The samples of these shards, each shard once from front to back; "-" is the standard input. Shards may be compressed
-/// (gzip).
-SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields);
+/// (gzip). `warn`: as ShardsOptions has it.
+SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields,
+                        const std::function<void(const std::string&)>& warn);
 
 }  // namespace penstock::data

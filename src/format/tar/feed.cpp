@@ -24,7 +24,8 @@ bool TarFeed::read_more() {
                 {.path = path_, .offset = begin_});
   }
   const std::size_t before = held_.size();
-  held_.resize(before + chunk_);
+  grown_ = std::min(grown_ * 2, chunk_);
+  held_.resize(before + grown_);
   const std::size_t got = read_(std::span(held_).subspan(before));
   held_.resize(before + got);
   if (got == 0) end_ = held_end();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "format/tar/bytes.h"
@@ -19,7 +20,8 @@ using ReadOn = std::function<std::size_t(std::span<std::byte>)>;
 /// Bytes as they come. Keeps all from the last `forget` on, so that a sample which has been walked over is still there.
 class TarFeed final : public TarBytes {
  public:
-  /// `path` is the archive's, for errors. `chunk`: how much is read at once.
+  /// `path` is the archive's, for errors. `chunk`: how much is read at once, behind the first reads, which are smaller
+  /// because an archive may be.
   TarFeed(ReadOn read, std::string path, std::size_t chunk)
       : read_(std::move(read)), path_(std::move(path)), chunk_(chunk) {}
 
@@ -35,6 +37,7 @@ class TarFeed final : public TarBytes {
   ReadOn read_;
   std::string path_;
   std::size_t chunk_;
+  std::size_t grown_ = std::size_t{32} << 10;  ///< how much is read next, up to `chunk_`
   std::vector<std::byte> held_;
   std::size_t first_ = 0;     ///< in `held_`: of the byte at `begin_`
   std::uint64_t begin_ = 0;   ///< of what is kept
@@ -52,5 +55,7 @@ ReadOn unpacked(ReadOn read, Packing packing, const std::string& path);
 
 /// What one member unpacks to, which is to be gzip. kLimit beyond `most` bytes; the errors of `unpacked`.
 std::vector<std::byte> unpack_member(std::span<const std::byte> content, std::size_t most, const std::string& path);
+/// The content as gzip, without a time in it.
+std::string pack_member(std::string_view content);
 
 }  // namespace penstock::format

@@ -4,9 +4,11 @@
 #include <array>
 #include <charconv>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "core/utf8.h"
+#include "format/format.h"
 #include "format/text/json_value.h"
 #include "penstock/error.h"
 
@@ -82,6 +84,25 @@ std::optional<SampleName> sample_name(const TarMember& member) {
   SampleName out{as_utf8(name.substr(0, begin + dot)), as_utf8(file.substr(dot + 1))};
   for (char& c : out.field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   return out;
+}
+
+void TarStrays::add(const TarMember& member) {
+  const bool is_file = member.kind != TarMember::Kind::kFolder;
+  if (count_ == 0 || (is_file && !has_file_)) example_ = member.name;
+  has_file_ = has_file_ || is_file;
+  ++count_;
+}
+
+std::string TarStrays::to_string() const {
+  return core::format(
+      "holds {}, such as {}, and none of a sample, whose members are named KEY.FIELD, as 0001.npy is, and not __X__; "
+      "pack the files anew under such names, or unpack the archive",
+      core::counted(count_, "member"), core::quoted(example_));
+}
+
+void require_tensors_in(const Format& format) {
+  if (!format.is_index && !format.is_folder && !format.is_listed && !format.holds_samples) return;
+  throw Error(ErrorCode::kUnsupported, "a member names other files, or is an archive; only files of tensors are read");
 }
 
 FieldKind field_kind(std::string_view field) noexcept {

@@ -14,8 +14,12 @@
 
 namespace penstock::format {
 
+struct Format;
+
 /// What a sample, which is a dict by field, has its key under.
 inline constexpr std::string_view kSampleKey = "__key__";
+/// What it has the shard under that it was read from, where that is asked for.
+inline constexpr std::string_view kSampleUrl = "__url__";
 
 /// Of "a/b.SEG.npy": key "a/b", field "seg.npy". Both are UTF-8; bytes that are none are written out.
 struct SampleName {
@@ -26,6 +30,23 @@ struct SampleName {
 /// Nothing for a member that belongs to no sample: its file name has no dot, begins with one, or is of the form
 /// "__info__.json" in no folder; it lies in a folder "__info__" at the top; or it is a folder.
 std::optional<SampleName> sample_name(const TarMember& member);
+
+/// The members of an archive that belong to no sample. Where all do, the archive was packed under other names.
+class TarStrays {
+ public:
+  void add(const TarMember& member);
+  bool empty() const noexcept { return count_ == 0; }
+  /// "holds 2 members, such as 'a', and none of a sample: ...": of an archive that has no others.
+  std::string to_string() const;
+
+ private:
+  std::uint64_t count_ = 0;
+  std::string example_;  ///< a name, of a member that is no folder where there is one
+  bool has_file_ = false;
+};
+
+/// kUnsupported for a format that a member of tensors cannot have: one that names other files, and archives.
+void require_tensors_in(const Format& format);
 
 /// What a field holds, by its last extension.
 enum class FieldKind : std::uint8_t {

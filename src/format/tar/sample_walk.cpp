@@ -1,7 +1,6 @@
 #include "format/tar/sample_walk.h"
 
 #include "format/tar/header.h"
-#include "format/tar/sample_name.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -20,6 +19,7 @@ std::optional<TarSampleWalk::Span> TarSampleWalk::next() {
     if (!member) return open;
     auto name = sample_name(*member);
     if (!name) {
+      strays_.add(*member);
       if (!open) bytes_.forget(member->end);
       continue;
     }

@@ -9,6 +9,7 @@
 
 #include "format/tar/bytes.h"
 #include "format/tar/members.h"
+#include "format/tar/sample_name.h"
 
 namespace penstock::format {
 
@@ -26,6 +27,8 @@ class TarSampleWalk {
   /// The next sample; nothing at the end. A header that is cut belongs to the sample before it, which reaches to the
   /// archive's end then, so that its read says so. Errors as TarWalk::next; kTruncated for no bytes at all.
   std::optional<Span> next();
+  /// The members so far that belong to no sample.
+  const TarStrays& strays() const noexcept { return strays_; }
 
  private:
   std::optional<TarMember> next_member(std::optional<Span>& open);
@@ -33,6 +36,7 @@ class TarSampleWalk {
   TarBytes& bytes_;
   std::string path_;
   TarWalk walk_;
+  TarStrays strays_;
   std::optional<TarMember> pending_;  ///< the first of the next sample
   bool is_over_ = false;              ///< a header was cut, which was told by the last sample
 };

@@ -1,11 +1,13 @@
 // Compressed archives, from front to back. zlib is always there; zstd's library is looked for when the first archive of
 // its kind is read, so that Penstock does not depend on it.
 #include <dlfcn.h>
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 #include <optional>
 
@@ -229,6 +231,16 @@ std::vector<std::byte> unpack_member(std::span<const std::byte> content, std::si
     }
     if (got == 0) return out;
   }
+}
+
+std::string pack_member(std::string_view content) {
+  constexpr int kUsualLevel = 6;
+  const auto free = [](libdeflate_compressor* compressor) { libdeflate_free_compressor(compressor); };
+  const std::unique_ptr<libdeflate_compressor, decltype(free)> packer(libdeflate_alloc_compressor(kUsualLevel), free);
+  if (!packer) throw std::bad_alloc();
+  std::string out(libdeflate_gzip_compress_bound(packer.get(), content.size()), '\0');
+  out.resize(libdeflate_gzip_compress(packer.get(), content.data(), content.size(), out.data(), out.size()));
+  return out;
 }
 
 }  // namespace penstock::format

@@ -1,6 +1,7 @@
 // Each field of a sample is a member whose extension says what it holds. The file formats write their own members.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "format/format.h"
+#include "format/tar/feed.h"
 #include "format/tar/sample_name.h"
 #include "format/tar/tenbin.h"
 #include "format/tar/writer.h"
@@ -49,6 +51,16 @@ constexpr std::array<std::string_view, 20> kMedia{"bin", "jpg",  "jpeg", "png", 
                                                   "tif", "tiff", "ppm",  "pgm",  "wav", "flac", "mp3",
                                                   "ogg", "opus", "mp4",  "webm", "mkv", "avi"};
 
+/// Of bytes, and of a tensor that stands for some, as those of an archive that was loaded as a file do.
+std::optional<std::string> bytes_of(const Value& value) {
+  if (value.is(Value::Kind::kBytes)) return value.as_string();
+  if (!value.is(Value::Kind::kTensor)) return std::nullopt;
+  const Tensor& tensor = value.as_tensor();
+  if (tensor.dtype() != DType::uint8 || tensor.rank() != 1) return std::nullopt;
+  const Tensor bytes = tensor.to(Device{}).contiguous();
+  return std::string(core::text_of({bytes.data(), bytes.nbytes()}));
+}
+
 bool is_media(std::string_view field, const Value& value) {
   if (!value.is(Value::Kind::kTensor)) return false;
   const Tensor& tensor = value.as_tensor();
@@ -58,6 +70,7 @@ bool is_media(std::string_view field, const Value& value) {
 
 /// Whether the name says already what is in it. Bytes may be called anything.
 bool has_extension(std::string_view field, const Value& value) {
+  if (const auto inner = gzipped_field(field)) return has_extension(*inner, value);
   if (field_kind(field) != FieldKind::kBytes) return true;
   return value.is(Value::Kind::kBytes) || is_media(field, value);
 }
@@ -67,13 +80,21 @@ bool has_extension(std::string_view field, const Value& value) {
                                                     value.to_string(), core::quoted(field), expected));
 }
 
-/// The bytes of a member, which `image` keeps where they are made here.
-std::string content_of(std::string_view field, const Value& value) {
-  if (value.is(Value::Kind::kBytes)) return value.as_string();
-  if (is_media(field, value)) {
-    const Tensor bytes = value.as_tensor().to(Device{}).contiguous();
-    return std::string(core::text_of({bytes.data(), bytes.nbytes()}));
+std::string content_of(std::string_view field, const Value& value);
+
+/// Readers unpack such a field. What is packed already, as whoever read raw bytes has it, stays as it is.
+std::string packed_content_of(std::string_view inner, const Value& value) {
+  if (!gzipped_field(inner)) {
+    auto bytes = bytes_of(value);
+    if (bytes && packing_of(std::as_bytes(std::span(*bytes))) == Packing::kGzip) return *std::move(bytes);
   }
+  return pack_member(content_of(inner, value));
+}
+
+/// The bytes of a member.
+std::string content_of(std::string_view field, const Value& value) {
+  if (const auto inner = gzipped_field(field)) return packed_content_of(*inner, value);
+  if (value.is(Value::Kind::kBytes) || is_media(field, value)) return *bytes_of(value);
   switch (field_kind(field)) {
     case FieldKind::kNumber:
       if (!value.is(Value::Kind::kInt)) throw_other(field, value, "a whole number");
@@ -138,7 +159,7 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
                   core::format("the key {} of a sample is no text; a field has a name", field_name.to_string()));
     }
     const std::string& field = field_name.as_string();
-    if (field == kSampleKey) continue;
+    if (field == kSampleKey || field == kSampleUrl) continue;
     const std::string member = has_extension(field, value) ? field : core::format("{}.{}", field, extension_for(value));
     try {
       members.emplace_back(core::format("{}.{}", name, member), content_of(member, value));

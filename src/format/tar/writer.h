@@ -38,10 +38,11 @@ class TarWriter {
   std::string key_;  ///< of the last sample
 };
 
-/// Writes one sample: a dict whose keys become fields ("__key__", where it has one, becomes the name; else `key` does),
-/// or a tensor, the field "npy". A field is written as its last extension says (sample_name.h); one without a known
-/// extension gets that of its value: npy for tensors, cls for integers, txt for texts, json for lists, dicts and other
-/// numbers, bin for bytes. kUnsupported for what the field's kind does not hold, with the field's place.
+/// Writes one sample: a dict whose keys become fields ("__key__", where it has one, becomes the name; else `key` does;
+/// "__url__" is left out), or a tensor, the field "npy". A field is written as its last extension says (sample_name.h);
+/// one without a known extension gets that of its value: npy for tensors, cls for integers, txt for texts, json for
+/// lists, dicts and other numbers, bin for bytes. kUnsupported for what the field's kind does not hold, with the
+/// field's place.
 void write_sample(TarWriter& writer, const Value& sample, const std::string& key);
 
 }  // namespace penstock::format

@@ -28,8 +28,8 @@ using ::testing::HasSubstr;
 std::vector<std::uint64_t> scan(const std::string& archive) {
   const TemporaryFolder folder;
   write_file(folder / "a.tar", archive);
-  const auto out = scan_samples(open_source(folder / "a.tar"));
-  EXPECT_EQ(scan_samples(test::source_of(archive)), out);
+  const auto out = scan_samples(open_source(folder / "a.tar")).begins;
+  EXPECT_EQ(scan_samples(test::source_of(archive)).begins, out);
   return out;
 }
 
@@ -194,7 +194,7 @@ class BesideShards : public ::testing::Test {
     content_ = test::numbered_shard(0, 3);
     content_.resize((content_.size() + 10239) / 10240 * 10240, '\0');
     write_file(path_, content_);
-    begins_ = scan_samples(open_source(path_));
+    begins_ = scan_samples(open_source(path_)).begins;
   }
   void write(const std::vector<std::uint64_t>& begins) const {
     write_file(path_ + ".idx", std::as_bytes(std::span(begins)));
@@ -265,6 +265,14 @@ TEST_F(BesideShards, MayLeaveOutWhatIsNoSample) {
   for (std::uint64_t& begin : begins) begin += folder.size();
   write(begins);
   EXPECT_EQ(taken(), begins);
+}
+
+TEST_F(BesideShards, OfNoSampleDoNotHideWhatIsThere) {
+  write_file(path_, tar_member("readme", "x") + tar_end());
+  write({0});
+  const auto error = test::error_of([&] { taken(); });
+  EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+  EXPECT_THAT(error->message(), HasSubstr("holds 1 member, such as 'readme', and none of a sample"));
 }
 
 TEST(TarIndex, RefusesWhatIsNoShard) {
