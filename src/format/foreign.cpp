@@ -137,14 +137,14 @@ std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   }
   if (is_pickle_of_protocol_0(text)) return std::string(kPickle);
   const bool is_words = is_text(text);
-  if (quotes == Quotes::kNothing) return is_words ? "text" : "unknown bytes";
-  if (is_words) return core::format("text that begins {}", core::quoted(text.substr(0, 24)));
+  const bool quotes_content = quotes != Quotes::kNothing;
+  if (is_words) return quotes_content ? core::format("text that begins {}", core::quoted(text.substr(0, 24))) : "text";
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
   return core::format(
-      "unknown bytes ({}); numbers without a header are read by penstock.raw(path, dtype), and by the command with "
+      "unknown bytes{}; numbers without a header are read by penstock.raw(path, dtype), and by the command with "
       "--dtype",
-      hex);
+      quotes_content ? core::format(" ({})", hex) : std::string());
 }
 
 }  // namespace penstock::format

@@ -18,6 +18,8 @@ class KnownLayouts : public Scratch::State {
   KnownLayouts() = default;
   KnownLayouts(const KnownLayouts&) = delete;
   KnownLayouts& operator=(const KnownLayouts&) = delete;
+  /// Of members of an archive: see LayoutStore.
+  void expect_members() noexcept { store_.expect_members(); }
 
   SmallSamples small{store_};  ///< that are in memory
   LargeSamples large{store_};  ///< that are read when the batch has a block

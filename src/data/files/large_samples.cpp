@@ -98,6 +98,7 @@ FileLayoutPtr LargeSamples::recognise(const LayoutStore::OfOneSize& known, const
 
 KnownFile LargeSamples::parse(const penstock::Source& source, std::span<const std::string> keys, const Work& work) {
   const Archive archive = open(source, {.verify = work.call.verify});
+  store_.format_of(archive);
   ++work.figures.stats.files_parsed;
   auto layout = layout_of(archive, keys, work.scratch);
   if (!work.call.headers_only) {

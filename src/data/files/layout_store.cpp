@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "archive/archive_state.h"
+#include "format/tar/sample_name.h"
 #include "io/source/own_read.h"
 
 namespace penstock::data {
@@ -32,6 +33,12 @@ constexpr std::size_t kMostOfOneSize = 256;
 constexpr std::uint64_t kUsualHead = 4096;
 
 }  // namespace
+
+const format::Format& LayoutStore::format_of(const Archive& archive) const {
+  const format::Format& format = *detail::ArchiveState::of(archive).format;
+  if (has_members_) format::require_tensors_in(format);
+  return format;
+}
 
 const LayoutStore::OfOneSize* LayoutStore::of_size(std::uint64_t bytes) const {
   const auto known = by_size_.find(bytes);

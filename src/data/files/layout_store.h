@@ -28,6 +28,11 @@ class LayoutStore {
     bool has_others = false;  ///< there are files of this size that have to be parsed
   };
 
+  /// The files to come are members of an archive, of which not every format can be one.
+  void expect_members() noexcept { has_members_ = true; }
+  /// What a file that was parsed is; the errors of format::require_tensors_in.
+  const format::Format& format_of(const Archive& archive) const;
+
   /// Null where no file of this size was seen.
   const OfOneSize* of_size(std::uint64_t bytes) const;
   void keep(std::shared_ptr<FileLayout> layout, bool is_learnt, Scratch& scratch);
@@ -47,6 +52,7 @@ class LayoutStore {
 
   std::unordered_map<std::uint64_t, OfOneSize> by_size_;
   std::unordered_map<const format::DirectoryLayout*, FileLayoutPtr> by_directory_;
+  bool has_members_ = false;
   std::size_t known_ = 0;
   std::size_t known_bytes_ = 0;
   std::map<const format::Format*, std::unique_ptr<format::DirectoryCache>> directories_;

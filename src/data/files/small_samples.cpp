@@ -83,7 +83,7 @@ Sample SmallSamples::parse(const WholeFile& file, const Work& work) {
   }
   const Archive archive = open(source, {.verify = work.call.verify});
   ++work.figures.stats.files_parsed;
-  expect(*detail::ArchiveState::of(archive).format);
+  expect(store_.format_of(archive));
   locations_.clear();
   const auto layout = layout_of(archive, file.keys, work.scratch);
   work.scratch.objects.push_back(layout);

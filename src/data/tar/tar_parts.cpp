@@ -169,7 +169,7 @@ Sample TarAssembler::sample(const TarSampleParts& sample, const TarShard& shard,
   for (const std::string& key : fields.keys) {
     if (key == format::kSampleKey) {
       add_text(key, sample.key);
-    } else if (key == kTarUrl) {
+    } else if (key == format::kSampleUrl) {
       add_text(key, core::shown_path(shard.path));
     } else {
       add(key, piece_of(find(sample, key, shard), shard, fields.raw, contents, work));
@@ -202,6 +202,7 @@ TarAssembler::FieldSample TarAssembler::piece_of(const TarPart& part, const TarS
 TarAssembler::FieldSample TarAssembler::tensors_of(const TarPart& part, std::span<const std::byte> bytes,
                                                    const TarShard& shard, const Work& work) {
   KnownLayouts& layouts = layouts_[part.field];
+  layouts.expect_members();
   const bool is_large = bytes.empty() && part.member.size != 0;
   const auto window = [&] { return io::window_of(shard.file->source(), part.member.data, part.member.size); };
   const Sample found = is_large ? layouts.large.sample(window(), {}, DescriptorLimit(), work)

@@ -23,9 +23,6 @@ struct TarFields {
   bool raw = false;                    ///< the bytes of each field, whatever it holds
 };
 
-/// Beside its fields, the shard that a sample lies in.
-inline constexpr std::string_view kTarUrl = "__url__";
-
 /// A member of the sample at hand.
 struct TarPart {
   format::TarMember member;

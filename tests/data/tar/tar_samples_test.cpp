@@ -520,6 +520,47 @@ TEST_F(TarShards, AnEmptyOneHasNoSample) {
   EXPECT_EQ(shards(folder_ / "*.tar", {.index = false}).get(0)["cls"].as_int(), 3);
 }
 
+TEST_F(TarShards, MembersOfNoSampleAreNamedWhereThereIsNoOther) {
+  const std::string strays = test::tar_header("s/", 0, '5') + tar_member("s/0001", "1") + tar_member("s/0002", "2");
+  const auto refused = [&](const std::function<void()>& work, std::string_view shard, std::string_view told) {
+    const auto error = test::error_of(work);
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
+    EXPECT_EQ(error->path(), folder_ / shard);
+    EXPECT_THAT(error->message(), HasSubstr(told));
+  };
+  const auto told = "holds 3 members, such as 's/0001', and none of a sample";
+  write_file(folder_ / "b.tar", strays + tar_end());
+  const Dataset one = shards(folder_ / "b.tar", {.index_path = folder_ / "index"});
+  for (int i = 0; i < 2; ++i) refused([&] { one.size(); }, "b.tar", told);  // nothing of it is kept
+  refused([&] { test::classes_of(stream(one)); }, "b.tar", told);
+  refused([&] { open(folder_ / "b.tar"); }, "b.tar", told);
+  write_file(folder_ / "c.tar", test::tar_header("s/", 0, '5') + tar_end());
+  refused([&] { shards(folder_ / "?.tar", {.index = false}).size(); }, "b.tar", "(1 more shard is like it)");
+
+  std::vector<std::string> warnings;
+  const ShardsOptions options{.index = false, .warn = [&](const std::string& text) { warnings.push_back(text); }};
+  write_file(folder_ / "d.tar", test::numbered_shard(3, 2));
+  const Dataset some = shards(folder_ / "?.tar", options);
+  const auto warned = ::testing::ElementsAre(HasSubstr(std::string("b.tar: the shard ") + told), HasSubstr("c.tar"));
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(some.size(), 2);
+  EXPECT_THAT(warnings, warned);
+  const SampleStream streamed = stream(some);
+  warnings.clear();
+  for (int i = 0; i < 2; ++i) EXPECT_THAT(test::classes_of(streamed), ::testing::ElementsAre(3, 4));
+  EXPECT_THAT(warnings, warned);
+}
+
+TEST_F(TarShards, AMemberThatIsAnArchiveIsNoTensors) {
+  const std::string inner = tar_member("x.cls", "1") + tar_end();
+  const std::string large = tar_member("x.bin", std::string(std::size_t{300} << 10, 'x')) + tar_end();
+  for (const std::string& content : {inner, large}) {
+    const Dataset data = made(tar_member("a.npy", content) + tar_end());
+    EXPECT_EQ(test::code_of([&] { data.get(0); }), ErrorCode::kUnsupported);
+    EXPECT_EQ(test::code_of([&] { open(folder_ / "a.tar"); }), ErrorCode::kUnsupported);
+  }
+}
+
 TEST_F(TarShards, LoadedAsAFileNameTheirMemberInErrorsToo) {
   write_file(folder_ / "a.tar", tar_member("a.cls", "1") + tar_member("b.cls", "x") + tar_end());
   EXPECT_EQ(test::error_of([&] { open(folder_ / "a.tar"); })->tensor(), "b.cls");
