@@ -1,5 +1,5 @@
-"""Writes the seeds of fuzz_tar: small shards by tarfile, one for each form, and some that are cut or appended. And
-those of fuzz_tenbin: the arrays of fields `.ten`, as WebDataset writes them.
+"""Writes the seeds of fuzz_tar: small shards by tarfile, one for each form, some that are cut or appended, and those of
+tests/remote/hostile_tars.py. And those of fuzz_tenbin: the arrays of fields `.ten`, as WebDataset writes them.
 
 python fuzz/make_tar_seeds.py        # into fuzz/corpus/tar and fuzz/corpus/tenbin; needs numpy
 """
@@ -8,11 +8,17 @@ import gzip
 import io
 import pathlib
 import struct
+import sys
 import tarfile
 
 import numpy as np
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
+sys.path.append(str(CORPUS.parents[1] / "tests" / "remote"))
+
+from hostile_tars import HOSTILE  # noqa: E402
+
+MOST = 4096  # bytes of a hostile one
 
 
 def npy_of(array):
@@ -89,6 +95,9 @@ def contents():
     packed = gzip.compress(tenbin_of(np.zeros((0, 2)), np.arange(3)), mtime=0)
     yield "ten", tar_of([("a.ten", ten, file), ("b.x.tb", ten, file), ("b.ten.gz", packed, file)], tarfile.USTAR_FORMAT)
     yield "gzip", gzip.compress(tar_of(one + two, tarfile.USTAR_FORMAT), mtime=0)
+    for name, case in HOSTILE.items():
+        if len(case.content) <= MOST:
+            yield f"hostile_{name}", case.content
 
 
 def tenbins():

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/input.h"
+#include "support/tar_mending.h"
 #include "support/zip_mending.h"
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
@@ -19,9 +20,11 @@ using Bytes = std::vector<std::byte>;
 
 /// Choices that an input without any gets.
 constexpr std::size_t kUsualChoices = 32;
+constexpr std::size_t kTarHeader = 512;
 
 void mutate(Bytes& bytes, std::size_t most) {
   const std::size_t size = bytes.size();
+  if (std::max(most, size) == 0) return;  // libFuzzer wants a byte to write to
   bytes.resize(std::max(most, size));
   auto* const data = reinterpret_cast<std::uint8_t*>(bytes.data());
   bytes.resize(LLVMFuzzerMutate(data, size, bytes.size()));
@@ -39,6 +42,33 @@ void mutate_member(Bytes& file, std::size_t most, std::mt19937& random) {
   if (archive.empty() || archive.size() > most) return;
   const auto bytes = std::as_bytes(std::span(archive));
   file.assign(bytes.begin(), bytes.end());
+}
+
+/// A content, a header, or the order of the members changed, in an archive whose checksums hold.
+void mutate_tar(Bytes& file, std::size_t most, std::mt19937& random) {
+  TarPieces archive = pieces_of(file);
+  if (archive.pieces.empty()) return mutate(file, most);
+  const std::size_t chosen = random() % archive.pieces.size();
+  TarPiece& piece = archive.pieces[chosen];
+  std::size_t sized = archive.pieces.size();
+  switch (random() % 4) {
+    case 0:
+      mutate(piece.content, piece.content.size() + most - std::min(most, file.size()));
+      sized = chosen;
+      break;
+    case 1:
+      mutate(piece.header, piece.header.size());
+      piece.header.resize(kTarHeader);
+      break;
+    case 2:
+      archive.pieces.insert(archive.pieces.begin() + static_cast<std::ptrdiff_t>(random() % archive.pieces.size()),
+                            TarPiece(piece));
+      break;
+    default:
+      archive.pieces.erase(archive.pieces.begin() + static_cast<std::ptrdiff_t>(chosen));
+  }
+  const Bytes changed = archive_of(archive, sized);
+  if (changed.size() <= most) file = changed;
 }
 
 void mutate_any(Bytes& file, std::size_t most, std::mt19937& random) {
@@ -63,6 +93,18 @@ std::size_t mutate_file(std::span<std::uint8_t> data, std::size_t size, unsigned
   const auto bytes = std::as_bytes(data.first(size));
   Bytes file(bytes.begin(), bytes.end());
   mutate_any(file, data.size(), random);
+  return put(file, data);
+}
+
+std::size_t mutate_tar_file(std::span<std::uint8_t> data, std::size_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  const auto bytes = std::as_bytes(data.first(size));
+  Bytes file(bytes.begin(), bytes.end());
+  if (random() % 4 == 0) {
+    mutate(file, data.size());
+  } else {
+    mutate_tar(file, data.size(), random);
+  }
   return put(file, data);
 }
 
