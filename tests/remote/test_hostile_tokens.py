@@ -207,16 +207,30 @@ ODD_LAYOUTS = {
 }
 
 
+def words_of(said: dict[str, object]) -> list[str]:
+    shape = said.get("shape", -1)
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    words = ["--dtype", str(said["dtype"]), f"--shape={','.join(map(str, sizes))}"]
+    return [*words, "--offset", str(said.get("offset", 0))]
+
+
 @pytest.mark.parametrize("name", ODD_LAYOUTS)
 def test_arrays_that_do_not_fit(places, name):
+    pt = pytest.importorskip("penstock.torch")
     said, code = ODD_LAYOUTS[name]
     ways = {
         "raw": lambda where: str(penstock.raw(where, **said).load().shape),
         "rows": lambda where: str(len(penstock.rows(where, **said))),
         "load": lambda where: str(penstock.load(where, **({"shape": -1} | said)).shape),
+        "torch": lambda where: str(len(pt.Rows(where, **said))),
     }
     path, url = places("x.bin", TOKENS)
     for way, work in ways.items():
         found = [seen(where, work) for where in (path, url)]
         assert found[0] == found[1], way
         assert found[0][0] == f"!{code}", way
+    for where in (path, url):
+        done = subprocess.run([PROGRAM, "ls", where, *words_of(said)], capture_output=True, timeout=120, check=False)
+        assert done.returncode != 0, done
+        if name not in ("minus_two", "no_bytes_a_element"):  # refused as words of the command
+            assert seen(where, ways["load"])[1] in seen_in(where, done.stderr.decode()), done
