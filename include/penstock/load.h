@@ -63,6 +63,15 @@ struct LoadOptions {
   /// value that the type has no number for (1e300 as float32, NaN as int32). Otherwise values are converted as by
   /// Tensor::to, where a finite number may become infinite.
   bool strict = false;
+  /// Read everything into one block of host memory that other processes map too: a file without a name (memfd), of
+  /// which a child after `fork` has the mapping, and other processes find the descriptor in /proc. The block is there
+  /// until the last tensor in it is gone. kUnsupported where the system gives no such memory, and together with
+  /// `device`, `mmap` and `gds`; kInvalidArgument from `load_into` and `load_storages_into`, whose memory is given.
+  bool shared = false;
+  /// Read everything into one block of page-locked host memory, from which devices copy without the processor; with
+  /// `shared` too into shared memory that this process has page-locked. The same errors, and kNoDevice without a
+  /// device.
+  bool pinned = false;
   /// Where to write how the load was done; null: nowhere. It is an option and no result, because loads that return
   /// nothing take it too, and few callers ask.
   Report* report = nullptr;

@@ -11,6 +11,7 @@
 #include "archive/load_converted.h"
 #include "archive/load_into.h"
 #include "archive/load_tensors.h"
+#include "archive/one_block.h"
 #include "archive/unchanged.h"
 #include "archive/whole_storages.h"
 #include "core/checked.h"
@@ -185,19 +186,25 @@ auto reported(const detail::ArchiveState& state, const LoadOptions& options, Tou
   return out;
 }
 
-Value load_all(const detail::ArchiveState& state, const LoadOptions& options, archive::Resident resident) {
+std::vector<Tensor> load_many(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,
+                              const LoadOptions& options, archive::Resident resident) {
   archive::require_convertible(options);
-  return reported(state, options, touched_by(state, state.index.entries, options), [&](Report& report) {
-    const std::vector<TensorEntry>& entries = state.index.entries;
-    return with_tensors(state.index.structure, options.dtype
-                                                   ? archive::load_converted(state, entries, options, report, resident)
-                                                   : archive::load_tensors(state, entries, options, report, resident));
+  archive::require_host_block(options);
+  return reported(state, options, touched_by(state, wanted, options), [&](Report& report) {
+    if (archive::wants_one_block(options)) return archive::load_in_one_block(state, wanted, options, report);
+    return options.dtype ? archive::load_converted(state, wanted, options, report, resident)
+                         : archive::load_tensors(state, wanted, options, report, resident);
   });
+}
+
+Value load_all(const detail::ArchiveState& state, const LoadOptions& options, archive::Resident resident) {
+  return with_tensors(state.index.structure, load_many(state, state.index.entries, options, resident));
 }
 
 void load_to(const detail::ArchiveState& state, std::span<const archive::Destination> destinations,
              const LoadOptions& options, archive::Extent extent = archive::Extent::kWhole) {
   archive::require_no_dtype(options);
+  archive::require_no_block(options);
   Touched touched(state, options, extent);
   for (const auto& [entry, to, of] : destinations) touched.add(*entry, archive::aim_at(state, to.device(), options));
   reported(state, options, std::move(touched), [&](Report& report) {
@@ -329,12 +336,10 @@ void Archive::load_storages_into(std::span<const StoragePlacement> placements, c
 std::vector<Tensor> Archive::load_storages(const LoadOptions& options) const {
   archive::require_no_dtype(options);
   const std::vector<TensorEntry> whole = archive::whole_storages(state_->index);
-  return reported(*state_, options, touched_by(*state_, whole, options), [&](Report& report) {
-    std::vector<Tensor> loaded = archive::load_tensors(*state_, whole, options, report);
-    std::vector<Tensor> out(state_->index.storages.size());
-    for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
-    return out;
-  });
+  std::vector<Tensor> loaded = load_many(*state_, whole, options, archive::Resident::kCopied);
+  std::vector<Tensor> out(state_->index.storages.size());
+  for (std::size_t i = 0; i < loaded.size(); ++i) out[whole[i].storage] = std::move(loaded[i]);
+  return out;
 }
 
 LazyTensor::LazyTensor(std::shared_ptr<const detail::ArchiveState> state, TensorEntry entry)
@@ -383,8 +388,12 @@ void LazyTensor::load_into(const Tensor& target, const LoadOptions& options) con
 Tensor LazyTensor::load(const LoadOptions& options) const {
   require_tensor(*state_);
   archive::require_convertible(options);
+  archive::require_host_block(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
   return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent), [&](Report& report) {
+    if (archive::wants_one_block(options)) {
+      return archive::load_view_in_block(*state_, entry_, options, report, extent);
+    }
     return options.dtype ? archive::load_view_converted(*state_, entry_, options, report, extent)
                          : archive::load_view(*state_, entry_, options, report, extent);
   });

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/checked.h"
 #include "core/round.h"
 
 namespace penstock::archive {
@@ -35,7 +36,8 @@ std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes)
   return offset % phase_unit();
 }
 
-BlockLayout lay_out(std::span<const BlockItem> items) {
+BlockLayout lay_out(std::span<const BlockItem> items, Blocks blocks) {
+  const bool in_one = blocks == Blocks::kOne;
   std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto key = [&](std::size_t i) { return std::make_tuple(items[i].source, items[i].offset, i); };
@@ -47,11 +49,11 @@ BlockLayout lay_out(std::span<const BlockItem> items) {
   std::optional<std::uint32_t> shared;
   for (const std::size_t i : order) {
     const std::uint64_t bytes = items[i].bytes;
-    const bool alone = bytes > kMaxGrouped;
+    const bool alone = !in_one && bytes > kMaxGrouped;
     std::uint64_t begin = 0;
     if (!alone && shared) {
       begin = place_behind(layout.blocks[*shared], items[i]);
-      if (begin + bytes > kMaxBlock) shared.reset();
+      if (!in_one && begin + bytes > kMaxBlock) shared.reset();
     }
     if (alone || !shared) {
       begin = place_behind(0, items[i]);
@@ -60,7 +62,7 @@ BlockLayout lay_out(std::span<const BlockItem> items) {
     }
     const std::uint32_t block = alone ? static_cast<std::uint32_t>(layout.blocks.size() - 1) : *shared;
     layout.places[i] = {block, begin};
-    layout.blocks[block] = begin + bytes;
+    layout.blocks[block] = core::checked_add(begin, bytes, "the size of what is loaded");
   }
   return layout;
 }

@@ -41,8 +41,13 @@ std::uint64_t phase_unit() noexcept;
 /// would not be aligned to kStorageAlignment.
 std::optional<std::uint64_t> phase_of(std::uint64_t offset, std::uint64_t bytes) noexcept;
 
+enum class Blocks : std::uint8_t {
+  kSeveral,  ///< of at most kMaxBlock, and of one item that is larger than kMaxGrouped
+  kOne,      ///< however large
+};
+
 /// Lays out items in the order of their bytes in the files. Each is aligned to kStorageAlignment. A contiguous read
-/// then fills contiguous memory, except for padding. Pure.
-BlockLayout lay_out(std::span<const BlockItem> items);
+/// then fills contiguous memory, except for padding. Pure. kCorrupt where a block would not fit in 64 bits.
+BlockLayout lay_out(std::span<const BlockItem> items, Blocks blocks = Blocks::kSeveral);
 
 }  // namespace penstock::archive

@@ -77,13 +77,12 @@ class PieceLoad {
   PieceLoad(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options, Report& report)
       : state_(state), view_(view), options_(options), report_(report) {}
 
-  Tensor run(Extent extent) {
+  void run(const Tensor& to, Extent extent) {
     io::RecordCheck check;
     if (extent == Extent::kWhole) {
       check = check_of_run(state_, view_, stretch_of(view_), lies_as_values(view_), extent, options_, report_);
     }
-    const Tensor out = Tensor::empty(view_.shape, *options_.dtype);
-    const Tensor flat(out.buffer(), out.dtype(), Shape{out.numel()}, Strides{1}, out.byte_offset());
+    const Tensor flat(to.buffer(), to.dtype(), Shape{to.numel()}, Strides{1}, to.byte_offset());
     const auto step = static_cast<std::int64_t>(kPartBytes / view_.dtype.itemsize());
     for (std::int64_t at = 0; at < flat.numel(); at += step) {
       const std::int64_t end = std::min(at + step, flat.numel());
@@ -94,7 +93,6 @@ class PieceLoad {
       report_.decode_seconds += watch.lap();
     }
     if (check.wanted()) check.finish();
-    return out;
   }
 
  private:
@@ -127,12 +125,11 @@ Tensor finished(const detail::ArchiveState& state, const TensorEntry& entry, con
 
 Tensor load_pieces(const detail::ArchiveState& state, const TensorEntry& view, const LoadOptions& options,
                    Report& report, Extent extent) {
-  return finished(state, view, options, [&] { return PieceLoad(state, view, options, report).run(extent); });
-}
-
-bool same_view(const TensorEntry& a, const TensorEntry& b) {
-  return a.byte_offset == b.byte_offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides &&
-         a.encoding == b.encoding && a.requires_grad == b.requires_grad;
+  return finished(state, view, options, [&] {
+    const Tensor out = Tensor::empty(view.shape, *options.dtype);
+    PieceLoad(state, view, options, report).run(out, extent);
+    return out;
+  });
 }
 
 class ConvertedLoad {
@@ -291,6 +288,22 @@ void require_no_dtype(const LoadOptions& options) {
   throw Error(ErrorCode::kInvalidArgument,
               core::format("found {} as the type of a load into memory whose type is given; leave out dtype",
                            options.dtype->name()));
+}
+
+bool same_view(const TensorEntry& a, const TensorEntry& b) {
+  return a.byte_offset == b.byte_offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides &&
+         a.encoding == b.encoding && a.requires_grad == b.requires_grad;
+}
+
+bool convert_in_pieces(const detail::ArchiveState& state, const TensorEntry& view, const Tensor& to,
+                       const LoadOptions& options, Report& report, Extent extent) {
+  if (view.nbytes() <= kPartBytes || !can_be_pieces(state, view, options)) return false;
+  try {
+    PieceLoad(state, view, options, report).run(to, extent);
+  } catch (const Error& error) {
+    throw error.within({state.source_of(view).name(), {}, view.name});
+  }
+  return true;
 }
 
 std::vector<Tensor> load_converted(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,

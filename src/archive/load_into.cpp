@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "archive/load_converted.h"
 #include "archive/load_tensors.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -67,6 +68,8 @@ void load_and_copy(const detail::ArchiveState& state, const Destination& destina
   const bool converts = entry.dtype != to.dtype();
   // Only the host looks at the values that it converts.
   const bool strict = converts && options.strict;
+  const bool in_place = converts && to.device() == Device{} && to.is_contiguous();
+  if (in_place && convert_in_pieces(state, entry, to, options, report, destination.extent)) return;
   const Aim aim = aim_at(state, strict ? Device{} : to.device(), options);
   const Tensor loaded = load_view(state, entry, aim, options, report, destination.extent);
   if (!converts) return ops::copy(loaded, to);

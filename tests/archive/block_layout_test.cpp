@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "support/errors.h"
+
 namespace penstock::archive {
 namespace {
 
@@ -37,6 +39,20 @@ TEST(BlockLayout, LargeStoragesStandAlone) {
   EXPECT_EQ(layout.blocks[layout.places[1].block], large);
   EXPECT_EQ(layout.places[0].block, layout.places[2].block);
   EXPECT_EQ(layout.places[0].block, layout.places[3].block);
+}
+
+TEST(BlockLayout, OneBlockHoldsAllWhateverTheirSize) {
+  const std::vector<BlockItem> items = {item(0, 0, kMaxGrouped + 1), item(1, 0, kMaxBlock), item(0, kMaxBlock, 8)};
+  const BlockLayout layout = lay_out(items, Blocks::kOne);
+  ASSERT_EQ(layout.blocks.size(), 1U);
+  EXPECT_EQ(layout.places[0].offset, 0U);
+  EXPECT_EQ(layout.places[2].offset, kMaxGrouped + 64);
+  EXPECT_EQ(layout.blocks[0], layout.places[1].offset + kMaxBlock);
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 63;
+  const std::vector<BlockItem> endless = {item(0, 0, kHuge), item(1, 0, kHuge)};
+  const auto error = test::error_of([&] { lay_out(endless, Blocks::kOne); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kCorrupt);
 }
 
 TEST(BlockLayout, LargeStoragesLieAsInTheirFile) {
