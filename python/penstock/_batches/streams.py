@@ -37,10 +37,12 @@ class Opener:
         return number
 
     def next(self, number: int) -> tuple[Any, ...]:
-        """The next sample in a tuple, which is empty at the end."""
-        for sample in self.iterators[number]:
-            return (sample,)
-        return ()
+        """The next sample in a tuple, which is empty at the end. `next` alone is asked: an iterator may begin anew in
+        its `__iter__`."""
+        try:
+            return (next(self.iterators[number]),)
+        except StopIteration:
+            return ()
 
     def close(self, number: int) -> None:
         """Lets go of the iterator."""
@@ -51,7 +53,7 @@ class Opener:
             return iter(self.source)
         made = self.source(start) if self.seekable else self.source()
         if hasattr(made, "__next__"):
-            return made  # type: ignore[no-any-return]
+            return iter(made) if hasattr(made, "__iter__") else made
         if isinstance(made, (str, bytes, dict, Tensor)) or hasattr(made, "ndim") or not hasattr(made, "__iter__"):
             raise TypeError(
                 f"the function of stream() gave an object of type {type(made).__name__}, expected what gives samples "

@@ -55,6 +55,25 @@ def test_sources_of_every_kind():
     assert list(penstock.stream([{"a": 1, "b": ["x", 2.5]}])) == [{"a": 1, "b": ["x", 2.5]}]
 
 
+class Rewound:
+    """Its own iterator, which begins anew whenever it is asked for one."""
+
+    def __iter__(self):
+        self.place = -1
+        return self
+
+    def __next__(self):
+        self.place += 1
+        if self.place == 5:
+            raise StopIteration
+        return self.place
+
+
+def test_an_iterator_is_asked_for_an_iterator_once():
+    for source in (Rewound(), lambda: iter(Rewound())):
+        assert values(penstock.DataLoader(penstock.stream(source).take(9), batch_size=3)) == [[0, 1, 2], [3, 4]]
+
+
 @pytest.mark.parametrize(
     ("source", "error"),
     [
