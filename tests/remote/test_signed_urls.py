@@ -3,6 +3,7 @@ of Python or of the command. Neither is a shared access signature of Azure."""
 
 from __future__ import annotations
 
+import io
 import pickle
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ from contents import contents, npy_of, numbers
 from fault_proxy import Fault
 
 import penstock
+import penstock.numpy
 
 SECRET = "sIgNaTuRe0123456789abcdef"
 QUERY = f"?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature={SECRET}"
@@ -138,6 +140,15 @@ def test_reprs_and_reports_have_no_secret(either):
     archive = penstock.open(either("good.safetensors"))
     assert SECRET not in str(archive) + penstock.files([either("good.npy")]).describe(0)
     assert SECRET not in repr(report) + repr(archive) + archive.path + repr(archive["w"])
+
+
+def test_a_numpy_file_shows_no_secret(proxy, settings):
+    content = io.BytesIO()
+    np.savez(content, x=np.arange(3), y=np.arange(3))
+    proxy.origin.objects[f"/b/two.npz{QUERY}"] = content.getvalue()
+    loaded = penstock.numpy.load(f"{proxy.url}/b/two.npz{QUERY}")
+    assert "two.npz?..." in repr(loaded)
+    assert SECRET not in repr(loaded)
 
 
 def test_a_source_that_is_called_by_a_url_shows_no_secret():

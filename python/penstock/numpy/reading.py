@@ -16,7 +16,7 @@ from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _p
 from penstock._files.identity import identity
 from penstock._files.opened import number_of, read_up_to
 from penstock._wrong_argument import names_arguments
-from penstock.errors import _twin
+from penstock.errors import _shown, _twin
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
 from penstock.numpy._objects import decoder_of, objects_in, refused
 from penstock.numpy.npz import BadMemberError, NpzFile, warn_of_python2
@@ -105,7 +105,7 @@ def load(
     before = identity(path) if mmap_mode is not None else None
     archive = _opened(path, lambda: _open_file(path, True, decoder_of(encoding)))
     if archive.format == "npz":
-        return NpzFile(archive, path, os.fsdecode(path), max_header_size, allow_pickle)
+        return NpzFile(archive, path, _shown(os.fsdecode(path)), max_header_size, allow_pickle)
     with archive:
         if _holds_objects(archive):
             if mmap_mode is not None:
