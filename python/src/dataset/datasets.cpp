@@ -458,7 +458,11 @@ void bind_datasets(nb::module_& module) {
           "__dask_tokenize__", [](nb::handle self) { return of_row_array("token", self); },
           nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
       .def(
-          "_describe", [](const Dataset& self, std::int64_t index) { return nb::str(path_text(self.describe(index))); },
+          "_describe",
+          [](const Dataset& self, std::int64_t index) {
+            count_samples(self);  // which may read, and lets others run meanwhile
+            return nb::str(path_text(self.describe(index)));
+          },
           nb::arg("index"))
       .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
