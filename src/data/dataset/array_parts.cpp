@@ -18,7 +18,7 @@ void require_alike(const SampleArray& first, const SampleArray& other) {
   if (other.dtype != first.dtype) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("found {}, but {} has {}; slices and windows of several arrays take one type",
-                             other.dtype.name(), first.file->name(), first.dtype.name()),
+                             other.dtype.name(), first.name(), first.dtype.name()),
                 where);
   }
   const Shape own = other.shape.drop_front(1);
@@ -27,8 +27,12 @@ void require_alike(const SampleArray& first, const SampleArray& other) {
   throw Error(ErrorCode::kShapeMismatch,
               core::format("found rows of shape {}, but those of {} have {}; slices and windows of several arrays take "
                            "one shape",
-                           own.to_string(), first.file->name(), wanted.to_string()),
+                           own.to_string(), first.name(), wanted.to_string()),
               where);
+}
+
+std::string and_more(const std::string& first, std::size_t arrays) {
+  return arrays == 1 ? first : core::format("{} and {} more", first, arrays - 1);
 }
 
 }  // namespace
@@ -83,10 +87,8 @@ std::size_t ArrayParts::array_of(std::int64_t row) const noexcept {
   return std::min(static_cast<std::size_t>(behind - ends_.begin()), arrays_.size() - 1);
 }
 
-std::string ArrayParts::name() const {
-  const std::string& first = file(0).name();
-  return arrays() == 1 ? first : core::format("{} and {} more", first, arrays() - 1);
-}
+std::string ArrayParts::name() const { return and_more(file(0).name(), arrays()); }
+std::string ArrayParts::describe() const { return and_more(arrays_[0].name(), arrays()); }
 
 Payload ArrayParts::at(std::size_t array, std::int64_t row) const {
   if (row_bytes_ == 0) return {};
@@ -105,10 +107,10 @@ std::string ArrayParts::describe(std::int64_t begin, std::int64_t length) const 
   const std::int64_t first = begin - this->begin(array);
   if (begin + length > end(array)) {
     const std::size_t last = array_of(begin + length - 1);
-    return core::format("{}[{}:] to {}[:{}]", file(array).name(), first, file(last).name(),
+    return core::format("{}[{}:] to {}[:{}]", arrays_[array].name(), first, arrays_[last].name(),
                         begin + length - this->begin(last));
   }
-  return core::format("{}[{}:{}]", file(array).name(), first, first + length);
+  return core::format("{}[{}:{}]", arrays_[array].name(), first, first + length);
 }
 
 }  // namespace penstock::data

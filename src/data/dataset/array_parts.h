@@ -51,6 +51,8 @@ class ArrayParts {
   Payload at(std::size_t array, std::int64_t row) const;
   /// What a part of so many rows is.
   TensorLayout layout(std::int64_t rows) const;
+  /// All arrays: their name, with that of a tensor in a file of several.
+  std::string describe() const;
   /// "tokens.bin[10:25]", or "a.bin[90:] to b.bin[:5]".
   std::string describe(std::int64_t begin, std::int64_t length) const;
 

@@ -110,7 +110,8 @@ class JoinedWindows final : public detail::DatasetImpl {
 
   std::int64_t size() const noexcept override { return size_; }
   std::string describe(std::int64_t index) const override {
-    return core::format("window {} of the joined slices of {}", index, slices_.parts.name());
+    return core::format("{}, window {} of {} rows of the joined slices", slices_.parts.describe(), index,
+                        sizes_.span());
   }
   std::uint32_t draws() const noexcept override { return shuffled_ ? 1 : 0; }
   std::uint64_t read_bytes(std::int64_t) const override {

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/format.h"
 #include "device/host_memory.h"
 #include "io/read/reader.h"
 
@@ -11,7 +12,18 @@ namespace {
 
 SampleArray placed(const LazyTensor& lazy, const std::shared_ptr<const HeldFile>& file) {
   const std::uint64_t offset = lazy.storage().offset + lazy.entry().byte_offset;
-  return {.shape = lazy.shape(), .strides = lazy.strides(), .dtype = lazy.dtype(), .offset = offset, .file = file};
+  return {.shape = lazy.shape(),
+          .strides = lazy.strides(),
+          .dtype = lazy.dtype(),
+          .offset = offset,
+          .file = file,
+          .key = lazy.name()};
+}
+
+SampleArray loaded(const LazyTensor& lazy) {
+  SampleArray out = sample_array(lazy.load(), lazy.source().name());
+  out.key = lazy.name();
+  return out;
 }
 
 bool has_whole_rows(const LazyTensor& lazy) {
@@ -22,6 +34,10 @@ bool has_whole_rows(const LazyTensor& lazy) {
 
 }  // namespace
 
+std::string SampleArray::name() const {
+  return key.empty() ? file->name() : core::format("{}['{}']", file->name(), key);
+}
+
 Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
   if (mmap) return *mmap ? Access::kMapped : Access::kRead;
   // Batches and the program need some, too.
@@ -30,13 +46,13 @@ Access access_for(std::optional<bool> mmap, std::uint64_t bytes) {
 
 SampleArray sample_array(const LazyTensor& lazy, Access access, const std::shared_ptr<const HeldFile>& file) {
   if (!lazy.entry().encoding.is_plain() || lazy.entry().pickled) {
-    return sample_array(lazy.load(), lazy.source().name());
+    return loaded(lazy);
   }
   SampleArray out = placed(lazy, file);
   const bool is_read = access == Access::kRead || io::costs_of(*lazy.source()).waits();
   if (is_read && has_whole_rows(lazy)) return out;
   const Buffer mapping = io::map_source(*lazy.source());
-  if (!mapping) return sample_array(lazy.load(), lazy.source().name());
+  if (!mapping) return loaded(lazy);
   out.values = Tensor(mapping, out.dtype, out.shape, out.strides, static_cast<std::size_t>(out.offset));
   return out;
 }

@@ -20,7 +20,10 @@ struct SampleArray {
   Tensor values = {};        ///< undefined: parts are read from `file`
   std::uint64_t offset = 0;  ///< of the first element in `file`
   std::shared_ptr<const HeldFile> file = {};
+  std::string key = {};  ///< of the tensor in `file`, empty where it has no name
 
+  /// "a.npy", or "a.npz['x']".
+  std::string name() const;
   /// Where the part that begins so many bytes behind the first element is.
   Payload at(std::uint64_t bytes) const {
     if (values.defined()) return {.place = InMapping{values.data() + bytes, file.get()}};

@@ -159,12 +159,12 @@ class SliceWindows final : public PlacedWindows {
 /// Windows that are drawn from all places where one can begin.
 class RandomWindows final : public detail::DatasetImpl {
  public:
-  RandomWindows(Dataset places, std::int64_t count, std::string name)
-      : places_(std::move(places)), count_(count), name_(std::move(name)) {}
+  RandomWindows(Dataset places, std::int64_t count, std::int64_t span, std::string arrays)
+      : places_(std::move(places)), count_(count), span_(span), arrays_(std::move(arrays)) {}
 
   std::int64_t size() const noexcept override { return count_; }
   std::string describe(std::int64_t index) const override {
-    return core::format("random window {} of {}", index, name_);
+    return core::format("{}, random window {} of {} rows", arrays_, index, span_);
   }
   std::string remark() const override { return places_.impl().remark(); }
   std::uint32_t draws() const noexcept override { return 1; }
@@ -181,7 +181,8 @@ class RandomWindows final : public detail::DatasetImpl {
  private:
   Dataset places_;
   std::int64_t count_;
-  std::string name_;
+  std::int64_t span_;
+  std::string arrays_;
 };
 
 }  // namespace
@@ -253,8 +254,8 @@ Dataset random_windows(const Dataset& dataset, std::int64_t length, std::int64_t
   if (count < 0) core::refuse(core::format("the number of random windows is {}; it must be 0 or more", count));
   const Dataset places = windows(dataset, length, {.stride = 1, .shift = shift});
   const auto slices = dataset.impl().slices();
-  const std::string name = slices ? slices->parts.name() : dataset.impl().arrays()->name();
-  return Dataset(std::make_shared<RandomWindows>(places, count, name));
+  const std::string arrays = slices ? slices->parts.describe() : dataset.impl().arrays()->describe();
+  return Dataset(std::make_shared<RandomWindows>(places, count, length + shift, arrays));
 }
 
 }  // namespace penstock

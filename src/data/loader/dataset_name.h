@@ -9,19 +9,19 @@
 
 namespace penstock::data {
 
-/// By what a loader's position tells a dataset from others of equal size: the names of its first, its last and some
-/// samples between. Computed when it is asked for first.
+/// By what a loader's position tells what it reads from other datasets of equal size, and from other streams. Computed
+/// when it is asked for first.
 class DatasetName {
  public:
   explicit DatasetName(Dataset dataset) : dataset_(std::move(dataset)) {}
-  /// Of a stream, its name.
-  explicit DatasetName(const SampleStream& stream);
+  explicit DatasetName(SampleStream stream) : stream_(std::move(stream)) {}
 
-  /// "cats/0001.npy to dogs/0900.npy, 5f0e33c1": folders above the last one are left out.
   const std::string& name() const;
 
  private:
-  std::optional<Dataset> dataset_;  ///< none: name_ is known
+  Dataset dataset_;
+  std::optional<SampleStream> stream_;
+  mutable bool is_known_ = false;
   mutable std::string name_;
 };
 

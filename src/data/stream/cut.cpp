@@ -16,6 +16,7 @@ class Cut : public StreamNode {
   Cut(StreamNodePtr below, std::int64_t count) : below_(std::move(below)), count_(count) {}
   bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
   std::string name() const override { return below_->name(); }
+  std::string identity() const override { return below_->identity(); }
 
  protected:
   StreamNodePtr below_;

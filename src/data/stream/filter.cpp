@@ -72,6 +72,7 @@ class Filtered final : public StreamNode {
   }
   bool can_begin_again() const noexcept override { return below_.can_begin_again(); }
   std::string name() const override { return below_.node()->name(); }
+  std::string identity() const override { return below_.node()->identity(); }
   Dataset samples() const override {
     const detail::DatasetImpl& done = below_.samples().impl();
     return stream_cell(name(), done.draws(), done.random_stages());

@@ -6,6 +6,7 @@
 #include "core/format.h"
 #include "core/refuse.h"
 #include "core/text.h"
+#include "data/dataset/samples_name.h"
 #include "data/dataset/turns.h"
 #include "data/dataset_impl.h"
 #include "data/sample/require_samples.h"
@@ -121,6 +122,13 @@ class Mixed final : public StreamNode {
     return std::all_of(parts_.begin(), parts_.end(), [](const SampleStream& part) { return part.can_begin_again(); });
   }
   std::string name() const override { return "<mixture>"; }
+  std::string identity() const override {
+    std::string out = name();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      out += core::format("{} {} of {}", i == 0 ? ":" : ",", shares_[i], ends_of_names(parts_[i].node()->identity()));
+    }
+    return out;
+  }
   Dataset samples() const override { return mixed_cell(name(), parts_); }
 
  private:

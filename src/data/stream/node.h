@@ -46,6 +46,8 @@ class StreamNode {
   virtual bool can_begin_again() const noexcept = 0;
   /// Of its samples, for messages: "clips.tar".
   virtual std::string name() const = 0;
+  /// What tells it from other streams of that name, for positions.
+  virtual std::string identity() const { return name(); }
   /// The dataset of its samples' numbers, to which nothing has been done yet.
   virtual Dataset samples() const;
 };
@@ -54,6 +56,7 @@ using StreamNodePtr = std::shared_ptr<const StreamNode>;
 // The operations, each in a file of its own name.
 StreamNodePtr source_node(std::function<detail::NextSample(std::int64_t)> open, detail::Begins begins,
                           const StreamOptions& options);
+StreamNodePtr dataset_node(const Dataset& dataset);
 StreamNodePtr taken_node(StreamNodePtr below, std::int64_t count);
 StreamNodePtr skipped_node(StreamNodePtr below, std::int64_t count);
 StreamNodePtr repeated_node(StreamNodePtr below, std::optional<std::int64_t> times);

@@ -68,6 +68,7 @@ class Repeated final : public StreamNode {
   }
   bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
   std::string name() const override { return below_->name(); }
+  std::string identity() const override { return below_->identity(); }
 
  private:
   StreamNodePtr below_;

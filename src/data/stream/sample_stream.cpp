@@ -39,14 +39,7 @@ SampleStream detail::stream_of(std::function<NextSample(std::int64_t)> open, Beg
 SampleStream stream(const Dataset& dataset) {
   data::require_samples(dataset, "a stream of its samples");
   if (const auto in_order = dataset.impl().in_order()) return in_order();
-  return detail::stream_of(
-      [dataset](std::int64_t start) {
-        return [dataset, index = start]() mutable -> std::optional<Value> {
-          if (index >= dataset.size()) return std::nullopt;
-          return dataset.get(index++);
-        };
-      },
-      detail::Begins::kAnywhere, {.name = "<dataset>"});
+  return SampleStream(data::dataset_node(dataset));
 }
 
 SampleStream mix(const std::vector<SampleStream>& streams, const std::vector<double>& weights,

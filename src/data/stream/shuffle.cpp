@@ -90,6 +90,7 @@ class Shuffled final : public StreamNode {
   }
   bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
   std::string name() const override { return below_->name(); }
+  std::string identity() const override { return below_->identity(); }
   Dataset samples() const override { return below_->samples(); }
 
  private:

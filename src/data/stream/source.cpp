@@ -12,6 +12,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "data/dataset/samples_name.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
@@ -146,7 +147,7 @@ class SourceReader final : public StreamReader {
   bool ended_ = false;
 };
 
-class SourceNode final : public StreamNode {
+class SourceNode : public StreamNode {
  public:
   SourceNode(Open open, detail::Begins begins, std::string name)
       : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
@@ -171,10 +172,33 @@ class SourceNode final : public StreamNode {
   mutable std::atomic<bool> is_begun_{false};
 };
 
+/// The samples of a dataset in their order.
+class DatasetNode final : public SourceNode {
+ public:
+  explicit DatasetNode(const Dataset& dataset)
+      : SourceNode([dataset](std::int64_t start) { return samples_from(dataset, start); }, detail::Begins::kAnywhere,
+                   "<dataset>"),
+        dataset_(dataset) {}
+
+  std::string identity() const override { return samples_name(dataset_); }
+
+ private:
+  static detail::NextSample samples_from(const Dataset& dataset, std::int64_t start) {
+    return [dataset, index = start]() mutable -> std::optional<Value> {
+      if (index >= dataset.size()) return std::nullopt;
+      return dataset.get(index++);
+    };
+  }
+
+  Dataset dataset_;
+};
+
 }  // namespace
 
 StreamNodePtr source_node(Open open, detail::Begins begins, const StreamOptions& options) {
   return std::make_shared<SourceNode>(std::move(open), begins, options.name);
 }
+
+StreamNodePtr dataset_node(const Dataset& dataset) { return std::make_shared<DatasetNode>(dataset); }
 
 }  // namespace penstock::data
