@@ -151,9 +151,9 @@ struct LoaderPosition {
   /// What the samples are, by the names of some: a loader refuses the position of another dataset of equal size.
   /// Folders above the last one are left out, so that a dataset may be moved. Empty where nobody told, which fits any.
   std::string dataset = {};
-  /// A checksum of the indices that all ranks of the loader took, or with the rank of what this one did, where a
-  /// sampler of the program's own decides: a loader refuses to go on where its sampler gives others. Empty where nobody
-  /// told.
+  /// A checksum of the indices that all ranks of the loader took, or with the rank of what this one did, where the
+  /// order does not follow from sizes, seed and epoch alone: a loader refuses to go on where its sampler gives others.
+  /// Empty where nobody told.
   std::string indices = {};
 
   std::string to_json() const;
@@ -264,9 +264,9 @@ class DataLoader {
   /// The next batch, or nothing at the end of the epoch; the call after that begins the next epoch. An error belongs to
   /// one batch: its message names sample and file, and the next call goes on with the batch after it; samples of a
   /// stream that were read before its source threw come with that one. kInvalidArgument once, and then the end, where
-  /// OnError left out every batch of the epoch. kChanged where a sampler of the program's own gives other indices than
-  /// those that were taken before the position that `seek` set. kTimeout after options.timeout; kCancelled when
-  /// stopped from another thread.
+  /// OnError left out every batch of the epoch. kChanged where the sampler gives other indices than those that were
+  /// taken before the position that `seek` set. kTimeout after options.timeout; kCancelled when stopped from another
+  /// thread.
   std::optional<Batch> next();
   /// As next, but waits at most `seconds`. kInvalidArgument unless seconds >= 0.
   TimedBatch next_for(double seconds);

@@ -82,6 +82,11 @@ def test_streams_read_each_shard_in_order(shards, proxy):
     assert [s["cls"] for s in zipped] == list(range(9))
 
 
+def test_describing_a_sample_lets_others_run(shards, settings):
+    settings(PENSTOCK_REMOTE_TIMEOUT=2, PENSTOCK_REMOTE_RETRY_SECONDS=0)
+    assert penstock.shards(shards[0], index=False).describe(3).endswith("t-000.tar[3]")  # the server is a thread of ours
+
+
 def test_an_index_is_kept_by_etag(shards, proxy, tmp_path):
     url, _ = shards
     index = tmp_path / "shards.index"

@@ -4,6 +4,8 @@
 #include "data/loader/dealing.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "core/counted.h"
@@ -24,6 +26,7 @@ class Watched final : public SamplerInterface {
   Watched(Sampler below, std::int64_t batch_size, std::shared_ptr<SharedOrder> last)
       : below_(std::move(below)), batch_size_(batch_size), last_(std::move(last)) {}
   std::int64_t size() const noexcept override { return below_.size(); }
+  std::string_view kind() const noexcept override { return below_.kind(); }
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     Order out = below_.order(seed, epoch);
     last_->order = std::make_shared<const BatchOrder>(BatchOrder::equal(out, batch_size_));
@@ -41,6 +44,7 @@ class WatchedBatches final : public BatchSamplerInterface {
   WatchedBatches(BatchSampler below, std::shared_ptr<SharedOrder> last)
       : below_(std::move(below)), last_(std::move(last)) {}
   std::int64_t size() const noexcept override { return below_.size(); }
+  std::string_view kind() const noexcept override { return below_.kind(); }
   BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
     BatchOrder out = below_.batches(seed, epoch);
     last_->order = std::make_shared<const BatchOrder>(out);
@@ -52,7 +56,12 @@ class WatchedBatches final : public BatchSamplerInterface {
   std::shared_ptr<SharedOrder> last_;
 };
 
-constexpr std::string_view kOwn = "own";  // SamplerInterface::kind
+/// Whether the order follows from the number of samples, seed and epoch. Others follow from what samplers are told
+/// (indices, weights, lengths), or from what a program's own draw from.
+bool is_told_by_kind(const Sampler& order) {
+  constexpr std::string_view kTold[] = {"sequential", "random", "random, compact", "random with replacement"};
+  return std::find(std::begin(kTold), std::end(kTold), order.kind()) != std::end(kTold);
+}
 
 DistributedOptions distributed_options(const Ranks& ranks, Remainder remainder) {
   return {.rank = ranks.rank,
@@ -103,12 +112,14 @@ Dealing::Dealing(const Dataset& dataset, const LoaderOptions& options)
   require_dealing(options);
   if (options.batch_sampler) {
     batches_ = is_dealt_ ? dealt(*options.batch_sampler) : *options.batch_sampler;
+    is_told_ = false;  // a position has no size of such batches
     return;
   }
   const auto usual = [&] {
     return options.shuffle ? sampler::random(dataset.size()) : sampler::sequential(dataset.size());
   };
   Sampler order = options.sampler ? *options.sampler : usual();
+  is_told_ = is_told_by_kind(order);
   batches_ =
       sampler::batches(is_dealt_ ? dealt(std::move(order)) : std::move(order), options.batch_size, options.drop_last);
 }
@@ -117,11 +128,9 @@ BatchSampler Dealing::dealt(BatchSampler all) {
   total_ = all.size();
   require_undealt(all.replicas(), ranks_);
   require_share(total_, ranks_, remainder_, Dealt::kBatches);
-  if (all.kind() == kOwn) {
-    auto shared = std::make_shared<SharedOrder>(SharedOrder{.steps_each = ranks_.size, .has_batches = true});
-    all = WatchedBatches(std::move(all), shared);
-    shared_ = std::move(shared);
-  }
+  auto shared = std::make_shared<SharedOrder>(SharedOrder{.steps_each = ranks_.size, .has_batches = true});
+  all = WatchedBatches(std::move(all), shared);
+  shared_ = std::move(shared);
   return sampler::distributed(std::move(all), distributed_options(ranks_, remainder_));
 }
 
@@ -129,7 +138,7 @@ Sampler Dealing::dealt(Sampler order) {
   total_ = order.size();
   require_undealt(order.replicas(), ranks_);
   require_share(total_, ranks_, remainder_, Dealt::kSamples);
-  if (order.kind() == kOwn && batch_size_ > 0) {
+  if (!is_told_ && batch_size_ > 0) {
     auto shared = std::make_shared<SharedOrder>();
     const std::int64_t all = batch_size_ > total_ / ranks_.size ? total_ : batch_size_ * ranks_.size;
     order = Watched(std::move(order), std::max<std::int64_t>(all, 1), shared);

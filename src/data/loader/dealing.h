@@ -10,7 +10,7 @@
 
 namespace penstock::data {
 
-/// What a sampler of the program's own gave last for all ranks together: asked again, it might give another order.
+/// What a sampler gave last for all ranks together: asked again in another program, it might give another order.
 struct SharedOrder {
   std::int64_t steps_each = 1;  ///< steps of `order` in a batch of each rank
   bool has_batches = false;     ///< the program decides on batches, not on samples alone
@@ -33,8 +33,10 @@ class Dealing {
   Dealing(const Dataset& dataset, const LoaderOptions& options);
 
   const BatchSampler& batches() const noexcept { return *batches_; }
-  /// Null but for an order of the program's own that is dealt out to ranks. `batches()` keeps it up to date, so that
-  /// both are for one thread at a time.
+  /// Whether a position tells the order: by the number of samples, seed, epoch and the kind of the sampler.
+  bool is_told() const noexcept { return is_told_; }
+  /// Null but for an order that is not told and is dealt out to ranks. `batches()` keeps it up to date, so that both
+  /// are for one thread at a time.
   const std::shared_ptr<const SharedOrder>& shared() const noexcept { return shared_; }
   /// With Remainder::kExact: adds to Batch::valid which samples of batch `number` of the epoch are not repeated.
   void mark(Batch& batch, std::int64_t number) const;
@@ -46,6 +48,7 @@ class Dealing {
   Ranks ranks_;
   Remainder remainder_;
   bool is_dealt_;
+  bool is_told_ = true;
   std::int64_t batch_size_;  ///< 0: whole batches are dealt out
   std::int64_t total_ = 0;   ///< samples, or batches, of all ranks
   std::shared_ptr<const SharedOrder> shared_;

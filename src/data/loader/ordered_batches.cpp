@@ -1,6 +1,6 @@
-// The order follows from seed and epoch alone, so it is made when an epoch begins, and kept until the loader leaves
-// that epoch. Only a sampler of the program's own may give another order when it is asked again, which is found out
-// here.
+// The order follows from the sampler, seed and epoch, so it is made when an epoch begins, and kept until the loader
+// leaves that epoch. A sampler that was told other indices or weights, or a program's own, may give another order when
+// a loader goes on, which is found out here.
 
 #include <new>
 
@@ -64,15 +64,14 @@ class OrderedBatches final : public BatchOrigin {
     }
   }
 
-  /// A sampler of the program's own may draw from generators that no position knows.
   void require_same_indices(const Standing& here) const {
     if (here.batch >= order_->size()) return;
     if (TakenIndices::agree(expected_, taken_.of(order_, here.batch))) return;
     throw Error(
         ErrorCode::kChanged,
         core::format("the sampler gives other indices for the {} of epoch {} that were taken before the position "
-                     "was: going on would lose samples and repeat others; have the sampler draw from seed and "
-                     "epoch alone, or seed what it draws from as before, or begin an epoch",
+                     "was: going on would lose samples and repeat others; make it of the same indices, weights, "
+                     "lengths or batch_size, have one of your own draw from seed and epoch alone, or begin an epoch",
                      core::counted(static_cast<std::uint64_t>(here.batch), "batch", "batches"), here.of.epoch));
   }
 

@@ -26,7 +26,7 @@ TakenIndices::TakenIndices(const Dealing& dealing) : shared_(dealing.shared()) {
   const BatchSampler& batches = dealing.batches();
   if (shared_) {
     whose_ = "all";
-  } else if (batches.kind() == "own" && batches.replicas() == 1) {  // else the sampler deals out, and not says to whom
+  } else if (!dealing.is_told() && batches.replicas() == 1) {  // else the sampler deals out, and not says to whom
     whose_ = std::to_string(own_rank());
   }
 }

@@ -10,9 +10,9 @@
 
 namespace penstock::data {
 
-/// LoaderPosition::indices: a checksum of what a sampler of the program's own gave for the batches that were taken. The
-/// orders of other samplers follow from seed and epoch. Where the loader deals the order out, the sum is that of what
-/// all ranks took, which is the same on each of them, and for other ranks that took as much. One thread at a time.
+/// LoaderPosition::indices: a checksum of what a sampler gave for the batches that were taken, where its order does not
+/// follow from the number of samples, seed and epoch alone. Where the loader deals the order out, the sum is that of
+/// what all ranks took, which is the same on each of them, and for other ranks that took as much. One thread at a time.
 class TakenIndices {
  public:
   explicit TakenIndices(const Dealing& dealing);

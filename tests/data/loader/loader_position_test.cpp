@@ -5,7 +5,10 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "core/format.h"
 #include "data/support.h"
@@ -158,6 +161,47 @@ TEST(LoaderPosition, OfASamplerThatGivesOtherIndicesIsRefused) {
   }
   other.set_epoch(1);
   EXPECT_TRUE(other.next());
+}
+
+/// An order that follows from what its sampler was told.
+LoaderOptions told(const std::string& kind, std::int64_t first) {
+  std::vector<std::int64_t> indices(6);
+  std::iota(indices.begin(), indices.end(), first);
+  std::vector<double> weights(12);
+  for (const std::int64_t index : indices) weights[static_cast<std::size_t>(index)] = 1;
+  LoaderOptions out{.num_workers = 1};
+  if (kind == "subset") out.sampler = sampler::subset(indices);
+  if (kind == "shuffled") out.sampler = sampler::subset(indices, true);
+  if (kind == "weighted") out.sampler = sampler::weighted(weights, 6);
+  if (out.sampler) out.batch_size = 2;
+  if (kind == "batches") out.batch_sampler = sampler::batches(sampler::sequential(12), first == 0 ? 2 : 3);
+  if (kind == "given")
+    out.batch_sampler = sampler::batches(std::vector<std::vector<std::int64_t>>{{first}, {first + 1}, {first + 2}});
+  return out;
+}
+
+TEST(LoaderPosition, OfASamplerThatWasToldSomethingElseIsRefused) {
+  for (const std::string kind : {"subset", "shuffled", "weighted", "batches", "given"}) {
+    for (const bool dealt : {false, true}) {
+      const auto make = [&](std::int64_t first) {
+        LoaderOptions options = told(kind, first);
+        if (dealt) options.ranks = Ranks{.rank = 0, .size = 2};
+        return DataLoader(rows(test::numbered_rows(12, 3)), options);
+      };
+      DataLoader first = make(0);
+      first.next();
+      const LoaderPosition position = LoaderPosition::from_json(first.position().to_json());
+      DataLoader same = make(0);
+      same.seek(position);
+      EXPECT_EQ(same.next()->indices, first.next()->indices) << kind << dealt;
+      DataLoader other = make(6);
+      const auto code = test::code_of([&] {
+        other.seek(position);
+        other.next();
+      });
+      EXPECT_EQ(code, ErrorCode::kChanged) << kind << dealt;
+    }
+  }
 }
 
 DataLoader restless(std::int64_t batch_size, const Ranks& ranks, const std::shared_ptr<std::int64_t>& shift,

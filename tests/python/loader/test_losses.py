@@ -273,6 +273,86 @@ def test_a_state_of_another_dataset_is_refused(tmp_path):
         other.load_state_dict(loader.state_dict())
 
 
+def test_a_state_of_another_tensor_of_a_file_is_refused(tmp_path):
+    file = tmp_path / "z.npz"
+    np.savez(file, **{"x": np.arange(24), "y": np.arange(24), "a/b/x": np.arange(24), "a/b/y": np.arange(24)})
+    assert penstock.rows(file, "x").describe(3) == f"{file}['x'][3]"
+    assert penstock.rows(file, "x").slices([2], [5]).describe(0) == f"{file}['x'][2:7]"
+
+    def loader(dataset):
+        return penstock.DataLoader(dataset, batch_size=3)
+
+    def rows(key):
+        return penstock.rows(file, key)
+
+    for one, other in [
+        (rows("x"), rows("y")),
+        (rows("a/b/x"), rows("a/b/y")),
+        (rows("x").windows(2), rows("y").windows(2)),
+        (rows("x").random_windows(2, 9), rows("y").random_windows(2, 9)),
+        (rows("x").random_windows(2, 9), rows("x").random_windows(3, 9)),
+        (rows("x").concat(rows("x")), rows("x").concat(rows("y"))),
+        (penstock.zip(rows("x"), rows("a/b/x")), penstock.zip(rows("y"), rows("a/b/x"))),
+        (penstock.zip(rows("x"), rows("a/b/x")), penstock.zip(rows("x"), rows("a/b/y"))),
+    ]:
+        begun = loader(one)
+        next(iter(begun))
+        loader(one).load_state_dict(begun.state_dict())
+        with pytest.raises(penstock.InvalidArgumentError, match="another dataset"):
+            loader(other).load_state_dict(begun.state_dict())
+
+
+def test_a_state_of_another_stream_is_refused(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        for number in range(12):
+            np.save(tmp_path / folder / f"{number:03}.npy", np.array([number]))
+
+    def stream(folder):
+        return penstock.stream(penstock.files(tmp_path / folder))
+
+    def loader(samples):
+        return penstock.DataLoader(samples, batch_size=3)
+
+    for one, other in [
+        (stream("a"), stream("b")),
+        (stream("a").shuffle(4), stream("b").shuffle(4)),
+        (penstock.mix([stream("a"), stream("b")], [1, 1]), penstock.mix([stream("b"), stream("a")], [1, 1])),
+        (penstock.mix([stream("a"), stream("b")], [1, 1]), penstock.mix([stream("a"), stream("b")], [1, 3])),
+    ]:
+        begun = loader(one)
+        next(iter(begun))
+        loader(one).load_state_dict(begun.state_dict())
+        with pytest.raises(penstock.InvalidArgumentError, match="another dataset"):
+            loader(other).load_state_dict(begun.state_dict())
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda one: {"sampler": penstock.SubsetSampler(range(20) if one else range(20, 40)), "batch_size": 4},
+        lambda one: {"sampler": penstock.WeightedSampler([int(one), int(not one)] * 20, 20), "batch_size": 4},
+        lambda one: {"batch_sampler": penstock.BatchSampler(penstock.RandomSampler(40), 4 if one else 5)},
+        lambda one: {"batch_sampler": penstock.length_buckets(range(1, 41), [20 if one else 30], batch_size=4)},
+    ],
+    ids=["subset", "weights", "batches", "lengths"],
+)
+def test_a_state_of_a_sampler_that_was_told_something_else_is_refused(order):
+    def loader(one):
+        return penstock.DataLoader(penstock.rows(np.arange(40)), num_workers=0, **order(one))
+
+    first = loader(True)
+    batches = iter(first)
+    next(batches), next(batches)
+    state = first.state_dict()
+    same, other = loader(True), loader(False)
+    same.load_state_dict(state)
+    assert [batch.tolist() for batch in same] == [batch.tolist() for batch in batches]
+    other.load_state_dict(state)
+    with pytest.raises(penstock.ChangedError, match="other indices"):
+        next(iter(other))
+
+
 def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch):
     monkeypatch.setattr(threading, "enumerate", list)  # other tests may have left threads
     rows = penstock.rows(np.arange(64.0))

@@ -1,5 +1,6 @@
 """Samples that penstock.torch keeps, and errors that it does not take for an end."""
 
+import itertools
 import random
 import threading
 import warnings
@@ -7,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import torch.utils.data as td
 
 import penstock
 import penstock.torch as pt
@@ -202,6 +204,82 @@ def test_a_state_after_a_resume_goes_on_too():
     last = pt.DataLoader(pt.Rows(torch.arange(100)), batch_sampler=Restless(of_numpy))
     last.load_state_dict(state)
     assert sorted(expected + [index for batch in last for index in batch.tolist()]) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        lambda one: {"sampler": td.SubsetRandomSampler(range(20) if one else range(20, 40)), "batch_size": 4},
+        lambda one: {"sampler": td.WeightedRandomSampler([one, not one] * 20, 20), "batch_size": 4},
+        lambda one: {"sampler": td.DistributedSampler(range(40), 2, 1, seed=int(one)), "batch_size": 4},
+        lambda one: {"sampler": td.RandomSampler(range(40), replacement=one), "batch_size": 4},
+        lambda one: {"batch_sampler": td.BatchSampler(td.RandomSampler(range(40)), 4 if one else 5, False)},
+    ],
+    ids=["subset", "weights", "seed", "replacement", "batches"],
+)
+@pytest.mark.parametrize("native", [False, True])
+def test_a_state_of_a_sampler_that_was_told_something_else_is_refused(order, native):
+    numbers = torch.arange(40)
+
+    def loader(one):
+        return pt.DataLoader(pt.Rows(numbers) if native else numbers, **order(one))
+
+    first = loader(True)
+    batches = iter(first)
+    next(batches), next(batches)
+    state = first.state_dict()
+    same = loader(True)
+    same.load_state_dict(state)
+    assert torch.equal(torch.cat(list(same)), torch.cat(list(batches)))
+    other = loader(False)
+
+    def goes_on():
+        other.load_state_dict(state)
+        next(iter(other))
+
+    with pytest.raises((ValueError, penstock.Error), match=r"other indices|shuffle and sampler"):
+        goes_on()
+
+
+class Rewound:
+    """Its own iterator, which begins anew whenever it is asked for one."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __iter__(self):
+        self.place = 0
+        return self
+
+    def __next__(self):
+        if self.place == len(self.items):
+            raise StopIteration
+        self.place += 1
+        return self.items[self.place - 1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_sampler_that_is_its_own_iterator_goes_on(workers, ended):
+    def loader():
+        given = Rewound([[first, first + 1] for first in range(0, 20, 2)])
+        return pt.DataLoader(pt.Rows(torch.arange(20)), batch_sampler=given, num_workers=workers)
+
+    first = loader()
+    batches = iter(first)
+    taken = [next(batches) for _ in range(10 if ended else 3)]
+    again = loader()
+    again.load_state_dict(first.state_dict())
+    assert torch.cat([*taken, *itertools.islice(again, 20)]).tolist() == list(range(20))
+
+
+def test_a_stream_of_an_iterator_that_begins_anew():
+    rows = [torch.tensor([place]) for place in range(7)]
+    batches = itertools.islice(pt.DataLoader(pt.Stream(lambda: Rewound(rows)), batch_size=3), 9)
+    assert [batch.flatten().tolist() for batch in batches] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 def test_a_state_of_another_dataset_is_refused(tmp_path):

@@ -1,7 +1,8 @@
-"""A checksum of what a sampler of the program's own has drawn.
+"""A checksum of what a sampler has drawn.
 
-A loader that goes on runs its sampler again. torch's samplers draw from generators whose states the position keeps;
-those of a program may draw from NumPy or `random`, and then give another order.
+A loader that goes on runs its sampler again. The order of torch's SequentialSampler and RandomSampler follows from the
+number of samples and from generators whose states the position keeps. Other samplers may give another order: those of a
+program draw from NumPy or `random`, and torch's are told indices, weights or a seed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from penstock.torch.loader._settings import Settings
 
 __all__ = ["Drawn", "require_same"]
 
+_TOLD = (torch_data.BatchSampler, torch_data.SequentialSampler, torch_data.RandomSampler)
+
 
 class Drawn:
     """Of the items that an index sampler gave, how many they were and their checksum."""
@@ -29,8 +32,9 @@ class Drawn:
 
     @staticmethod
     def of(settings: Settings, items: Iterable[Any] = ()) -> Drawn:
-        """Of the samplers of a loader, which gave `items` so far. Nothing is summed where all are torch's."""
-        out = Drawn(_rank(settings) if _is_own(settings) else None)
+        """Of the samplers of a loader, which gave `items` so far. Nothing is summed where the position tells the order
+        already."""
+        out = Drawn(None if _is_told(settings) else _rank(settings))
         for item in items:
             out.add(item)
         return out
@@ -59,27 +63,32 @@ def require_same(kept: str | None, items: Sequence[Any], settings: Settings) -> 
         return
     raise ValueError(
         f"the sampler gives other indices for the first {count} batches of the epoch than it gave before the state was "
-        "taken, so that going on would lose samples and repeat others: it draws from what the state does not keep, "
-        "such as NumPy's or random's generators; seed these as they were when the epoch began, or have the sampler "
-        "draw from torch's or from a generator of its own, or give it state_dict and load_state_dict"
+        "taken, so that going on would lose samples and repeat others: it was made of other indices, weights or seed, "
+        "or draws from what the state does not keep, such as NumPy's or random's generators; make it as it was, seed "
+        "these as they were when the epoch began, have it draw from torch's or from a generator of its own, or give it "
+        "state_dict and load_state_dict"
     )
 
 
-def _is_own(settings: Settings) -> bool:
-    """Whether a class of the program's own has to do with the order."""
+def _is_told(settings: Settings) -> bool:
+    """Whether all samplers are of classes whose order a position tells without a checksum."""
+    if isinstance(settings.dataset, torch_data.IterableDataset):
+        return True
+    if settings.batch_size is None and settings.batch_sampler is not None:  # how large its batches are is not kept
+        return False
     samplers = [settings.index_sampler]
     while samplers[-1] is not None and len(samplers) < 8:
         below = samplers[-1]
         samplers.append(below.order if isinstance(below, DealtOrder) else getattr(below, "sampler", None))
-    known = ("torch.", "penstock.torch.")
-    own = [one for one in samplers if one is not None and not type(one).__module__.startswith(known)]
-    return bool(own) and not isinstance(settings.dataset, torch_data.IterableDataset)
+    return all(one is None or type(one) in _TOLD or type(one).__module__.startswith("penstock.") for one in samplers)
 
 
 def _rank(settings: Settings) -> int:
-    """Samplers of a program may know the rank."""
+    """Samplers may know the rank."""
     if settings.dealing is not None:
         return settings.dealing.ranks.rank
+    if isinstance(settings.sampler, torch_data.DistributedSampler):
+        return settings.sampler.rank
     try:
         return penstock.ranks().rank
     except penstock.Error:  # launchers that contradict each other

@@ -68,11 +68,13 @@ def _replicas(settings: Settings) -> int:
 
 
 def _order(settings: Settings) -> str:
-    """What decides the order: the class of torch's samplers; those of others are not told apart."""
+    """What decides the order: the class of torch's samplers; those of others are told apart by their checksums."""
     sampler = order_of(settings)
     kind = torch_data.DistributedSampler if type(sampler) is DealtSampler else type(sampler)
     if kind.__module__.partition(".")[0] != "torch":
         return "own"
+    if kind is torch_data.RandomSampler and sampler.replacement:
+        return "RandomSampler(replacement=True)"
     shuffles = getattr(sampler, "shuffle", None)  # DistributedSampler's
     return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
 
@@ -389,6 +391,7 @@ class Position:
     def _advance(self, indices: Iterator[Any], settings: Settings) -> tuple[Iterator[Any], Drawn]:
         """Runs the sampler as far as it had been drawn from. Samplers draw what the whole epoch follows from when they
         give the first index, so that at least one is asked for."""
+        indices = _Begun(indices)
         drawn = list(itertools.islice(indices, self.batch + 1 if self.drawn is None else max(self.drawn, self.batch)))
         if self.ended:
             drawn += itertools.islice(indices, 1)
@@ -402,6 +405,21 @@ class Position:
             require_same(self.indices, drawn, settings)
         taken = Drawn.of(settings, drawn[: self.batch])
         return itertools.chain([drawn[place] for place in pending], indices), taken
+
+
+class _Begun:
+    """An iterator that is not asked for an iterator again: a sampler that is its own begins anew then."""
+
+    __slots__ = ("_indices",)
+
+    def __init__(self, indices: Iterator[Any]) -> None:
+        self._indices = indices
+
+    def __iter__(self) -> _Begun:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._indices)
 
 
 _GENERATORS = ("random", "sampler_random", "torch_random")
