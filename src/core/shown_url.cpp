@@ -71,6 +71,14 @@ bool has_password(std::string_view authority) {
   return !std::all_of(port.begin(), port.end(), is_digit);
 }
 
+/// Whether what is in front of '@' is the name of a container.
+bool has_container(const Parts& url) {
+  const UrlScheme* const scheme = url_scheme(url.scheme + "://");
+  const std::string_view authority = url.rest.substr(0, url.rest.find('/'));
+  return scheme != nullptr && scheme->has_account && authority.find(':') == std::string_view::npos &&
+         std::count(authority.begin(), authority.end(), '@') == 1;
+}
+
 /// Takes user name and password out of what is behind "://"; whether there were any.
 bool drop_user(std::string_view& rest, std::string_view ends) {
   const std::string_view authority = rest.substr(0, rest.find_first_of(ends));
@@ -97,7 +105,7 @@ std::string shown_path(std::string_view path) {
   if (url.scheme.empty()) return std::string(path);
   const bool is_key = has_key(url);
   std::string out(url.front);
-  if (drop_user(url.rest, is_key ? "/" : "/?#")) out += "...";
+  if (!has_container(url) && drop_user(url.rest, is_key ? "/" : "/?#")) out += "...";
   if (is_key) return out.append(url.rest);
   url.rest = url.rest.substr(0, url.rest.find('#'));
   const std::size_t question = url.rest.find('?');

@@ -21,14 +21,16 @@ std::string listed(const std::vector<std::string>& names, std::string_view word)
 std::string store_schemes(std::string_view word) {
   std::vector<std::string> names;
   for (const UrlScheme& scheme : kUrlSchemes) {
-    if (scheme.is_store) names.push_back(format("{}://", scheme.name));
+    if (scheme.is_store && !scheme.has_account) names.push_back(format("{}://", scheme.name));
   }
   return listed(names, word);
 }
 
 std::string all_schemes(std::string_view word) {
   std::vector<std::string> names;
-  for (const UrlScheme& scheme : kUrlSchemes) names.emplace_back(scheme.name);
+  for (const UrlScheme& scheme : kUrlSchemes) {
+    if (!scheme.has_account) names.emplace_back(scheme.name);
+  }
   return listed(names, word);
 }
 

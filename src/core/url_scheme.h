@@ -17,11 +17,15 @@ struct UrlScheme {
   std::string_view name;
   UrlKind kind;
   bool is_store;  ///< it has buckets of objects, which can be listed and written; Azure calls a bucket a container
+  /// Another way to write the URLs of that kind, CONTAINER@HOST/KEY, where the host is that of an account. Messages
+  /// that list schemes leave it out.
+  bool has_account = false;
 };
 
 inline constexpr UrlScheme kUrlSchemes[] = {
-    {"http", UrlKind::kHttp, false}, {"https", UrlKind::kHttp, false}, {"s3", UrlKind::kS3, true},
-    {"gs", UrlKind::kGs, true},      {"az", UrlKind::kAz, true},       {"hf", UrlKind::kHf, false},
+    {"http", UrlKind::kHttp, false},    {"https", UrlKind::kHttp, false},    {"s3", UrlKind::kS3, true},
+    {"gs", UrlKind::kGs, true},         {"az", UrlKind::kAz, true},          {"hf", UrlKind::kHf, false},
+    {"abfs", UrlKind::kAz, true, true}, {"abfss", UrlKind::kAz, true, true},
 };
 
 /// The row of "s3://bucket/key"; null for what is no such URL. A file may be called "s3:x".

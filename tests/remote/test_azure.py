@@ -132,6 +132,47 @@ def test_shared_access_signatures_of_azures_client(official, azure, settings, mo
     assert sas.partition("sig=")[2][:20] not in str(failed.value)
 
 
+# The account in the URL.
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss"])
+def test_a_url_may_name_the_account(keyed, settings, monkeypatch, scheme):
+    """Its requests go to the endpoint that variables name for that account, which is the stand-in's here."""
+    place = f"{scheme}://bucket@{ACCOUNT}.dfs.core.windows.net"
+    same(penstock.load(f"{place}/x.npy"), penstock.load(SMALL))
+    penstock.save(numbers(5 * MEGA), f"{place}/dir/y.npy")
+    same(penstock.load("az://bucket/dir/y.npy"), penstock.load(npy_of(numbers(5 * MEGA))))
+    assert penstock.files(f"{place}/dir/*.npy").paths == [f"{place}/dir/y.npy"]
+    assert {request.headers["authorization"].split(":")[0] for request in keyed.requests} == {f"SharedKey {ACCOUNT}"}
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT")  # the endpoint is the account's too
+    same(penstock.load(f"{place}/x.npy"), penstock.load(SMALL))
+    with refused(penstock.NotFoundError, f"{place}/none.npy"):
+        penstock.load(f"{place}/none.npy")
+
+
+def test_a_url_of_another_account_gets_no_key(keyed, settings):
+    settings(HTTPS_PROXY="http://127.0.0.1:9", PENSTOCK_REMOTE_RETRY_SECONDS=0, AZURE_STORAGE_TOKEN=TOKEN)
+    with pytest.raises(penstock.Error, match="abfs://bucket@other"):
+        penstock.load("abfs://bucket@other.dfs.core.windows.net/x.npy")
+    assert keyed.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("az:///x.npy", "az://CONTAINER/BLOB"),
+        ("abfs:///x.npy", "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/BLOB"),
+        ("abfs://bucket@evil.example.org/x.npy", "no host of an account of Azure"),
+        ("az://bucket@acct.dfs.core.windows.net/x.npy", "write abfs://CONTAINER@ACCOUNT"),
+    ],
+)
+def test_a_url_that_cannot_be_right_says_what_to_write(keyed, url, words):
+    for call in (penstock.load, lambda path: penstock.save(numbers(3), path)):
+        with refused(penstock.InvalidArgumentError, words):
+            call(url)
+    assert keyed.requests == []
+
+
 # Who asks.
 
 

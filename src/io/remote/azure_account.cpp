@@ -38,12 +38,6 @@ std::string without_end(std::string url) {
   return url;
 }
 
-/// An account's name is part of a host's name.
-bool is_account(std::string_view name) {
-  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
-  return !name.empty() && name.size() <= 63 && name.find_first_not_of(kAllowed) == name.npos;
-}
-
 void require_endpoint(const std::string& endpoint) {
   const bool is_http = endpoint.starts_with("http://") || endpoint.starts_with("https://");
   if (is_http && endpoint.find_first_of("?#@ ") == endpoint.npos && !host_of(endpoint).empty()) return;
@@ -88,20 +82,8 @@ std::string connection_for(const std::string& name) {
   return name.empty() || name == own ? connection : std::string();
 }
 
-}  // namespace
-
-std::string connection_part(std::string_view connection, std::string_view name) {
-  while (!connection.empty()) {
-    const std::string_view part = connection.substr(0, connection.find(';'));
-    connection.remove_prefix(std::min(connection.size(), part.size() + 1));
-    const std::size_t equals = part.find('=');
-    if (equals == part.npos || !is_same_word(core::trimmed(part.substr(0, equals)), name)) continue;
-    return std::string(core::trimmed(part.substr(equals + 1)));
-  }
-  return {};
-}
-
-AzureAccount azure_account() {
+/// That of the variables; `of_url` where they name none.
+AzureAccount account_of_variables(const AzureAccount& of_url) {
   AzureAccount out{.name = first_of({"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"}),
                    .endpoint = without_end(variable("AZURE_STORAGE_BLOB_ENDPOINT")),
                    .key = first_of({"AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"}),
@@ -117,7 +99,8 @@ AzureAccount azure_account() {
     if (out.endpoint.empty()) out.endpoint = endpoint_in(connection, out.name);
   }
   if (out.name.empty() && !out.endpoint.empty()) out.name = name_in(out.endpoint);
-  if (!is_account(out.name)) {
+  if (out.name.empty()) out.name = of_url.name;
+  if (!is_azure_account(out.name)) {
     throw Error(
         ErrorCode::kInvalidArgument,
         out.name.empty()
@@ -126,10 +109,29 @@ AzureAccount azure_account() {
                            "letters in lower case and digits",
                            core::quoted(out.name)));
   }
-  if (out.endpoint.empty()) out.endpoint = endpoint_in({}, out.name);
+  if (out.endpoint.empty()) out.endpoint = out.name == of_url.name ? of_url.endpoint : endpoint_in({}, out.name);
   require_endpoint(out.endpoint);
   if (out.sas.starts_with('?')) out.sas.erase(0, 1);
   return out;
+}
+
+}  // namespace
+
+std::string connection_part(std::string_view connection, std::string_view name) {
+  while (!connection.empty()) {
+    const std::string_view part = connection.substr(0, connection.find(';'));
+    connection.remove_prefix(std::min(connection.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals == part.npos || !is_same_word(core::trimmed(part.substr(0, equals)), name)) continue;
+    return std::string(core::trimmed(part.substr(equals + 1)));
+  }
+  return {};
+}
+
+AzureAccount azure_account(const std::string& endpoint) {
+  const AzureAccount of_url{.name = name_in(endpoint), .endpoint = endpoint};
+  AzureAccount own = account_of_variables(of_url);
+  return endpoint.empty() || own.name == of_url.name ? own : of_url;
 }
 
 }  // namespace penstock::io::remote

@@ -15,8 +15,10 @@ struct AzureAccount {
   std::string sas = {};       ///< a shared access signature, without '?'; empty where there is none
 };
 
-/// kInvalidArgument where no account is named, and for a connection string or an endpoint that is none.
-AzureAccount azure_account();
+/// `endpoint`: of the account that a URL names (Location::endpoint), or empty. Where variables name another account,
+/// their endpoint, key and signature are not for this one. kInvalidArgument where no account is named, and for a
+/// connection string or an endpoint that is none.
+AzureAccount azure_account(const std::string& endpoint = {});
 
 /// What the connection string has under that name, in any case; empty where it has no such part.
 std::string connection_part(std::string_view connection, std::string_view name);

@@ -1,6 +1,7 @@
 // Azure's stores: where a container is served, and what proves who asks.
 //
 //   az://CONTAINER/BLOB   https://ACCOUNT.blob.core.windows.net/CONTAINER/BLOB, or ENDPOINT/CONTAINER/BLOB
+//   abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/BLOB   the same blob; ACCOUNT goes before that of variables
 //
 // The account's key signs each request; a shared access signature is a query that is added to it; a token is a header.
 
@@ -86,7 +87,7 @@ void sign_by_token(HttpRequest& request) {
 }
 
 void sign_for_azure(const Location& location, const Ask& ask, HttpRequest& request) {
-  const AzureAccount account = azure_account();
+  const AzureAccount account = azure_account(location.endpoint);
   const std::string whole = core::format("{}/{}{}{}", account.endpoint, location.bucket,
                                          location.key.empty() ? "" : "/", percent_encoded(location.key, true));
   request.url = whole;
@@ -108,7 +109,7 @@ void sign_for_azure(const Location& location, const Ask& ask, HttpRequest& reque
 
 /// A signature and a token change; what they lead to is the same.
 std::string identity_for_azure(const Location& location) {
-  return core::format("az\n{}\n{}\n{}", azure_account().endpoint, location.bucket, location.key);
+  return core::format("az\n{}\n{}\n{}", azure_account(location.endpoint).endpoint, location.bucket, location.key);
 }
 
 }  // namespace

@@ -75,31 +75,69 @@ bool is_bucket(Kind kind, std::string_view name) {
 }
 
 /// What users of Azure write where the account is part of a URL, and where that goes here.
-void require_az(std::string_view rest, std::string_view url) {
-  if (rest.substr(0, rest.find('/')).find('@') != std::string_view::npos) {
-    refuse("the account is not part of the URL; name it in AZURE_STORAGE_ACCOUNT, and write az://CONTAINER/BLOB", url);
+void require_az(std::string_view bucket, std::string_view rest, std::string_view url) {
+  if (bucket.find('@') != std::string_view::npos) {
+    refuse(
+        "the account is not part of such a URL; write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/BLOB, or name it "
+        "in AZURE_STORAGE_ACCOUNT and write az://CONTAINER/BLOB",
+        url);
   }
   if (core::has_signature(rest.substr(std::min(rest.size(), rest.find('?'))))) {
     refuse("the URL has a signature in it, which would end up in logs; put it into AZURE_STORAGE_SAS_TOKEN", url);
   }
 }
 
-Location parse_bucket(Kind kind, std::string_view url) {
-  const std::string_view rest = url.substr(scheme_of(url).size() + 3);
-  const std::string_view bucket = rest.substr(0, rest.find('/'));
-  if (kind == Kind::kAz) require_az(rest, url);
+/// Where blobs of the account are served whose host a URL names: both of its services have the same blobs. No other
+/// host is asked, because it would be sent what proves who asks.
+std::string endpoint_of_account(std::string_view host, std::string_view url) {
+  constexpr std::string_view kServices[] = {"dfs.", "blob."};
+  constexpr std::string_view kClouds[] = {"core.windows.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net"};
+  const std::size_t dot = std::min(host.size(), host.find('.'));
+  const std::string_view name = host.substr(0, dot);
+  std::string_view cloud = host.substr(std::min(host.size(), dot + 1));
+  const auto service =
+      std::find_if(std::begin(kServices), std::end(kServices), [&](auto each) { return cloud.starts_with(each); });
+  if (service != std::end(kServices)) cloud.remove_prefix(service->size());
+  const bool is_azure = std::find(std::begin(kClouds), std::end(kClouds), cloud) != std::end(kClouds);
+  if (service == std::end(kServices) || !is_azure || !is_azure_account(name)) {
+    refuse(core::format("{} is no host of an account of Azure, such as ACCOUNT.dfs.core.windows.net; name another one "
+                        "in AZURE_STORAGE_BLOB_ENDPOINT, and write az://CONTAINER/BLOB",
+                        core::quoted(host)),
+           url);
+  }
+  return core::format("https://{}.blob.{}", name, cloud);
+}
+
+Location parse_bucket(const core::UrlScheme& scheme, std::string_view url) {
+  const Kind kind = scheme.kind;
+  const std::string_view rest = url.substr(scheme.name.size() + 3);
+  std::string_view bucket = rest.substr(0, rest.find('/'));
+  const std::size_t behind = std::min(rest.size(), bucket.size() + 1);
+  std::string endpoint;
+  if (const std::size_t at = bucket.rfind('@'); scheme.has_account && at != bucket.npos) {
+    if (bucket.find_first_of(":@") == at) endpoint = endpoint_of_account(bucket.substr(at + 1), url);
+    if (!endpoint.empty()) bucket = bucket.substr(0, at);
+  }
+  if (kind == Kind::kAz) require_az(bucket, rest, url);
   // A secret may have a '/' in it.
   const bool has_colon = bucket.find(':') != std::string_view::npos;
   if (bucket.find('@') != std::string_view::npos || (has_colon && rest.find('@') != std::string_view::npos)) {
     refuse("the URL has keys in it, which would end up in logs; leave them out", url);
   }
   if (!is_bucket(kind, bucket)) {
-    refuse(core::format("{} is not the name of a bucket; write {}://BUCKET/KEY", core::quoted(bucket), scheme_of(url)),
+    const bool is_container = kind == Kind::kAz;
+    refuse(core::format("{} is not the name of a {}; write {}://{}", core::quoted(bucket),
+                        is_container ? "container" : "bucket", scheme.name,
+                        scheme.has_account ? "CONTAINER@ACCOUNT.dfs.core.windows.net/BLOB"
+                        : is_container     ? "CONTAINER/BLOB"
+                                           : "BUCKET/KEY"),
            url);
   }
-  Location out{.kind = kind, .bucket = std::string(bucket), .shown = std::string(url)};
-  if (rest.size() > bucket.size() + 1) out.key = rest.substr(bucket.size() + 1);
-  return out;
+  return {.kind = kind,
+          .bucket = std::string(bucket),
+          .endpoint = std::move(endpoint),
+          .key = std::string(rest.substr(behind)),
+          .shown = std::string(url)};
 }
 
 /// "hf://[datasets/]OWNER/REPO[@REV]/PATH"
@@ -134,10 +172,12 @@ Location parse_hf(std::string_view url) {
           .shown = std::string(url)};
 }
 
-Kind kind_of(std::string_view url) noexcept {
+const core::UrlScheme& row_of(std::string_view url) noexcept {
   const core::UrlScheme* const scheme = core::url_scheme(url);
-  return scheme == nullptr ? Kind::kHttp : scheme->kind;
+  return scheme == nullptr ? core::kUrlSchemes[0] : *scheme;
 }
+
+Kind kind_of(std::string_view url) noexcept { return row_of(url).kind; }
 
 }  // namespace
 
@@ -150,9 +190,16 @@ Location parse(std::string_view url) {
   const Kind kind = kind_of(url);
   // A key may have any character; requests have it as %XX.
   if (kind == Kind::kHttp || kind == Kind::kHf) require_text(url);
-  Location out = kind == Kind::kHttp ? parse_http(url) : kind == Kind::kHf ? parse_hf(url) : parse_bucket(kind, url);
+  Location out = kind == Kind::kHttp ? parse_http(url)
+                 : kind == Kind::kHf ? parse_hf(url)
+                                     : parse_bucket(row_of(url), url);
   out.values = ValuesScope::current();
   return out;
+}
+
+bool is_azure_account(std::string_view name) noexcept {
+  constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  return !name.empty() && name.size() <= 63 && name.find_first_not_of(kAllowed) == name.npos;
 }
 
 std::optional<Location> parse_in_bucket(std::string_view location) {

@@ -17,12 +17,13 @@ using Kind = core::UrlKind;
 /// A URL of one of our schemes, taken apart.
 struct Location {
   Kind kind = Kind::kHttp;
-  std::string url = {};     ///< of kHttp and kHf: what is asked for, percent-encoded
-  std::string bucket = {};  ///< of a store; empty for the others
-  std::string key = {};     ///< as it is, not encoded
-  std::string shown = {};   ///< the location as errors name it: without what may be secret in it
-  bool has_secret = false;  ///< what is shown does not lead there
-  ValuesPtr values = {};    ///< options of its requests
+  std::string url = {};       ///< of kHttp and kHf: what is asked for, percent-encoded
+  std::string bucket = {};    ///< of a store; empty for the others
+  std::string endpoint = {};  ///< of a store whose URL names the account: "https://NAME.blob.core.windows.net"
+  std::string key = {};       ///< as it is, not encoded
+  std::string shown = {};     ///< the location as errors name it: without what may be secret in it
+  bool has_secret = false;    ///< what is shown does not lead there
+  ValuesPtr values = {};      ///< options of its requests
 
   bool in_bucket() const noexcept { return !bucket.empty(); }
 };
@@ -31,6 +32,9 @@ struct Location {
 Location parse(std::string_view url);
 /// The same of a URL of a bucket; nothing of a path and of other URLs.
 std::optional<Location> parse_in_bucket(std::string_view location);
+
+/// An account's name is part of a host's name.
+bool is_azure_account(std::string_view name) noexcept;
 
 /// The object called `name` beside that at `shown`, which is a location as errors name it: `name` has no '/'.
 std::string sibling(std::string_view shown, std::string_view name);

@@ -31,7 +31,7 @@ Location parse_object(std::string_view url) {
 }
 
 bool is_same_object(const Location& a, const Location& b) noexcept {
-  return a.kind == b.kind && a.url == b.url && a.bucket == b.bucket && a.key == b.key;
+  return a.kind == b.kind && a.url == b.url && a.bucket == b.bucket && a.endpoint == b.endpoint && a.key == b.key;
 }
 
 bool object_exists(const Location& object) {

@@ -26,12 +26,12 @@ constexpr const char* kNames[] = {
 
 using Variables = std::map<std::string, std::string>;
 
-AzureAccount account_of(const Variables& variables) {
+AzureAccount account_of(const Variables& variables, const std::string& endpoint = {}) {
   auto values = std::make_shared<Values>();
   for (const char* const name : kNames) values->of.emplace(name, "");
   for (const auto& [name, value] : variables) values->of.insert_or_assign(name, value);
   const ValuesScope scope(values);
-  return azure_account();
+  return azure_account(endpoint);
 }
 
 const std::string kString =
@@ -96,6 +96,34 @@ TEST(ConnectionStrings, HaveParts) {
   EXPECT_EQ(connection_part("A=1; b = x=y ;;C", "B"), "x=y");
   EXPECT_EQ(connection_part("A=1", "AA"), "");
   EXPECT_EQ(connection_part("", "A"), "");
+}
+
+TEST(AzureAccounts, OfAUrlGoBeforeVariables) {
+  const std::string url = "https://acct.blob.core.windows.net";
+  const AzureAccount bare = account_of({{"AZURE_STORAGE_KEY", "S2V5"}}, url);
+  EXPECT_EQ(bare.name, "acct");
+  EXPECT_EQ(bare.endpoint, url);
+  EXPECT_EQ(bare.key, "S2V5");
+  EXPECT_EQ(account_of({{"AZURE_STORAGE_CONNECTION_STRING", kString}}, url).key, "S2V5PT0=");
+  EXPECT_EQ(account_of({{"AZURE_STORAGE_ACCOUNT", "acct"}}, "https://acct.blob.core.chinacloudapi.cn").endpoint,
+            "https://acct.blob.core.chinacloudapi.cn");
+  // A private way to the same account.
+  EXPECT_EQ(account_of({{"AZURE_STORAGE_BLOB_ENDPOINT", "http://127.0.0.1:1/acct"}}, url).endpoint,
+            "http://127.0.0.1:1/acct");
+}
+
+TEST(AzureAccounts, OfAUrlGetNothingOfAnother) {
+  const std::string url = "https://other.blob.core.windows.net";
+  for (const Variables& variables :
+       {Variables{{"AZURE_STORAGE_ACCOUNT", "acct"}, {"AZURE_STORAGE_KEY", "S2V5"}, {"AZURE_STORAGE_SAS_TOKEN", "x"}},
+        Variables{{"AZURE_STORAGE_CONNECTION_STRING", kString}},
+        Variables{{"AZURE_STORAGE_BLOB_ENDPOINT", "http://127.0.0.1:1/acct"}, {"AZURE_STORAGE_KEY", "S2V5"}}}) {
+    const AzureAccount found = account_of(variables, url);
+    EXPECT_EQ(found.name, "other");
+    EXPECT_EQ(found.endpoint, url);
+    EXPECT_EQ(found.key, "");
+    EXPECT_EQ(found.sas, "");
+  }
 }
 
 }  // namespace

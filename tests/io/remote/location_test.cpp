@@ -76,12 +76,50 @@ TEST(Locations, ThatCannotBeRightAreRefused) {
                                 "az://c@account.blob.core.windows.net/x",
                                 "az://account.blob.core.windows.net/c/x",
                                 "az://c/x?sv=1&sig=hunter2",
+                                "abfs://c@account.dfs.core.windows.net/x?sv=1&sig=hunter2",
+                                "abfs://c@example.org/x",
+                                "abfs://c@account.dfs.example.org/x",
+                                "abfs://c@account.core.windows.net/x",
+                                "abfs://c@dfs.core.windows.net/x",
+                                "abfs://c@a.b.dfs.core.windows.net/x",
+                                "abfs://c@account.dfs.core.windows.net:1/x",
+                                "abfs://c@account.dfs.core.windows.net.example.org/x",
+                                "abfs://c@d@account.dfs.core.windows.net/x",
+                                "abfs://@account.dfs.core.windows.net/x",
+                                "abfs://c:hunter2@account.dfs.core.windows.net/x",
+                                "abfs://account.dfs.core.windows.net/c/x",
                                 "az://ID:hunter2@c/x"}) {
     const auto error = test::error_of([&] { parse(url); });
     ASSERT_TRUE(error) << url;
     EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << url;
     EXPECT_THAT(error->what(), Not(HasSubstr("hunter2"))) << url;
   }
+}
+
+TEST(Locations, MayNameTheAccountOfAzure) {
+  for (const char* const scheme : {"abfs", "abfss"}) {
+    for (const char* const service : {"dfs", "blob"}) {
+      const std::string url = std::string(scheme) + "://c@acct1." + service + ".core.windows.net/a b?/x";
+      const Location found = parse(url);
+      EXPECT_EQ(found.kind, Kind::kAz);
+      EXPECT_EQ(found.bucket, "c");
+      EXPECT_EQ(found.key, "a b?/x");
+      EXPECT_EQ(found.endpoint, "https://acct1.blob.core.windows.net");
+      EXPECT_EQ(found.shown, url);
+      EXPECT_EQ(sibling(found.shown, "y"), url.substr(0, url.size() - 1) + "y");
+    }
+  }
+  EXPECT_EQ(parse("abfs://c@a.dfs.core.chinacloudapi.cn").endpoint, "https://a.blob.core.chinacloudapi.cn");
+  EXPECT_EQ(parse("abfs://c/x").endpoint, "");
+  EXPECT_EQ(parse("abfs://c/x").key, "x");
+  EXPECT_EQ(parse("az://c/x").endpoint, "");
+}
+
+TEST(Locations, AreAskedForByTheWordsOfTheirStore) {
+  const auto said = [](const char* url) { return std::string(test::error_of([&] { parse(url); })->what()); };
+  EXPECT_THAT(said("az://"), HasSubstr("a container; write az://CONTAINER/BLOB"));
+  EXPECT_THAT(said("abfs:///x"), HasSubstr("abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/BLOB"));
+  EXPECT_THAT(said("s3:///x"), HasSubstr("a bucket; write s3://BUCKET/KEY"));
 }
 
 TEST(Locations, HaveSiblings) {

@@ -427,15 +427,15 @@ def test_what_it_cannot_read_is_said(copy, tmp_path):
     assert "stream.zstd/1" in str(failure(lambda: load(copy)))
     with pytest.raises(penstock.InvalidArgumentError, match="broadcast"):
         StorageReader(copy, broadcast="yes")
-    with pytest.raises(penstock.InvalidArgumentError, match="abfs://"):
-        StorageReader("abfs://bucket/x")
+    with pytest.raises(penstock.InvalidArgumentError, match="wasbs://"):
+        StorageReader("wasbs://bucket/x")
     with pytest.raises(penstock.InvalidArgumentError, match="thread_count"):
         StorageWriter(copy, thread_count=0)
     for cls in (StorageReader, StorageWriter):
         assert cls.validate_checkpoint_id(copy)
         assert cls.validate_checkpoint_id(str(copy))
         assert cls.validate_checkpoint_id("gs://bucket/x")
-        assert not cls.validate_checkpoint_id("abfs://bucket/x")
+        assert not cls.validate_checkpoint_id("wasbs://bucket/x")
 
 
 def test_the_checkpoint_may_be_named_later(ranks, tmp_path):
