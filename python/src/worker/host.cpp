@@ -323,9 +323,16 @@ std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> 
       continue;
     }
     // The calls before the one that ended it are made again, by another process.
-    const std::size_t bad = first + std::min((*worker).finished_calls(), last - first - 1);
-    out[bad].at_sample = (*worker).sample_at_hand();
-    out[bad].error = Error(ErrorCode::kUserCode, ended(worker));
+    const std::size_t finished = (*worker).finished_calls();
+    const std::optional<std::size_t> at_sample = (*worker).sample_at_hand();
+    std::string how = ended(worker);
+    if (finished >= last - first && last - first > 1) {  // which one kept the answer from coming is found one by one
+      for (std::size_t i = last; i > first; --i) ranges.emplace_back(i - 1, i);
+      continue;
+    }
+    const std::size_t bad = first + std::min(finished, last - first - 1);
+    out[bad].at_sample = at_sample;
+    out[bad].error = Error(ErrorCode::kUserCode, std::move(how));
     if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
     if (first < bad) ranges.emplace_back(first, bad);
   }

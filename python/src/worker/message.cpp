@@ -11,6 +11,7 @@
 #include "data/sample/strides.h"
 #include "penstock/buffer.h"
 #include "penstock/dtype.h"
+#include "value/graph.h"
 
 namespace penstock::python {
 namespace {
@@ -96,7 +97,9 @@ void MessageWriter::write_value_at(const Value& value, std::size_t depth) {
       return write_real(value.as_complex().imag());
     case Value::Kind::kBigInt:
     case Value::Kind::kString:
+      return write_text(value.as_string());
     case Value::Kind::kBytes:
+      write_text(value.type_name());
       return write_text(value.as_string());
     case Value::Kind::kTensor:
       return write_tensor(value);
@@ -255,7 +258,7 @@ Value MessageReader::value_at(std::size_t depth) {
     case Value::Kind::kString:
       return Value::string(std::string(text()));
     case Value::Kind::kBytes:
-      return Value::bytes(std::string(text()));
+      return bytes();
     case Value::Kind::kTensor:
       return Value::tensor(tensor());
     case Value::Kind::kDType: {
@@ -295,6 +298,18 @@ Value MessageReader::value_at(std::size_t depth) {
     default:
       return Value::object(std::move(type_name), std::move(items), std::move(state));
   }
+}
+
+/// Of a bytearray too, which only a node can say.
+Value MessageReader::bytes() {
+  std::string type_name(text());
+  std::string content(text());
+  if (type_name.empty()) return Value::bytes(std::move(content));
+  ValueGraph graph;
+  ValueGraph::Node* const node = graph.add(Value::Kind::kBytes);
+  node->type_name = std::move(type_name);
+  node->scalar = std::move(content);
+  return graph.seal(node);
 }
 
 Tensor MessageReader::tensor() {

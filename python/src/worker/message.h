@@ -110,6 +110,7 @@ class MessageReader {
 
  private:
   Value value_at(std::size_t depth);
+  Value bytes();
   Tensor tensor();
 
   core::Cursor cursor_;

@@ -154,6 +154,7 @@ def test_a_function_may_iterate_a_loader_with_processes():
         (functions.ends_process, penstock.UserCodeError, "ended with exit code 3"),
         (functions.is_killed, penstock.UserCodeError, "was killed by SIGKILL"),
         (functions.leaves_a_child, penstock.UserCodeError, "ended with exit code 7"),
+        (functions.closes_everything, penstock.UserCodeError, "ended with exit code 0.* all descriptors closed"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -197,6 +198,18 @@ def test_an_exception_may_have_no_text():
     assert raised.value.args == (4,)
     with pytest.raises(penstock.UserCodeError, match="TextlessError: an exception without a text"):
         list(penstock.DataLoader(data, 3, **PROCESSES))
+
+
+def test_bytes_come_as_what_they_were():
+    data = rows().map(functions.octets)
+    expected = batches(penstock.DataLoader(data, 3, num_workers=2))
+    assert batches(penstock.DataLoader(data, 3, **PROCESSES)) == expected
+    first = next(iter(penstock.DataLoader(data, 3, **PROCESSES)))
+    assert {key: {type(item) for item in items} for key, items in first.items()} == {
+        "array": {bytearray},
+        "bytes": {bytes},
+        "empty": {bytearray},
+    }
 
 
 def test_what_functions_leak_ends_with_their_process():
