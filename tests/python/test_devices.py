@@ -248,7 +248,10 @@ def test_a_load_into_pinned_memory(tmp_path, name):
     there = penstock.sharing.attach(penstock.sharing.share(both))
     assert there["t"].equal(state["t"])
     assert not there["t"].is_pinned()  # in this mapping
-    for others in ({"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}):
+    halved = penstock.load(tmp_path / name, pinned=True, dtype="float16")
+    expected = penstock.load(tmp_path / name, dtype="float16")
+    assert all(halved[key].is_pinned() and halved[key].equal(value) for key, value in expected.items())
+    for others in ({"device": "cuda"}, {"mmap": True}):
         with pytest.raises(penstock.UnsupportedError, match="leave out one of"):
             penstock.load(tmp_path / name, pinned=True, **others)
 

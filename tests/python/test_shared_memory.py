@@ -103,7 +103,7 @@ def test_storages_that_lie_in_the_pickle_and_other_byte_orders(tmp_path):
     assert penstock.load(tmp_path / "none.npy", shared=True).shape == (0, 2)
 
 
-@pytest.mark.parametrize("others", [{"device": "cuda"}, {"mmap": True}, {"dtype": "float16"}, {"gds": True}])
+@pytest.mark.parametrize("others", [{"device": "cuda"}, {"mmap": True}, {"gds": True}])
 def test_what_cannot_be_shared_is_refused(path, others):
     with pytest.raises(penstock.UnsupportedError, match=f"leave out one of shared and {next(iter(others))}"):
         penstock.load(path, shared=True, **others)
@@ -114,6 +114,47 @@ def test_ranks_are_those_of_torch(path, ranks):
     words = r"use penstock\.torch\.load\(ranks=\).*penstock\.sharing\.share"
     with pytest.raises(penstock.UnsupportedError, match=words):
         penstock.load(path, ranks=ranks)
+
+
+@pytest.mark.parametrize("others", [{"threads": 2}, {"direct": True}, {"report": {}}])
+def test_what_is_converted_is_read_as_fits_the_file(path, others):
+    with pytest.raises(penstock.UnsupportedError, match=f"leave out one of dtype and {next(iter(others))}"):
+        penstock.load(path, shared=True, dtype="float16", **others)
+
+
+@pytest.mark.parametrize("format", ["npz", "safetensors", "pt"])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
+def test_tensors_become_another_type_on_their_way_into_shared_memory(tmp_path, format, dtype):
+    wide = np.arange(600_000, dtype=np.float32).reshape(600, 1000)
+    content = {
+        "wide": wide,
+        "again": wide,
+        "few": np.arange(3, dtype=np.int16),
+        "one": np.float64(1.5),
+        "none": np.zeros((0, 2), dtype=np.float32),
+        "no numbers": np.zeros((0, 2), dtype=np.int8),
+    }
+    path = tmp_path / f"model.{format}"
+    penstock.save({name: penstock.tensor(value) for name, value in content.items()}, path)
+    expected = penstock.load(path, dtype=dtype)
+    for load in (penstock.load, lambda given, **how: penstock.open(given).load(**how)):
+        loaded = load(path, dtype=dtype, shared=True)
+        assert list(loaded) == list(expected)
+        for name, value in expected.items():
+            assert loaded[name].dtype == value.dtype, name
+            assert loaded[name].equal(value), name
+        attached = penstock.sharing.attach(penstock.sharing.share(loaded))
+        assert attached["wide"].equal(expected["wide"])
+    part = penstock.load(path, key="wide", dtype=dtype, shared=True)
+    assert part.equal(expected["wide"])
+
+
+def test_a_value_that_does_not_fit_is_an_error_where_that_is_asked_for(tmp_path):
+    path = tmp_path / "x.safetensors"
+    penstock.save({"x": np.array([1e300])}, path)
+    assert penstock.load(path, dtype="float32", shared=True)["x"].tolist() == [float("inf")]
+    with pytest.raises(penstock.InvalidArgumentError, match="a strict cast from float64 to float32"):
+        penstock.load(path, dtype="float32", strict=True, shared=True)
 
 
 def test_share_takes_shared_memory_of_one_load_alone(path):

@@ -86,7 +86,8 @@ def load(
         elements in the file are, and nothing is converted. A file that has a header is refused here.
     shared
         Read into one block of host memory that other processes map too: `sharing.share` gives its name.
-        The block is there until the last tensor in it is gone. Tensors have the types of the file.
+        The block is there until the last tensor in it is gone. With `dtype` each tensor that is converted has
+        memory of its own there.
         With `pinned` too it is page-locked for this process.
     pinned
         Read into one block of page-locked host memory, from which devices copy without the processor.
@@ -116,10 +117,11 @@ def load(
     if ranks is not None:
         raise _no_ranks()
     if shared or pinned:
-        others = {"mmap": mmap, "gds": gds, "dtype": dtype, "shape": shape, "offset": offset, "order": order}
+        others = {"mmap": mmap, "gds": gds, "shape": shape, "offset": offset, "order": order}
         archive: Archive = _core.open(path, "r", verify)  # type: ignore[assignment]
         part = archive if key is None and prefix is None else _core._part(archive, key, prefix)
-        return _in_block(part, device, shared, pinned, others, progress, report, direct, threads)
+        reading = {"report": report, "direct": direct, "threads": threads}
+        return _in_block(part, device, shared, pinned, others, reading, progress, dtype, strict)
     return _core.load(
         path,
         device,
@@ -141,9 +143,18 @@ def load(
 
 
 def _in_block(
-    archive: Archive, device: object, shared: bool, pinned: bool, others: dict[str, Any], *reading: Any
+    archive: Archive,
+    device: object,
+    shared: bool,
+    pinned: bool,
+    others: dict[str, Any],
+    reading: dict[str, Any],
+    progress: Any,
+    dtype: object,
+    strict: bool,
 ) -> Any:
-    """A load whose tensors lie in one block, which does not go together with other places and types."""
+    """A load whose tensors lie in one block, which does not go together with other places; and what is converted is
+    read as it comes."""
     from penstock._load.shared_memory import load_block, pinned_block, shared_block, shared_pinned_block
     from penstock.errors import DTypeMismatchError, UnsupportedError
 
@@ -158,9 +169,12 @@ def _in_block(
             raise UnsupportedError(
                 f"{asked}=True reads a file into host memory as it is: leave out one of {asked} and {name}"
             )
-    return load_block(
-        archive, shared_pinned_block if shared and pinned else shared_block if shared else pinned_block, *reading
-    )
+    wanted = _core._load_dtype(dtype, strict)
+    for name, value in reading.items():
+        if wanted is not None and value is not None:
+            raise UnsupportedError(f"{asked}=True with dtype reads as fits the file: leave out one of dtype and {name}")
+    block_of = shared_pinned_block if shared and pinned else shared_block if shared else pinned_block
+    return load_block(archive, block_of, progress, **reading, dtype=wanted, strict=strict)
 
 
 def _no_ranks() -> Exception:
@@ -434,7 +448,7 @@ class ArchiveMethods:
             infinite, as with NumPy.
         shared
             Read into one block of host memory that other processes map too: `penstock.sharing.share`
-            gives its name. Tensors have the types of the file.
+            gives its name. With `dtype` each tensor that is converted has memory of its own there.
         pinned
             Read into one block of page-locked host memory, from which devices copy without the processor.
 
@@ -443,8 +457,9 @@ class ArchiveMethods:
         What `penstock.load` gives for the file.
         """
         if shared or pinned:
-            others = {"mmap": mmap, "gds": gds, "dtype": dtype}
-            return _in_block(self, device, shared, pinned, others, progress, report, direct, threads)
+            others = {"mmap": mmap, "gds": gds}
+            reading = {"report": report, "direct": direct, "threads": threads}
+            return _in_block(self, device, shared, pinned, others, reading, progress, dtype, strict)
         return self._load(device, mmap, direct, gds, threads, report, progress, dtype, strict)
 
     def close(self: Archive) -> None:

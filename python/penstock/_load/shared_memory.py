@@ -11,13 +11,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import math
 import mmap
 import os
 
 from penstock._core import (
+    _converted_entries,
     _entry_parts,
     _load_into,
     _load_storages_into,
+    _load_typed_into,
     _pinned_bytes,
     _pinned_over,
     _storage_parts,
@@ -173,33 +176,47 @@ def load_block(
     report: dict[str, Any] | None,
     direct: bool | None,
     threads: int | None,
+    dtype: Any = None,
+    strict: bool = False,
 ) -> Any:
-    """What `load` gives, in one block of memory, which `block_of` makes."""
-    odd = _odd_entries(archive)
+    """What `load` gives, in one block of memory, which `block_of` makes. What becomes `dtype` lies behind the rest."""
+    typed = set() if dtype is None else set(_converted_entries(archive, dtype))
+    odd = _entries_apart(archive, typed, dtype)
     places, nbytes = lay_out(archive, odd=odd)
     behind = {}
-    for index, (dtype, shape, size) in odd.items():
-        behind[index] = aligned(nbytes), dtype, shape
+    for index, (name, shape, size) in odd.items():
+        behind[index] = aligned(nbytes), name, shape
         nbytes = aligned(nbytes) + size
     memory = block_of(max(nbytes, 1))
     storages = {number: memory[at : at + size] for number, (at, size) in places.items()}
-    _load_storages_into(archive, storages, progress, report, direct, threads)
     entries = {
-        index: _tensor_in(memory, at, dtype, shape, _c_order(shape)) for index, (at, dtype, shape) in behind.items()
+        index: _tensor_in(memory, at, name, shape, _c_order(shape)) for index, (at, name, shape) in behind.items()
     }
-    if entries:
-        _load_into(archive, list(entries), list(entries.values()))
+    if typed:
+        converted = {
+            index: (memory[at : at + odd[index][2]], _c_order(shape))
+            for index, (at, _, shape) in behind.items()
+            if index in typed
+        }
+        _load_typed_into(archive, converted, storages, dtype, strict, progress)
+    else:
+        _load_storages_into(archive, storages, progress, report, direct, threads)
+    views = [index for index in entries if index not in typed]
+    if views:
+        _load_into(archive, views, [entries[index] for index in views])
     return _value_over(archive, storages, entries)
 
 
-def _odd_entries(archive: Archive) -> dict[int, tuple[str, tuple[int, ...], int]]:
-    """{entry: (dtype, shape, bytes)} of the conjugated and negated views, whose values lie nowhere in the file."""
-    names = archive.keys()
+def _entries_apart(archive: Archive, typed: set[int], dtype: Any) -> dict[int, tuple[str, tuple[int, ...], int]]:
+    """{entry: (dtype, shape, bytes)} of those whose values lie nowhere in the file: conjugated and negated views, and
+    what becomes another type."""
     out = {}
-    for index, name in enumerate(names):
-        _, dtype, shape, _, _, _, conj, neg = _entry_parts(archive, index)
-        if (conj or neg) and 0 not in shape:
-            out[index] = dtype, shape, archive[name].nbytes
+    for index, name in enumerate(archive.keys()):
+        _, kept, shape, _, _, _, conj, neg = _entry_parts(archive, index)
+        if index in typed:
+            out[index] = dtype.name, shape, math.prod(shape) * dtype.itemsize
+        elif (conj or neg) and 0 not in shape:
+            out[index] = kept, shape, archive[name].nbytes
     return out
 
 

@@ -44,11 +44,11 @@ nb::object value_over(const PyArchive& opened, const nb::dict& storages, const n
   for (const auto& [number, bytes] : storages) memory.at(nb::cast<std::size_t>(number)) = memory_in(bytes);
   const EntryLeaf leaf = [&](std::size_t index) {
     const TensorEntry& entry = archive.entries()[index];
-    if (entry.nbytes() == 0) {
-      return nb::cast(Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad));
-    }
     if (entries.contains(index)) {
       return nb::cast(nb::cast<Tensor>(entries[nb::int_(index)]).with_requires_grad(entry.requires_grad));
+    }
+    if (entry.nbytes() == 0) {
+      return nb::cast(Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad));
     }
     return nb::cast(tensor_over(memory[entry.storage].value(), entry));
   };
