@@ -75,10 +75,11 @@ TEST(OneBlock, EveryFormatIsLoadedIntoSharedMemory) {
     const std::string path = folder / name;
     save(model(), path, {.compress = std::string_view(name) == "z.npz"});
     Report report;
-    expect_shared(load(path, {.shared = true, .report = &report}), load(path));
+    expect_shared(penstock::load(path, {.shared = true, .report = &report}), penstock::load(path));
     EXPECT_GE(report.payload_bytes, 600U * 1000 * 4);
-    expect_shared(load(path, {.dtype = DType::float16, .shared = true}), load(path, {.dtype = DType::float16}));
-    expect_shared(load_async(path, {.shared = true}).get(), load(path));
+    expect_shared(penstock::load(path, {.dtype = DType::float16, .shared = true}),
+                  penstock::load(path, {.dtype = DType::float16}));
+    expect_shared(load_async(path, {.shared = true}).get(), penstock::load(path));
     const Archive archive = open(path);
     const Tensor rows = archive["large"].slice(0, 10, 20).load({.shared = true});
     EXPECT_TRUE(is_shared(rows.data()));
@@ -99,7 +100,7 @@ TEST(OneBlock, EveryFormatIsLoadedIntoSharedMemory) {
 TEST(OneBlock, AFileWithoutTensorsAndOneWithoutElements) {
   const test::TemporaryFolder folder;
   save(Value{{"step", 3}}, folder / "a.pt");
-  EXPECT_EQ(load(folder / "a.pt", {.shared = true})["step"].as_int(), 3);
+  EXPECT_EQ(penstock::load(folder / "a.pt", {.shared = true})["step"].as_int(), 3);
   save(Tensor::empty({0, 2}), folder / "a.npy");
   EXPECT_EQ(load_tensor(folder / "a.npy", {.dtype = DType::float16, .shared = true}).dtype(), DType::float16);
 }
@@ -107,7 +108,7 @@ TEST(OneBlock, AFileWithoutTensorsAndOneWithoutElements) {
 TEST(OneBlock, AChildSeesWhatItsParentWrites) {
   const test::TemporaryFolder folder;
   save(model(), folder / "m.safetensors");
-  const Value loaded = load(folder / "m.safetensors", {.shared = true});
+  const Value loaded = penstock::load(folder / "m.safetensors", {.shared = true});
   const Tensor few = loaded["few"].as_tensor();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -195,8 +196,8 @@ TEST(OneBlock, WhatIsConvertedIsReadInPiecesAndChecked) {
 TEST(OneBlock, AStrictLoadNamesTheTensor) {
   const test::TemporaryFolder folder;
   save(Value{{"x", Tensor::of<double>({1e300})}}, folder / "x.safetensors");
-  const auto error =
-      error_of([&] { load(folder / "x.safetensors", {.dtype = DType::float32, .strict = true, .shared = true}); });
+  const auto error = error_of(
+      [&] { penstock::load(folder / "x.safetensors", {.dtype = DType::float32, .strict = true, .shared = true}); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error->tensor(), "x");
@@ -213,9 +214,9 @@ TEST(OneBlock, DoesNotGoTogetherWithOtherMemory) {
   for (const Case& each : {Case{{.device = Device(DeviceType::kCuda, 0), .shared = true}, "shared and device"},
                            Case{{.mmap = true, .shared = true}, "shared and mmap"},
                            Case{{.gds = true, .pinned = true}, "pinned and gds"}}) {
-    for (const auto& error :
-         {error_of([&] { load(folder / "m.npz", each.options); }), error_of([&] { archive["few"].load(each.options); }),
-          error_of([&] { archive.load_storages(each.options); })}) {
+    for (const auto& error : {error_of([&] { penstock::load(folder / "m.npz", each.options); }),
+                              error_of([&] { archive["few"].load(each.options); }),
+                              error_of([&] { archive.load_storages(each.options); })}) {
       ASSERT_TRUE(error) << each.said;
       EXPECT_EQ(error->code(), ErrorCode::kUnsupported);
       EXPECT_THAT(error->what(), HasSubstr(each.said));
@@ -239,7 +240,7 @@ TEST(OneBlock, WithoutADevicePageLockedMemoryIsAnError) {
   const test::TemporaryFolder folder;
   save(model(), folder / "m.npz");
   for (const bool shared : {false, true}) {
-    const auto error = error_of([&] { load(folder / "m.npz", {.shared = shared, .pinned = true}); });
+    const auto error = error_of([&] { penstock::load(folder / "m.npz", {.shared = shared, .pinned = true}); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->code(), ErrorCode::kNoDevice);
   }
@@ -253,8 +254,8 @@ TEST_F(PinnedBlock, HoldsAllTensorsAndMayBeSharedToo) {
     SCOPED_TRACE(name);
     save(model(), folder / name);
     for (const bool shared : {false, true}) {
-      const Value loaded = load(folder / name, {.dtype = DType::float32, .shared = shared, .pinned = true});
-      const Value expected = load(folder / name, {.dtype = DType::float32});
+      const Value loaded = penstock::load(folder / name, {.dtype = DType::float32, .shared = shared, .pinned = true});
+      const Value expected = penstock::load(folder / name, {.dtype = DType::float32});
       for (const char* key : {"large", "few", "scalar"}) {
         const Tensor tensor = loaded[key].as_tensor();
         EXPECT_TRUE(Tensor::identical(tensor, expected[key].as_tensor())) << key;
