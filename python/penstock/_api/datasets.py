@@ -700,7 +700,9 @@ class DatasetMethods(Transforms):
         """
         return self._map(function, batched, seeded)
 
-    def filter(self: Dataset, keep: Callable[[Any], Any]) -> Dataset:
+    def filter(
+        self: Dataset, keep: Callable[[Any], Any], *, workers: str = "threads", num_workers: int | str = "auto"
+    ) -> Dataset:
         """The samples for which a function is true, in their order.
 
         They are found now: every sample is read once, so that the length is known.
@@ -709,12 +711,23 @@ class DatasetMethods(Transforms):
         ----------
         keep
             Called with each sample. What it raises, and a sample that cannot be read, ends the search.
+        workers
+            Who calls it, and functions of map before it: "threads", "processes" or "auto", as in DataLoader.
+        num_workers
+            Threads that read, and processes, as in DataLoader.
 
         Returns
         -------
         Dataset
         """
-        return self._filter(keep)
+        from penstock._processes import workers_for
+
+        processes = workers_for(workers, num_workers, None)
+        try:
+            return self._filter(keep, processes, num_workers)
+        finally:
+            if processes is not None:
+                processes.close()
 
     def take(self: Dataset, count: int) -> Dataset:
         """The first samples, or all where there are fewer.

@@ -240,6 +240,7 @@ Value only(std::vector<data::Called> called) {
 
 Value SampleFunction::operator()(const Value& argument, const data::RandomKey& key) const {
   data::Host* const host = data::HostScope::current();
+  if (host == nullptr && tells) return Value::boolean(function.is_true(argument));
   if (host == nullptr) return seeded ? function(argument, key) : function(argument);
   const data::UserFunction self = *this;
   const data::Host::Step step{&self, key.stage};

@@ -106,6 +106,7 @@ class HeldFunction {
 struct SampleFunction {
   HeldFunction function;
   bool seeded = false;
+  bool tells = false;  ///< it gives whether what Python's function gives is true
   Value operator()(const Value& argument, const data::RandomKey& key) const;
 };
 

@@ -78,23 +78,11 @@ Typed<Dataset> map(nb::handle self, nb::handle given, nb::handle batched, nb::ha
   return with_keeper(std::move(out), function);
 }
 
-Typed<Dataset> filter(nb::handle self, nb::handle keep) {
-  const HeldFunction function(keep, "filter()");
-  const Dataset dataset = nb::cast<Dataset>(self);
-  const std::vector<std::int64_t> kept =
-      interruptible(true, [dataset, f = function.lent()](const std::stop_token& stop) {
-        return data::kept_indices(dataset, [f](const Value& sample) { return f.is_true(sample); }, {.stop = stop});
-      });
-  const nb::object indices = nb::cast(Tensor::of(std::span<const std::int64_t>(kept)));
-  return made_by("subset", nb::make_tuple(self, indices), nb::cast(subset(dataset, kept)));
-}
-
 }  // namespace
 
 void bind_own_code(nb::module_& module) {
   auto dataset = nb::borrow<nb::class_<Dataset>>(nb::type<Dataset>());
-  dataset.def("_map", map, nb::arg("function").none(), nb::arg("batched"), nb::arg("seeded"))
-      .def("_filter", filter, nb::arg("keep").none());
+  dataset.def("_map", map, nb::arg("function").none(), nb::arg("batched"), nb::arg("seeded"));
   module.def("dataset", made_dataset, nb::arg("samples").none(), nb::arg("get").none());
 }
 

@@ -82,7 +82,7 @@ Typed<SampleStream> stream_of_opener(nb::handle opener, const std::string& name,
 Typed<SampleStream> filtered(const SampleStream& self, nb::handle keep) {
   const HeldFunction function(keep, "filter()");
   nb::object out =
-      nb::cast(self.filter_plain([f = function.lent()](const Value& sample) { return f.is_true(sample); }));
+      nb::cast(SampleStream(data::filtered_node(self, SampleFunction{.function = function.lent(), .tells = true})));
   nb::setattr(out, "_function", function.keeper());
   return out;
 }

@@ -72,15 +72,6 @@ class Arguments {
   nb::dict given_;
 };
 
-std::size_t workers_from(nb::handle given) {
-  if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
-  if (PyIndex_Check(given.ptr()) != 0) {
-    return not_negative(integer_argument(given, "num_workers"), "num_workers");
-  }
-  throw Error(ErrorCode::kDTypeMismatch,
-              core::format("found num_workers={}, expected a number of threads or \"auto\"", shown(given)));
-}
-
 nb::object workers_of(const LoaderOptions& options) {
   const std::size_t workers = options.num_workers;
   return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
@@ -90,6 +81,15 @@ constexpr std::array<std::pair<const char*, OnError>, 4> kOnError = {
     {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}}};
 
 }  // namespace
+
+std::size_t workers_from(nb::handle given) {
+  if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
+  if (PyIndex_Check(given.ptr()) != 0) {
+    return not_negative(integer_argument(given, "num_workers"), "num_workers");
+  }
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("found num_workers={}, expected a number of threads or \"auto\"", shown(given)));
+}
 
 OnError on_error_from(nb::handle given) {
   for (const auto& [name, on_error] : kOnError) {
@@ -387,6 +387,7 @@ void bind_loader(nb::module_& module) {
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_loader)},
                                 {0, nullptr}};
   bind_iterator(module);
+  bind_filter();
   nb::class_<PyLoader>(module, "DataLoader", nb::type_slots(slots), nb::is_weak_referenceable())
       .def("__init__", make_loader, nb::arg("arguments"))
       .def("__len__", length_of, nb::lock_self(),

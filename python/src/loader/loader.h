@@ -25,6 +25,8 @@ namespace penstock::python {
 
 /// What `stats()` gives; `workers`: processes that call functions (PyWorkers), or None.
 nb::object figures_of(const LoaderStats& figures, nb::handle workers);
+/// A number of threads, or "auto".
+std::size_t workers_from(nb::handle given);
 /// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
 OnError on_error_from(nb::handle given);
 /// "pad", "drop" or "exact"; kInvalidArgument for others.
@@ -142,5 +144,8 @@ class PyLoader {
   };
   LeftBehind left_behind_;
 };
+
+/// Dataset.filter, whose processes are those of loaders.
+void bind_filter();
 
 }  // namespace penstock::python

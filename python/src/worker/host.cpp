@@ -1,6 +1,7 @@
 #include "worker/host.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -18,7 +19,8 @@ namespace penstock::python {
 /// A process for one thread, which goes back when this goes, or is let go of when it has ended.
 class WorkerHost::Lease {
  public:
-  explicit Lease(WorkerHost& host) : host_(host) {
+  /// Unless it `waits`, there may be none.
+  explicit Lease(WorkerHost& host, bool waits = true) : host_(host) {
     std::unique_lock lock(host_.mutex_);
     while (host_.idle_.empty()) {
       if (host_.closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
@@ -26,6 +28,7 @@ class WorkerHost::Lease {
         start(lock);
         return;
       }
+      if (!waits) return;
       host_.idle_again_.wait_for(lock, core::kStopLook);
       if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
     }
@@ -44,6 +47,7 @@ class WorkerHost::Lease {
   Lease& operator=(const Lease&) = delete;
 
   WorkerProcess& operator*() const noexcept { return *worker_; }
+  explicit operator bool() const noexcept { return worker_ != nullptr; }
   /// It is no more: another one may be started in its place.
   void let_go() {
     const std::scoped_lock lock(host_.mutex_);
@@ -73,6 +77,23 @@ class WorkerHost::Lease {
 
   WorkerHost& host_;
   std::shared_ptr<WorkerProcess> worker_;
+};
+
+/// Calls that one process makes, and whose answer has not come.
+struct WorkerHost::UnderWay {
+  UnderWay(WorkerHost& host, std::size_t begin, std::size_t end, bool waits)
+      : first(begin), last(end), worker(host, waits) {}
+  ~UnderWay() {
+    if (is_sent && worker) (*worker).give_up();
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+  std::size_t first;
+  std::size_t last;
+  Lease worker;
+  Buffer block = {};  ///< to which results are written
+  bool is_sent = false;
 };
 
 WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial)
@@ -171,13 +192,22 @@ bool WorkerHost::takes(const data::IndexFunction& function) const noexcept {
 
 namespace {
 
+StepForm form_of(const data::Host::Step& step) {
+  const auto& function = *step.function->target<SampleFunction>();
+  if (step.keeps) return StepForm::kKeeps;
+  if (function.tells) return StepForm::kTells;
+  return function.seeded ? StepForm::kSeeded : StepForm::kPlain;
+}
+
 /// What a host gives that turns out not to have the functions: what they give here.
 template <class Call>
 std::vector<data::Called> each_called(std::size_t count, Call call) {
   std::vector<data::Called> out(count);
   for (std::size_t i = 0; i < count; ++i) {
     try {
-      out[i].value = call(i);
+      std::optional<Value> made = call(i);
+      out[i].left_out = !made;
+      if (made) out[i].value = std::move(*made);
     } catch (const Error& error) {
       out[i].error = error;
     }
@@ -188,12 +218,15 @@ std::vector<data::Called> each_called(std::size_t count, Call call) {
 std::vector<data::Called> called_here(std::span<const data::Host::Step> run, std::span<const Value> samples,
                                       std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
   const data::HostScope none(nullptr);
-  return each_called(samples.size(), [&](std::size_t i) {
+  return each_called(samples.size(), [&](std::size_t i) -> std::optional<Value> {
     Value sample = samples[i];
     for (const data::Host::Step& step : run) {
       const Value given = without_sharing(std::move(sample));
       const data::RandomKey key{.seed = seed.seed, .epoch = seed.epoch, .index = indices[i], .stage = step.stage};
-      sample = data::call_user("the function of map", [&] { return (*step.function)(given, key); });
+      const char* const who = step.keeps ? "the function of filter" : "the function of map";
+      Value made = data::call_user(who, [&] { return (*step.function)(given, key); });
+      if (step.keeps && !made.as_bool()) return std::nullopt;
+      sample = step.keeps ? given : std::move(made);
     }
     return sample;
   });
@@ -217,7 +250,7 @@ std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<
                                            std::span<const std::int64_t> indices, const data::EpochSeed& seed,
                                            const data::ExpectedSlots& slots) {
   if (!gets_there(functions_of(run))) return called_here(run, samples, indices, seed);
-  makes_samples_ = true;
+  if (!run.back().keeps) makes_samples_ = true;
   return call_there(run, samples, indices, seed, slots);
 }
 
@@ -229,13 +262,15 @@ std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std:
   const std::vector<const HeldFunction*> functions = functions_of(run);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
-  return made(functions, samples.size(), indices, slots,
+  // What a filter of a stream is asked comes from the one thread that reads, while the others wait for it.
+  const Spread spread = run.back().keeps ? Spread::kAllProcesses : Spread::kOneProcess;
+  return made(functions, samples.size(), indices, slots, spread,
               [&](MessageWriter& message, std::size_t first, std::size_t last) {
                 message.write_number(static_cast<std::uint64_t>(CallForm::kRun));
                 message.write_number(run.size());
                 for (std::size_t i = 0; i < run.size(); ++i) {
                   message.write_number(numbers[i]);
-                  message.write_number(run[i].function->target<SampleFunction>()->seeded ? 1 : 0);
+                  message.write_number(static_cast<std::uint64_t>(form_of(run[i])));
                   message.write_number(run[i].stage);
                 }
                 message.write_number(seed.seed);
@@ -254,7 +289,7 @@ std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::
   if (!gets_there({&function, 1})) return called_here(*function, indices);
   makes_samples_ = true;
   const std::uint64_t number = number_of(*function);
-  return made({&function, 1}, indices.size(), indices, slots,
+  return made({&function, 1}, indices.size(), indices, slots, Spread::kOneProcess,
               [&](MessageWriter& message, std::size_t first, std::size_t last) {
                 message.write_number(static_cast<std::uint64_t>(CallForm::kIndices));
                 message.write_number(number);
@@ -267,12 +302,13 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
   const HeldFunction* const only = &function;
   if (!gets_there({&only, 1})) return function(samples);
   const std::uint64_t number = number_of(function);
-  std::vector<data::Called> out = made({&only, 1}, 1, {}, {}, [&](MessageWriter& message, std::size_t, std::size_t) {
-    message.write_number(static_cast<std::uint64_t>(CallForm::kList));
-    message.write_number(number);
-    message.write_number(samples.size());
-    for (const Value& sample : samples) message.write_value(sample);
-  });
+  std::vector<data::Called> out =
+      made({&only, 1}, 1, {}, {}, Spread::kOneProcess, [&](MessageWriter& message, std::size_t, std::size_t) {
+        message.write_number(static_cast<std::uint64_t>(CallForm::kList));
+        message.write_number(number);
+        message.write_number(samples.size());
+        for (const Value& sample : samples) message.write_value(sample);
+      });
   if (out[0].error) throw *out[0].error;
   return std::move(out[0].value);
 }
@@ -294,49 +330,73 @@ bool WorkerHost::name_slots(MessageWriter& message, WorkerProcess& worker, const
 
 std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
                                            std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
-                                           const Write& write) {
+                                           Spread spread, const Write& write) {
   std::vector<data::Called> out(count);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
-  std::vector<std::pair<std::size_t, std::size_t>> ranges{{0, count}};
+  Ranges ranges;
+  const std::size_t parts = spread == Spread::kOneProcess ? 1 : std::clamp<std::size_t>(count, 1, most_);
+  for (std::size_t part = parts; part > 0; --part) {
+    ranges.emplace_back(count * (part - 1) / parts, count * part / parts);
+  }
   while (!ranges.empty()) {
-    const auto [first, last] = ranges.back();
-    ranges.pop_back();
-    Lease worker(*this);
-    define(worker, numbers);
-    MessageWriter message;
-    const Buffer block = name_slots(message, *worker, slots, first) ? *slots.block : Buffer();
-    write(message, first, last);
-    const std::optional<Answer> answer = (*worker).exchange(MessageKind::kCall, message, closed_, block);
-    if (answer) {
-      MessageReader reader = answer->reader();
-      if (reader.number() != 0) throw error_with_cause(reader.error());
-      note(*worker, *answer, last - first, first < indices.size() ? indices[first] : -1);
-      for (std::size_t i = first; i < last; ++i) {
-        if (reader.number() == 0) {
-          out[i].value = block ? reader.value(slots.buffer(i)) : reader.value();
-        } else {
-          out[i].error = error_with_cause(reader.error());
-          if (const std::uint64_t part = reader.number()) out[i].at_sample = static_cast<std::size_t>(part - 1);
-        }
-      }
-      continue;
+    std::deque<UnderWay> under_way;
+    while (!ranges.empty() && under_way.size() < parts) {
+      const auto [first, last] = ranges.back();
+      UnderWay& calls = under_way.emplace_back(*this, first, last, under_way.empty());
+      if (!calls.worker) break;  // all others are busy, perhaps with calls of this thread
+      ranges.pop_back();
+      define(calls.worker, numbers);
+      MessageWriter message;
+      calls.block = name_slots(message, *calls.worker, slots, first) ? *slots.block : Buffer();
+      write(message, first, last);
+      calls.is_sent = (*calls.worker).send(MessageKind::kCall, message, calls.block);
     }
+    for (UnderWay& calls : under_way) {
+      if (calls.worker) take(calls, indices, slots, ranges, out);
+    }
+  }
+  return out;
+}
+
+void WorkerHost::take(UnderWay& calls, std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                      Ranges& ranges, std::vector<data::Called>& out) {
+  const auto [first, last] = std::pair(calls.first, calls.last);
+  WorkerProcess& worker = *calls.worker;
+  const std::optional<Answer> answer = calls.is_sent ? worker.receive(closed_) : std::nullopt;
+  calls.is_sent = false;
+  if (!answer) {
     // The calls before the one that ended it are made again, by another process.
-    const std::size_t finished = (*worker).finished_calls();
-    const std::optional<std::size_t> at_sample = (*worker).sample_at_hand();
-    std::string how = ended(worker);
+    const std::size_t finished = worker.finished_calls();
+    const std::optional<std::size_t> at_sample = worker.sample_at_hand();
+    std::string how = ended(calls.worker);
     if (finished >= last - first && last - first > 1) {  // which one kept the answer from coming is found one by one
       for (std::size_t i = last; i > first; --i) ranges.emplace_back(i - 1, i);
-      continue;
+      return;
     }
     const std::size_t bad = first + std::min(finished, last - first - 1);
     out[bad].at_sample = at_sample;
     out[bad].error = Error(ErrorCode::kUserCode, std::move(how));
     if (bad + 1 < last) ranges.emplace_back(bad + 1, last);
     if (first < bad) ranges.emplace_back(first, bad);
+    return;
   }
-  return out;
+  MessageReader reader = answer->reader();
+  if (reader.number() != 0) throw error_with_cause(reader.error());
+  note(worker, *answer, last - first, first < indices.size() ? indices[first] : -1);
+  for (std::size_t i = first; i < last; ++i) {
+    switch (static_cast<CallOutcome>(reader.number())) {
+      case CallOutcome::kMade:
+        out[i].value = calls.block ? reader.value(slots.buffer(i)) : reader.value();
+        break;
+      case CallOutcome::kRaised:
+        out[i].error = error_with_cause(reader.error());
+        if (const std::uint64_t part = reader.number()) out[i].at_sample = static_cast<std::size_t>(part - 1);
+        break;
+      case CallOutcome::kLeftOut:
+        out[i].left_out = true;
+    }
+  }
 }
 
 std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
@@ -381,7 +441,8 @@ void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
     message.write_number(gone.size());
     for (const std::uint64_t number : gone) message.write_number(number);
   }
-  const std::optional<Answer> answer = worker.exchange(MessageKind::kDefine, message, closed_);
+  const bool is_sent = worker.send(MessageKind::kDefine, message);
+  const std::optional<Answer> answer = is_sent ? worker.receive(closed_) : std::nullopt;
   if (!answer) {
     throw Error(ErrorCode::kUserCode,
                 core::format("{}, while it read the functions that it was to call", ended(lease)));

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "content/functions.h"
@@ -73,10 +74,19 @@ class WorkerHost final : public data::Host {
   /// Writes the calls [first, last) of a message.
   using Write = std::function<void(MessageWriter&, std::size_t first, std::size_t last)>;
 
+  struct UnderWay;
+  /// Calls that are to be made, the next ones last.
+  using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+  /// Whether a message has all calls, or each process that is idle gets a part of them.
+  enum class Spread : std::uint8_t { kOneProcess, kAllProcesses };
+
   /// `indices`: of the samples, or of one of them.
   std::vector<data::Called> made(std::span<const HeldFunction* const> functions, std::size_t count,
-                                 std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                                 std::span<const std::int64_t> indices, const data::ExpectedSlots& slots, Spread spread,
                                  const Write& write);
+  /// Waits for the answer to a message, whose results go to `out`, or what is to be made again to `ranges`.
+  void take(UnderWay& calls, std::span<const std::int64_t> indices, const data::ExpectedSlots& slots, Ranges& ranges,
+            std::vector<data::Called>& out);
   static std::vector<const HeldFunction*> functions_of(std::span<const Step> run);
   /// Where the calls from `first` on put their results; false: nowhere but into the answer.
   bool name_slots(MessageWriter& message, WorkerProcess& worker, const data::ExpectedSlots& slots,

@@ -24,6 +24,21 @@ enum class CallForm : std::uint64_t {
   kList,     ///< one call with a list of samples
 };
 
+/// How a function of a run is called.
+enum class StepForm : std::uint64_t {
+  kPlain,
+  kSeeded,  ///< with random numbers
+  kTells,   ///< what it gives is true or not
+  kKeeps,   ///< what it gives is whether the sample is kept, which is what comes of the run
+};
+
+/// What an answer begins with for each call.
+enum class CallOutcome : std::uint64_t {
+  kMade,     ///< its value follows
+  kRaised,   ///< its error, and at which sample it was
+  kLeftOut,  ///< nothing: a filter keeps its sample not
+};
+
 struct MessageHead {
   MessageKind kind = MessageKind::kCall;
   std::uint32_t keeps = 0;     ///< of an answer: the program still has memory of the call, which is not used again

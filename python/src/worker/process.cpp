@@ -127,8 +127,9 @@ std::optional<std::size_t> WorkerProcess::sample_at_hand() const noexcept {
   return part == 0 ? std::nullopt : std::optional<std::size_t>(part - 1);
 }
 
-std::optional<Answer> WorkerProcess::exchange(MessageKind kind, const MessageWriter& message,
-                                              const std::atomic<bool>& closed, const Buffer& writes_to) {
+void WorkerProcess::give_up() noexcept { drop_request(); }  // the worker still reads it
+
+bool WorkerProcess::send(MessageKind kind, const MessageWriter& message, const Buffer& writes_to) {
   const MessageExtent extent = message.extent();
   const std::size_t bytes = end_of(extent);
   const bool is_new = request_ == nullptr || request_->bytes().size() < bytes;
@@ -146,13 +147,16 @@ std::optional<Answer> WorkerProcess::exchange(MessageKind kind, const MessageWri
   if (writes_to) written_.push_back({sequence_, writes_to});
   const bool is_sent = send_head(socket_, head, request_->descriptor());
   request_->close_descriptor();
-  if (!is_sent) return std::nullopt;
+  return is_sent;
+}
+
+std::optional<Answer> WorkerProcess::receive(const std::atomic<bool>& closed) {
   for (;;) {
     std::optional<Received> received;
     try {
       received = wait(closed);
     } catch (...) {
-      drop_request();  // the worker still reads it
+      give_up();
       throw;
     }
     if (!received) return std::nullopt;

@@ -77,11 +77,14 @@ class WorkerProcess {
   /// Numbers of the functions that it has.
   std::set<std::uint64_t>& functions() noexcept { return functions_; }
 
-  /// Sends a message and waits for its answer; nothing where the process has ended. kCancelled where the calling thread
-  /// is to stop, or `closed` is set: the answer is dropped when it comes.
+  /// Sends a message, whose answer is to be received before the next one. False where the process has ended.
   /// `writes_to`: what the calls write their results to, which is kept until the process does so no more.
-  std::optional<Answer> exchange(MessageKind kind, const MessageWriter& message, const std::atomic<bool>& closed,
-                                 const Buffer& writes_to = {});
+  bool send(MessageKind kind, const MessageWriter& message, const Buffer& writes_to = {});
+  /// Waits for the answer; nothing where the process has ended. kCancelled where the calling thread is to stop, or
+  /// `closed` is set: it is given up.
+  std::optional<Answer> receive(const std::atomic<bool>& closed);
+  /// Nobody waits for the answer any more, which is dropped when it comes.
+  void give_up() noexcept;
   /// Has it have the memory of batches, by its descriptor. False where the process has ended.
   bool give_memory(int descriptor);
   /// How many calls of the last message it had finished, and which sample of several the one behind them was at.

@@ -96,7 +96,7 @@ class Worker {
 
   struct Step {
     const HeldFunction* function;
-    bool seeded;
+    StepForm form;
     std::uint32_t stage;
   };
 
@@ -116,7 +116,9 @@ class Worker {
   void call_run(MessageReader& reader, MessageWriter& answer);
   void call_indices(MessageReader& reader, MessageWriter& answer);
   void call_list(MessageReader& reader, MessageWriter& answer);
-  /// The result of one call, or its error.
+  static const char* name_of(StepForm form) noexcept;
+  static Value result_of(const Step& step, const Value& given, const data::RandomKey& key);
+  /// The result of one call, if it has one, or its error.
   template <class Call>
   void add(MessageWriter& answer, Call call);
   const HeldFunction& function(std::uint64_t number) const;
@@ -328,18 +330,18 @@ void Worker::add(MessageWriter& answer, Call call) {
   const std::size_t at = made_++;
   const ProgressScope scope(progress_of(request_->bytes()));
   try {
-    answer.write_number(0);
-    const Value made = call();
+    const std::optional<Value> made = call();
+    answer.write_number(static_cast<std::uint64_t>(made ? CallOutcome::kMade : CallOutcome::kLeftOut));
     if (at == 0 && draft_.used > 0) answer.place_in(draft_.placed());
-    if (slots_) {
-      answer.write_value(made, slots_->tensor, slots_->all.subspan(at * slots_->bytes, slots_->bytes));
-    } else {
-      answer.write_value(made);
+    if (made && slots_) {
+      answer.write_value(*made, slots_->tensor, slots_->all.subspan(at * slots_->bytes, slots_->bytes));
+    } else if (made) {
+      answer.write_value(*made);
     }
   } catch (const Error& error) {
     answer.take_back(before);
     if (!answer.placed().empty()) answer.place_in({});
-    answer.write_number(1);
+    answer.write_number(static_cast<std::uint64_t>(CallOutcome::kRaised));
     answer.write_error(error, pickled_cause(error));
     answer.write_number(progress_of(request_->bytes()).part.load(std::memory_order_relaxed));
   }
@@ -348,13 +350,30 @@ void Worker::add(MessageWriter& answer, Call call) {
   progress.finished.fetch_add(1, std::memory_order_release);
 }
 
+const char* Worker::name_of(StepForm form) noexcept {
+  return form == StepForm::kTells || form == StepForm::kKeeps ? "the function of filter" : "the function of map";
+}
+
+Value Worker::result_of(const Step& step, const Value& given, const data::RandomKey& key) {
+  switch (step.form) {
+    case StepForm::kPlain:
+      return (*step.function)(given);
+    case StepForm::kSeeded:
+      return (*step.function)(given, key);
+    case StepForm::kTells:
+    case StepForm::kKeeps:
+      break;
+  }
+  return Value::boolean(step.function->is_true(given));
+}
+
 void Worker::call_run(MessageReader& reader, MessageWriter& answer) {
   std::vector<Step> run;
   const std::uint64_t steps = reader.number();
   for (std::uint64_t i = 0; i < steps; ++i) {
     const HeldFunction& step = function(reader.number());
-    const bool seeded = reader.number() != 0;
-    run.push_back({&step, seeded, static_cast<std::uint32_t>(reader.number())});
+    const auto form = static_cast<StepForm>(reader.number());
+    run.push_back({&step, form, static_cast<std::uint32_t>(reader.number())});
   }
   data::RandomKey key;
   key.seed = reader.number();
@@ -363,14 +382,16 @@ void Worker::call_run(MessageReader& reader, MessageWriter& answer) {
   for (std::uint64_t i = 0; i < calls; ++i) {
     key.index = static_cast<std::int64_t>(reader.number());
     Value sample = reader.value();
-    add(answer, [&] {
+    add(answer, [&]() -> std::optional<Value> {
       for (std::size_t at = 0; at < run.size(); ++at) {
         const Step& step = run[at];
         key.stage = step.stage;
         // What the function before it keeps, this one must not change. Nobody keeps what came in the call.
         const Value given = at == 0 ? std::move(sample) : without_sharing(std::move(sample));
-        sample = data::call_user("the function of map",
-                                 [&] { return step.seeded ? (*step.function)(given, key) : (*step.function)(given); });
+        Value made = data::call_user(name_of(step.form), [&] { return result_of(step, given, key); });
+        const bool keeps = step.form == StepForm::kKeeps;
+        if (keeps && !made.as_bool()) return std::nullopt;
+        sample = keeps ? given : std::move(made);
       }
       return std::move(sample);
     });

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/dataset/hosted.h"
 #include "data/dataset/map.h"
 #include "data/sample/require_samples.h"
 #include "penstock/error.h"
@@ -10,14 +11,14 @@
 
 namespace penstock {
 
-std::vector<std::int64_t> data::kept_indices(const Dataset& dataset, std::function<bool(const Value&)> keep,
-                                             const FilterOptions& options) {
+std::vector<std::int64_t> data::kept_indices(const Dataset& dataset, UserFunction keep, const FilterOptions& options,
+                                             std::shared_ptr<Host> host, Around around) {
   require_samples(dataset, "filter");
   constexpr std::int64_t kBatch = 64;
   constexpr double kStopPeriod = 0.05;
-  const Dataset kept =
-      dataset.map([keep = std::move(keep)](const Value& sample) { return Value::boolean(keep(sample)); });
-  DataLoader loader(kept, {.batch_size = kBatch, .num_workers = options.num_workers});
+  const Dataset kept = mapped(dataset, std::move(keep), Of::kSamples, false, around);
+  DataLoader loader(host == nullptr ? kept : hosted(kept, std::move(host)),
+                    {.batch_size = kBatch, .num_workers = options.num_workers});
   std::vector<std::int64_t> indices;
   while (true) {
     if (options.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the filter was stopped before its end");
@@ -33,7 +34,10 @@ std::vector<std::int64_t> data::kept_indices(const Dataset& dataset, std::functi
 }
 
 Dataset Dataset::filter_plain(std::function<bool(const Value&)> keep, const FilterOptions& options) const {
-  return subset(*this, data::kept_indices(*this, std::move(keep), options));
+  const auto tells = [f = std::move(keep)](const Value& sample, const data::RandomKey&) {
+    return Value::boolean(f(sample));
+  };
+  return subset(*this, data::kept_indices(*this, tells, options));
 }
 
 }  // namespace penstock

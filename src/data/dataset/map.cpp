@@ -43,6 +43,37 @@ class Mapped : public data::Forwarding {
   std::uint32_t stages_;
 };
 
+/// What `host` makes of the samples of `under` by that run.
+std::vector<data::Called> called_by(data::Host& host, std::span<const data::Host::Step> run,
+                                    const detail::DatasetImpl& under, std::span<const std::int64_t> indices,
+                                    const Work& work, const data::ExpectedSlots& slots) {
+  std::vector<data::Called> out(indices.size());
+  std::vector<Value> samples;
+  std::vector<std::int64_t> numbers;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    try {
+      samples.push_back(under.value(indices[i], work));
+      numbers.push_back(indices[i]);
+      places.push_back(i);
+    } catch (const data::SampleError& error) {
+      out[i].error = error.error();
+    } catch (const Error& error) {
+      out[i].error = error;
+    }
+    if (out[i].error && !work.call.sets_aside) break;  // those behind it are not asked for
+  }
+  std::vector<data::Called> called;
+  if (!samples.empty()) {
+    // Behind one that cannot be had, samples are not at the place of their slot.
+    const bool in_order = samples.size() == indices.size();
+    called = host.call(run, samples, numbers, work.call.epoch_seed, in_order ? slots : data::ExpectedSlots{});
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(called[i]);
+  work.figures.clock.lap(data::Stage::kFunction, indices.back());
+  return out;
+}
+
 /// Functions of samples that follow each other are called in one run, each with what the one before it gave.
 class MappedSamples final : public Mapped {
  public:
@@ -86,11 +117,16 @@ class MappedSamples final : public Mapped {
     }
     data::fetch_values_together(*this, indices, work, out,
                                 [&](std::span<const std::int64_t> several, const data::ExpectedSlots& slots) {
-                                  return called_by(*host, several, work, slots);
+                                  std::vector<data::Host::Step> run;
+                                  const detail::DatasetImpl& under = steps(run);
+                                  return called_by(*host, run, under, several, work, slots);
                                 });
   }
 
  private:
+  friend std::optional<std::vector<data::Called>> data::judged_by(data::Host&, const Dataset&, const UserFunction&,
+                                                                  std::span<const std::int64_t>, const Work&);
+
   bool is_taken_by(const data::Host& host) const {
     const MappedSamples* each = this;
     for (std::size_t i = 0; i < run_; ++i, each = each->before_) {
@@ -99,41 +135,16 @@ class MappedSamples final : public Mapped {
     return true;
   }
 
-  /// The samples that `host` makes of those below the run.
-  std::vector<data::Called> called_by(data::Host& host, std::span<const std::int64_t> indices, const Work& work,
-                                      const data::ExpectedSlots& slots) const {
-    std::vector<data::Host::Step> run(run_);
+  /// The functions of the run, in their order, and what is below it.
+  const detail::DatasetImpl& steps(std::vector<data::Host::Step>& out) const {
+    out.resize(run_);
     const MappedSamples* each = this;
     const detail::DatasetImpl* under = nullptr;
-    for (auto step = run.rbegin(); step != run.rend(); ++step, each = each->before_) {
+    for (auto step = out.rbegin(); step != out.rend(); ++step, each = each->before_) {
       *step = {&each->function_, each->stage_};
       under = &each->below();
     }
-    std::vector<data::Called> out(indices.size());
-    std::vector<Value> samples;
-    std::vector<std::int64_t> numbers;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      try {
-        samples.push_back(under->value(indices[i], work));
-        numbers.push_back(indices[i]);
-        places.push_back(i);
-      } catch (const data::SampleError& error) {
-        out[i].error = error.error();
-      } catch (const Error& error) {
-        out[i].error = error;
-      }
-      if (out[i].error && !work.call.sets_aside) break;  // those behind it are not asked for
-    }
-    std::vector<data::Called> called;
-    if (!samples.empty()) {
-      // Behind one that cannot be had, samples are not at the place of their slot.
-      const bool in_order = samples.size() == indices.size();
-      called = host.call(run, samples, numbers, work.call.epoch_seed, in_order ? slots : data::ExpectedSlots{});
-    }
-    for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(called[i]);
-    work.figures.clock.lap(data::Stage::kFunction, indices.back());
-    return out;
+    return *under;
   }
 
   Value result_of(Value given, std::int64_t index, const data::CallContext& call, data::Figures& figures) const {
@@ -179,6 +190,16 @@ Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool 
   if (of == Of::kBatches) return Dataset(std::make_shared<MappedBatches>(dataset, std::move(function), random));
   require_samples(dataset, "a function of samples behind it");
   return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random, around));
+}
+
+std::optional<std::vector<data::Called>> data::judged_by(Host& host, const Dataset& samples, const UserFunction& keep,
+                                                         std::span<const std::int64_t> indices, const Work& work) {
+  const auto* const mapped = dynamic_cast<const MappedSamples*>(&samples.impl());
+  if (!host.takes(keep) || (mapped != nullptr && !mapped->is_taken_by(host))) return std::nullopt;
+  std::vector<Host::Step> run;
+  const detail::DatasetImpl& under = mapped == nullptr ? samples.impl() : mapped->steps(run);
+  run.push_back({.function = &keep, .keeps = true});
+  return called_by(host, run, under, indices, work, {});
 }
 
 Tensor detail::tensor_of(const Value& sample) {

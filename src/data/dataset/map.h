@@ -4,10 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "data/sample/host.h"
 #include "data/sample/user_call.h"
+#include "data/sample/work.h"
 #include "penstock/dataset.h"
 #include "penstock/random.h"
 
@@ -31,8 +35,13 @@ Generator generator_of(const RandomKey& key) noexcept;
 std::uint32_t most_of(std::span<const Dataset> datasets,
                       std::uint32_t (detail::DatasetImpl::*count)() const noexcept) noexcept;
 
-/// The samples that Dataset::filter keeps.
-std::vector<std::int64_t> kept_indices(const Dataset& dataset, std::function<bool(const Value&)> keep,
-                                       const FilterOptions& options);
+/// The samples that Dataset::filter keeps: those for which `keep` gives True. `host` calls it, where there is one.
+std::vector<std::int64_t> kept_indices(const Dataset& dataset, UserFunction keep, const FilterOptions& options,
+                                       std::shared_ptr<Host> host = nullptr, Around around = nullptr);
+
+/// What `host` makes of those samples, of which `keep` tells whether they are kept. Nothing where the host does not
+/// take all of the functions.
+std::optional<std::vector<Called>> judged_by(Host& host, const Dataset& samples, const UserFunction& keep,
+                                             std::span<const std::int64_t> indices, const Work& work);
 
 }  // namespace penstock::data

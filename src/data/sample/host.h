@@ -30,6 +30,8 @@ struct Called {
   std::optional<Error> error = {};
   /// Of a call that failed, or ended its process, while it was at one of several samples: its position.
   std::optional<std::size_t> at_sample = {};
+  /// There is no value: the run's last step does not keep the sample.
+  bool left_out = false;
 };
 
 /// Makes calls elsewhere. Any number of threads may use it at once. What it gives for a call is what the function would
@@ -40,6 +42,8 @@ class Host {
   struct Step {
     const UserFunction* function = nullptr;
     std::uint32_t stage = 0;  ///< RandomKey::stage
+    /// The last one alone: it tells of its sample whether that is kept, and the result is that sample.
+    bool keeps = false;
   };
 
   Host() = default;

@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/format.h"
 #include "data/dataset/map.h"
@@ -103,6 +104,15 @@ Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work&
   CallContext call = work.call;
   call.items = &items;
   return stream.samples().impl().value(item->number, work.with(call));
+}
+
+std::uint64_t bytes_of(const StreamItem& item) {
+  if (item.inner) return bytes_of(*item.inner);
+  std::vector<Tensor> tensors;
+  collect_tensors(item.value, tensors);
+  std::uint64_t out = sizeof(StreamItem);
+  for (const Tensor& tensor : tensors) out += tensor.nbytes();
+  return out;
 }
 
 }  // namespace penstock::data

@@ -22,5 +22,7 @@ Dataset mixed_cell(std::string name, std::vector<SampleStream> parts);
 
 /// What the stream's maps and transforms make of one item.
 Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work& work);
+/// The memory that an item takes.
+std::uint64_t bytes_of(const StreamItem& item);
 
 }  // namespace penstock::data

@@ -1,8 +1,18 @@
 // The samples that a function of the program keeps, as they come. It sees what maps and transforms made of a sample;
 // what it keeps is that, with the sample's number, so that nothing is made twice.
+//
+// Where functions are called by a host, several samples are read before they are judged, because a way there costs more
+// than most functions. Each of them notes how far the stream had been read by then, so that positions are the same.
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "data/dataset/map.h"
 #include "data/dataset_impl.h"
+#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/user_call.h"
 #include "data/stream/cell.h"
@@ -13,59 +23,132 @@ namespace penstock::data {
 
 namespace {
 
-using Keep = std::function<bool(const Value&)>;
-
 class FilteredReader final : public StreamReader {
  public:
-  FilteredReader(SampleStream below, Keep keep, const EpochSeed& seed)
+  FilteredReader(SampleStream below, UserFunction keep, const EpochSeed& seed)
       : below_(std::move(below)), keep_(std::move(keep)), reader_(below_.node()->open(seed)) {}
 
   StreamItemPtr next(const Work& work) override {
-    while (item_ || (item_ = reader_->next(work))) {
-      const std::int64_t number = item_->number;
-      Value value;
-      const bool is_wanted = judged(value, work);
-      item_ = nullptr;
-      if (is_wanted) return std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(value)});
+    while (true) {
+      if (judged_.empty()) {
+        read_on(work);
+        judge(work);
+      }
+      read_ = judged_.front().read;
+      if (judged_.front().is_end) return nullptr;
+      const Judged one = std::move(judged_.front());
+      judged_.pop_front();
+      if (one.error) std::rethrow_exception(one.error);
+      if (one.item) return one.item;
     }
-    return nullptr;
   }
-  std::int64_t read() const noexcept override { return reader_->read(); }
+  std::int64_t read() const noexcept override { return read_; }
 
  private:
-  /// Makes the value of item_, and whether it is kept. Only what was stopped leaves item_ for the next call.
-  bool judged(Value& value, const Work& work) {
-    const auto fail = [this](const Error& error) {
-      if (error.code() == ErrorCode::kCancelled) throw error;
-      throw SampleError(static_cast<std::size_t>(std::exchange(item_, nullptr)->number), error);
-    };
-    try {
-      value = made_of(below_, item_, work);
-      return is_kept(value);
-    } catch (const SampleError& error) {
-      fail(error.error());
-    } catch (const Error& error) {
-      fail(error);
-    }
-    return false;
+  struct Judged {
+    std::int64_t read = 0;  ///< StreamReader::read by then
+    bool is_end = false;
+    StreamItemPtr item = {};  ///< null where it is not kept
+    std::exception_ptr error = {};
+  };
+
+  /// Has samples in window_, or what came in their place in behind_.
+  void read_on(const Work& work) {
+    constexpr std::size_t kMost = 256;
+    constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 20;
+    constexpr std::chrono::milliseconds kPatience{20};  // a source that takes longer is not waited for
+    if (!window_.empty() || behind_) return;
+    const bool several = HostScope::current() != nullptr;
+    const auto begin = std::chrono::steady_clock::now();
+    std::uint64_t bytes = 0;
+    do {
+      try {
+        StreamItemPtr item = reader_->next(work);
+        if (item) bytes += several ? bytes_of(*item) : 0;
+        if (!item) behind_ = Judged{.read = reader_->read(), .is_end = true};
+        if (item) window_.push_back({.read = reader_->read(), .item = std::move(item)});
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::kCancelled) {
+          if (window_.empty()) throw;
+          return;  // whoever goes on comes to it again
+        }
+        behind_ = Judged{.read = reader_->read(), .error = std::current_exception()};
+      } catch (const SampleError&) {
+        behind_ = Judged{.read = reader_->read(), .error = std::current_exception()};
+      }
+    } while (several && !behind_ && window_.size() < kMost && bytes < kMostBytes &&
+             std::chrono::steady_clock::now() - begin < kPatience);
   }
-  bool is_kept(const Value& value) const {
-    try {
-      return keep_(value);
-    } catch (...) {
-      rethrow_as_error("the function of filter");
+
+  /// Moves window_ and behind_ to judged_. Only what was stopped leaves the samples for the next call.
+  void judge(const Work& work) {
+    Host* const host = HostScope::current();
+    std::optional<std::vector<Called>> called;
+    if (host != nullptr && !window_.empty()) called = judged_there(*host, work);
+    for (std::size_t i = 0; !window_.empty(); ++i) {
+      Called one = called ? std::move((*called)[i]) : judged_here(window_.front().item, work);
+      if (one.error && one.error->code() == ErrorCode::kCancelled) {
+        if (judged_.empty()) throw Error(*one.error);
+        return;  // it comes again behind those that are judged
+      }
+      take(one);
     }
+    if (behind_) judged_.push_back(*std::exchange(behind_, std::nullopt));
+  }
+
+  std::optional<std::vector<Called>> judged_there(Host& host, const Work& work) const {
+    std::vector<StreamItemPtr> items;
+    std::vector<std::int64_t> numbers;
+    for (const Judged& one : window_) {
+      items.push_back(one.item);
+      numbers.push_back(one.item->number);
+    }
+    StreamItems at_hand(items);
+    CallContext call = work.call;
+    call.items = &at_hand;
+    call.sets_aside = true;  // those behind a bad one are judged all the same
+    return judged_by(host, below_.samples(), keep_, numbers, work.with(call));
+  }
+
+  Called judged_here(const StreamItemPtr& item, const Work& work) const {
+    Called out;
+    try {
+      out.value = made_of(below_, item, work);
+      out.left_out = !call_user("the function of filter", [&] { return keep_(out.value, {}); }).as_bool();
+    } catch (const SampleError& error) {
+      out.error = error.error();
+    } catch (const Error& error) {
+      out.error = error;
+    }
+    return out;
+  }
+
+  /// What became of the first sample of window_.
+  void take(Called& called) {
+    const Judged& first = window_.front();
+    const std::int64_t number = first.item->number;
+    Judged done{.read = first.read};
+    if (called.error) {
+      done.error = std::make_exception_ptr(SampleError(static_cast<std::size_t>(number), *called.error));
+    } else if (!called.left_out) {
+      done.item = std::make_shared<StreamItem>(StreamItem{.number = number, .value = std::move(called.value)});
+    }
+    judged_.push_back(std::move(done));
+    window_.pop_front();
   }
 
   SampleStream below_;
-  Keep keep_;
+  UserFunction keep_;
   std::unique_ptr<StreamReader> reader_;
-  StreamItemPtr item_;  ///< taken, and not judged yet
+  std::deque<Judged> window_;     ///< read, and not judged yet
+  std::optional<Judged> behind_;  ///< what came behind them: the end, or an error
+  std::deque<Judged> judged_;     ///< for the next calls
+  std::int64_t read_ = 0;
 };
 
 class Filtered final : public StreamNode {
  public:
-  Filtered(SampleStream below, Keep keep) : below_(std::move(below)), keep_(std::move(keep)) {}
+  Filtered(SampleStream below, UserFunction keep) : below_(std::move(below)), keep_(std::move(keep)) {}
 
   std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
     return std::make_unique<FilteredReader>(below_, keep_, seed);
@@ -80,12 +163,12 @@ class Filtered final : public StreamNode {
 
  private:
   SampleStream below_;
-  Keep keep_;
+  UserFunction keep_;
 };
 
 }  // namespace
 
-StreamNodePtr filtered_node(const SampleStream& below, Keep keep) {
+StreamNodePtr filtered_node(const SampleStream& below, UserFunction keep) {
   require_samples(below.samples(), "filter");
   return std::make_shared<Filtered>(below, std::move(keep));
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "data/sample/stream_items.h"
+#include "data/sample/user_call.h"
 #include "data/sample/work.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -61,7 +62,8 @@ StreamNodePtr taken_node(StreamNodePtr below, std::int64_t count);
 StreamNodePtr skipped_node(StreamNodePtr below, std::int64_t count);
 StreamNodePtr repeated_node(StreamNodePtr below, std::optional<std::int64_t> times);
 StreamNodePtr shuffled_node(StreamNodePtr below, std::int64_t window, std::uint64_t seed, const WindowOptions& options);
-StreamNodePtr filtered_node(const SampleStream& below, std::function<bool(const Value&)> keep);
+/// `keep` gives True of samples that stay.
+StreamNodePtr filtered_node(const SampleStream& below, UserFunction keep);
 StreamNodePtr mixed_node(const std::vector<SampleStream>& parts, const std::vector<double>& weights,
                          const MixOptions& options);
 

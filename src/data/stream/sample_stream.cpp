@@ -27,7 +27,8 @@ SampleStream SampleStream::shuffle(std::int64_t window, std::uint64_t seed, cons
   return {data::shuffled_node(node_, window, seed, options), samples_};
 }
 SampleStream SampleStream::filter_plain(std::function<bool(const Value&)> keep) const {
-  return SampleStream(data::filtered_node(*this, std::move(keep)));
+  return SampleStream(data::filtered_node(
+      *this, [f = std::move(keep)](const Value& sample, const data::RandomKey&) { return Value::boolean(f(sample)); }));
 }
 bool SampleStream::can_begin_again() const noexcept { return node_->can_begin_again(); }
 

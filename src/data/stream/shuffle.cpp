@@ -6,7 +6,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
-#include "data/sample/value_samples.h"
+#include "data/stream/cell.h"
 #include "data/stream/node.h"
 #include "device/host_memory.h"
 #include "ops/philox.h"
@@ -15,15 +15,6 @@
 namespace penstock::data {
 
 namespace {
-
-std::uint64_t bytes_of(const StreamItem& item) {
-  if (item.inner) return bytes_of(*item.inner);
-  std::vector<Tensor> tensors;
-  collect_tensors(item.value, tensors);
-  std::uint64_t out = sizeof(StreamItem);
-  for (const Tensor& tensor : tensors) out += tensor.nbytes();
-  return out;
-}
 
 class ShuffledReader final : public StreamReader {
  public:

@@ -41,10 +41,16 @@ def a_dataset(draw):
     return data, batched
 
 
+FILTERS = [functions.is_small, functions.is_even, functions.noisy_is_small, functions.judges_and_adds]
+
+
 def a_stream(draw):
+    """And whether some of its samples are refused."""
     data = penstock.stream(rows(draw.randint(1, 12)))
-    for _ in range(draw.randint(1, 4)):
-        kind = draw.choice(["twice", "noisy", "scale", "shuffle", "filter", "take"])
+    refuses = False
+    for _ in range(draw.randint(1, 5)):
+        kinds = ["twice", "noisy", "scale", "shuffle", "filter", "filter", "refuse", "take", "mix", "repeat"]
+        kind = draw.choice(kinds)
         if kind == "twice":
             data = data.map(functions.in_place)
         elif kind == "noisy":
@@ -54,17 +60,24 @@ def a_stream(draw):
         elif kind == "shuffle":
             data = data.shuffle(draw.randint(1, 5), draw.randrange(5))
         elif kind == "filter":
-            data = data.filter(functions.is_small)
+            data = data.filter(draw.choice(FILTERS))
+        elif kind == "refuse":
+            data, refuses = data.filter(functions.refuses_some), True
+        elif kind == "mix":
+            data = penstock.mix([data, penstock.stream(rows(3)).map(functions.twice)], [0.6, 0.4])
+        elif kind == "repeat":
+            data = data.repeat(2)
         else:
             data = data.take(draw.randint(1, 12))
-    return data
+    return data, refuses
 
 
 def a_pipeline(draw):
     """Data, and options that decide what the batches are."""
     options = {"batch_size": draw.randint(1, 5), "seed": draw.randrange(100)}
-    if draw.random() < 0.2:
-        return a_stream(draw), options
+    if draw.random() < 0.4:
+        data, refuses = a_stream(draw)
+        return data, {**options, "on_error": "skip"} if refuses else options
     data, has_batches = a_dataset(draw)
     options["shuffle"] = draw.random() < 0.5
     if draw.random() < 0.2 and not has_batches:

@@ -60,6 +60,16 @@ def as_dict(sample):
     return {"x": values * 2, "text": f"{values.flat[0]}", "pair": (1, 2.5), "half": values.astype("float16")}
 
 
+def other_shapes(sample):
+    values = np.asarray(sample)
+    return values[: 1 + int(values[0]) % 2]
+
+
+def as_masked(sample):
+    """An array of a subclass."""
+    return np.ma.masked_less(np.asarray(sample), 3)
+
+
 def grown(sample):
     values = np.asarray(sample)
     return np.zeros(int(values.flat[0]) + 1, dtype="int32")
@@ -101,8 +111,12 @@ def process(sample):
     return np.int64(os.getpid())
 
 
-def parent(sample):
-    return np.int64(os.getppid())
+of_program = 0  # what a program sets while it runs
+
+
+def program_until_four(sample):
+    ends_process(sample)
+    return np.int64(of_program)
 
 
 class SlowToArrive:
@@ -314,6 +328,52 @@ def descriptors(sample):
     return len(os.listdir("/proc/self/fd"))
 
 
+def has_passed(sample):
+    """Whether it is called in another process than the one whose number the sample is."""
+    return int(np.asarray(sample).flat[0]) != os.getpid()
+
+
+def is_even(sample):
+    return np.asarray(sample).flat[0] % 2 == 0  # of NumPy
+
+
+def judges_badly(sample):
+    number = np.asarray(sample).flat[0]
+    if number == 5:
+        raise ValueError("no five")
+    return number % 3 > 0
+
+
+def judges_and_adds(sample):
+    """Changes what it is given, too."""
+    values = np.asarray(sample)
+    values += 1
+    return values.flat[0] % 3 != 0
+
+
+def refuses_some(sample):
+    number = np.asarray(sample).flat[0]
+    if number % 5 == 4:
+        raise ValueError("not this one")
+    return number % 2 < 1.5
+
+
+def judge_ends(sample):
+    if np.asarray(sample).flat[0] == 5:
+        os._exit(4)
+    return True
+
+
+def judge_interrupts(sample):
+    if np.asarray(sample).flat[0] == 5:
+        raise KeyboardInterrupt
+    return True
+
+
+def noisy_is_small(sample):
+    return float(np.asarray(sample).sum()) % 1 < 0.6
+
+
 def leaks(sample):
     """Memory, descriptors and threads."""
     leaked.extend([bytearray(1 << 20), os.dup(0)])
@@ -344,3 +404,12 @@ def raises_textless(sample):
     if np.asarray(sample).flat[0] == 4:
         raise TextlessError(4, "odd")
     return sample
+
+
+def nothing_passes(sample):
+    return False
+
+
+def kept_slowly(sample):
+    time.sleep(0.001)
+    return True
