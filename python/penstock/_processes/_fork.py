@@ -1,28 +1,35 @@
 """Workers that are forks of the program itself: `multiprocessing_context="fork"`.
 
+The program is forked once for a loader, and that fork forks the workers, also those that take the place of one that
+ended. So all of them have the program as it was when the loader was made.
+
 A fork has one thread, and all locks as they are. One that another thread holds at that moment is never given back
-there. So workers are forked before their loader has threads, and not at all while threads of Python or of Penstock are
+there. So the program is forked before the loader has threads, and not at all while threads of Python or of Penstock are
 at work. Threads of other libraries (BLAS, OpenMP) wait between calls, and hold nothing then.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import socket
 import stat
+import subprocess
 import sys
 import threading
+import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
-from penstock._processes import _worker
+from penstock._processes import _server, _worker
+from penstock._processes._ending import is_over
+from penstock._processes._functions import Held
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["Forked", "require_safe"]
+__all__ = ["Fork", "require_safe"]
 
 
 def require_safe() -> None:
@@ -50,33 +57,51 @@ def _threads_of_penstock() -> list[str]:
     return [name for name in found if name.startswith("penstock")]
 
 
-class Forked:
-    """Forks this process, and knows how the forks ended."""
+class Fork:
+    """This process, forked, as the server of workers (`_server.main`) at the other end of `control`.
 
-    def fork_worker(self, link: socket.socket, setup: bytes) -> int:
-        """The pid of a new worker, which has the program's memory as it is now."""
+    It has what a Popen has for whoever ends it. `held`: what workers find by its number; `others`: sockets to servers,
+    which are the program's alone.
+    """
+
+    def __init__(self, control: socket.socket, held: Held, others: Iterable[socket.socket]) -> None:
+        self._status: int | None = None
         _worker.flush()  # else both would print what is not printed yet
         with warnings.catch_warnings():  # of other threads, which were looked at
             warnings.simplefilter("ignore", DeprecationWarning)
-            pid = os.fork()
-        if pid == 0:
-            _become_worker(link, setup)
-        return pid
+            self.pid = os.fork()
+        if self.pid == 0:
+            _serve(control, held, others)
 
-    def status(self, pid: int) -> int | None:
-        try:
-            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        except ChildProcessError:  # the program waits for all of its children
-            return None
+    def poll(self) -> int | None:
+        if self._status is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # the program waits for all of its children
+                pid, status = self.pid, 0
+            self._status = os.waitstatus_to_exitcode(status) if pid else None
+        return self._status
+
+    def wait(self, timeout: float = 60) -> int | None:
+        if not is_over(self.pid, time.monotonic() + timeout):
+            raise subprocess.TimeoutExpired("a fork of the program", timeout)
+        return self.poll()
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
 
 
-def _become_worker(link: socket.socket, setup: bytes) -> NoReturn:
+def _serve(control: socket.socket, held: Held, others: Iterable[socket.socket]) -> NoReturn:
     try:
-        gc.freeze()  # what the program has is not the worker's to finalize
-        if threading.current_thread() is threading.main_thread():
-            signal.set_wakeup_fd(-1)
-        _close_links(link.fileno())
-        _worker.run(link.detach(), setup)
+        _worker.here.held = held
+        # The program's handlers, and what wakes it up, are not the fork's.
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for other in others:
+            other.close()
+        _close_links(control.fileno())
+        _server.main(control.detach(), ())
     finally:
         os._exit(1)
 

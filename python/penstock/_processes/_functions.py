@@ -1,13 +1,22 @@
-"""How functions get to worker processes: by pickle where that does it, and else by cloudpickle where that is there."""
+"""How functions get to worker processes: by pickle where that does it, and else by cloudpickle where that is there.
+
+A fork has the program's functions already. Those that have no name to be found by (`Held`) travel as numbers there, and
+those of the main module by their names.
+"""
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
 import sys
+import types
+import weakref
 from typing import Any
 
-__all__ = ["pickled"]
+from penstock import _core
+
+__all__ = ["Held", "pickled", "unpickled"]
 
 
 class _Pickler(pickle.Pickler):
@@ -50,6 +59,84 @@ def pickled(function: Any, runs_main: bool = True) -> bytes:
         why_not = "it is of the program's main module, which each worker would have to run"
         raise _refused(function, why_not, ", install cloudpickle, or ask for workers='processes'")
     return pickle.dumps((_main(function), content))
+
+
+class Held:
+    """Functions and classes without a name, and whatever a dataset or loader calls, as they are at this moment.
+
+    A fork that is made now keeps them. The program lets go of them, and knows them again as long as they live.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Any] = _nameless()
+        self._numbers = {id(one): number for number, one in enumerate(self._kept)}
+        self._alive: list[Any] = []
+
+    def let_go(self) -> None:
+        self._alive = [_weakly(one) for one in self._kept]
+        self._kept = []
+
+    def number_of(self, given: Any) -> int | None:
+        number = self._numbers.get(id(given))
+        return number if number is not None and self._alive[number]() is given else None
+
+    def pickled(self, function: Any) -> bytes:
+        """For `_worker.unpickled` in a fork."""
+        file = io.BytesIO()
+        _PicklerOfHeld(file, self).dump(function)
+        return pickle.dumps((None, file.getvalue()))
+
+    def __getitem__(self, number: int) -> Any:
+        """In a fork."""
+        return self._kept[number]
+
+
+# Whatever a metaclass says.
+_name_of_class = type.__dict__["__qualname__"].__get__
+
+
+def _nameless() -> list[Any]:
+    out = []
+    for one in gc.get_objects():
+        kind = type(one)
+        if kind is types.FunctionType or issubclass(kind, type):
+            name = one.__qualname__ if kind is types.FunctionType else _name_of_class(one)
+            if "<" in name:  # <locals>, <lambda>
+                out.append(one)
+        elif kind is _core._FunctionKeeper:
+            out.extend(held for held in gc.get_referents(one) if held is not kind)
+    return out
+
+
+def _weakly(one: Any) -> Any:
+    try:
+        return weakref.ref(one)
+    except TypeError:  # one that may be gone unnoticed is not known again
+        return lambda: None
+
+
+class _PicklerOfHeld(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, held: Held) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._held = held
+
+    def persistent_id(self, given: Any) -> int | None:
+        return self._held.number_of(given)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, held: Held | None) -> None:
+        super().__init__(io.BytesIO(content))
+        self._held = held
+
+    def persistent_load(self, number: int) -> Any:
+        assert self._held is not None
+        return self._held[number]
+
+
+def unpickled(content: bytes, held: Held | None) -> Any:
+    """What was pickled, in a worker."""
+    return _Unpickler(content, held).load()
 
 
 def _by_pickle(function: Any) -> tuple[bytes, bool]:

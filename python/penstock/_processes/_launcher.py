@@ -2,7 +2,7 @@
 
 A server process forks them (`_server.py`): it has imported what they need, and has no threads that could hold a lock.
 All loaders of a program share it, because importing torch takes seconds. With "spawn" each worker is a new interpreter.
-With "fork" the program is forked, before the loader has threads (`_fork.py`).
+With "fork" each loader has a server of its own, a fork of the program from before the loader has threads (`_fork.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import os
 import pickle
-import select
 import signal
 import socket
 import struct
@@ -19,9 +18,14 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections.abc import Callable
+from typing import Any
 
 from penstock._processes import _worker
-from penstock._processes._fork import Forked, require_safe
+from penstock._processes._ending import is_over
+from penstock._processes._fork import Fork, require_safe
+from penstock._processes._functions import Held, pickled
 from penstock._processes._server import GREETING
 from penstock.errors import CancelledError
 
@@ -44,36 +48,30 @@ class Launcher:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._numbers: set[int] = set()
-        self._servers: dict[int, _Server | Forked] = {}  # by the worker's pid
-        self._waiting: list[tuple[int, int]] = []  # (socket, pid) of workers that were forked and not asked for yet
+        self._servers: dict[int, _Server] = {}  # by the worker's pid
         self._number_of: dict[int, int] = {}
-        self._closed = False
+        self._fork: _Server | None = None
+        self._held: Held | None = None  # what that fork has of the program's functions
 
     def prepare(self) -> None:
         """Begins what takes long, and does not wait for it; forks, where that is the way, or raises why it cannot."""
         if self._method == "fork":
             require_safe()
-            self._waiting = [self._started() for _ in range(self._count)]
-            self._method = "forkserver"  # for those that take the place of one that has ended
-            return
-        if self._method == "forkserver" and not _worker.here.is_preparing:
+            held = self._held = Held()
+            self._fork = _Server(lambda control: Fork(control, held, list(_controls)))
+            held.let_go()
+        elif self._method == "forkserver" and not _worker.here.is_preparing:
             _server()
 
     def is_ready(self, _: None = None) -> bool:
         """Whether `start` would not wait for imports."""
         if _worker.here.is_preparing:
             return False
-        return self._method == "spawn" or bool(self._waiting) or _server().is_ready()
+        return self._method == "spawn" or (self._fork or _server()).is_ready()
 
     def start(self, _: None = None) -> list[int]:
         """[socket, pid] of a new worker."""
         _worker.require_prepared()
-        with self._lock:
-            if self._waiting:
-                return list(self._waiting.pop(0))
-        return list(self._started())
-
-    def _started(self) -> tuple[int, int]:
         with self._lock:
             number = next(free for free in range(len(self._numbers) + 1) if free not in self._numbers)
             self._numbers.add(number)
@@ -82,14 +80,11 @@ class Launcher:
             with theirs:
                 setup = self._setup(number)
                 if self._method == "spawn":
-                    server: _Server | Forked
-                    server = fresh = _Server(())
-                    pid = fresh.become_worker(theirs, setup)
-                elif self._method == "fork":
-                    server = Forked()
-                    pid = server.fork_worker(theirs, setup)
+                    server = _Server(_Interpreter(()))
+                    pid = server.become_worker(theirs, setup)
                 else:
-                    server, pid = _forked(theirs, setup)
+                    server = self._fork or _server()
+                    pid = server.fork_worker(theirs, setup)
         except BaseException:
             ours.close()
             with self._lock:
@@ -97,7 +92,14 @@ class Launcher:
             raise
         with self._lock:
             self._servers[pid], self._number_of[pid] = server, number
-        return ours.detach(), pid
+        return [ours.detach(), pid]
+
+    def pickled(self, function: Any, runs_main: bool) -> bytes:
+        """The function for a worker: what a fork has travels as a number."""
+        if self._held is not None:
+            with contextlib.suppress(Exception):  # what nobody pickles is said below
+                return self._held.pickled(function)
+        return pickled(function, runs_main)
 
     def reap(self, pid: int) -> str:
         """How the worker ended, in words; it is killed where it has not."""
@@ -108,13 +110,11 @@ class Launcher:
         """Waits until all workers have ended; those that take too long are killed."""
         if os.getpid() != self._process:  # a fork has the parent's
             return
-        with self._lock:
-            unused, self._waiting = self._waiting, []
-        for link, _ in unused:
-            os.close(link)
         deadline = time.monotonic() + _PATIENCE
         for pid in list(self._servers):
             self._ended(pid, deadline)
+        if self._fork is not None:
+            self._fork.end()
 
     def _setup(self, number: int) -> bytes:
         setup = {
@@ -133,42 +133,13 @@ class Launcher:
             server = self._servers.pop(pid, None)
         if server is None:
             return None
-        if not _is_over(pid, deadline):
+        if not is_over(pid, deadline):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            _is_over(pid, time.monotonic() + _PATIENCE)
+            is_over(pid, time.monotonic() + _PATIENCE)
         with self._lock:
             self._numbers.discard(self._number_of.pop(pid, -1))
         return server.status(pid)
-
-
-def _is_over(pid: int, deadline: float) -> bool:
-    """Waits until the process has ended."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    except (OSError, AttributeError):  # before Linux 5.3
-        return _is_over_by_proc(pid, deadline)
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(max(0.0, deadline - time.monotonic()) * 1000))
-    finally:
-        os.close(descriptor)
-
-
-def _is_over_by_proc(pid: int, deadline: float) -> bool:
-    while True:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                if file.read().rpartition(b")")[2].split()[0] == b"Z":
-                    return True
-        except OSError:
-            return True
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.005)
 
 
 def _told(status: int | None) -> str:
@@ -182,24 +153,36 @@ def _told(status: int | None) -> str:
     return f"was killed by {name}{why}"
 
 
-class _Server:
-    """A process that starts workers when it is told to. Threads take turns."""
+class _Interpreter:
+    """Begins a server as a new interpreter, which imports these modules."""
 
     def __init__(self, preloaded: tuple[str, ...]) -> None:
+        self._preloaded = preloaded
+
+    def __call__(self, control: socket.socket) -> Any:
+        number = control.fileno()
+        code = (
+            f"import sys; sys.path[:] = {sys.path!r}; from penstock._processes._server import main; "
+            f"main({number}, {self._preloaded!r})"
+        )
+        flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+        return subprocess.Popen([sys.executable, *flags, "-c", code], pass_fds=[number], stdin=subprocess.DEVNULL)
+
+
+class _Server:
+    """A process that starts workers when it is told to. Threads take turns.
+
+    `begin` starts it, with its end of a socket.
+    """
+
+    def __init__(self, begin: Callable[[socket.socket], Any]) -> None:
         self._lock = threading.Lock()
         self._is_greeted = False
         self.process = os.getpid()
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        _controls.add(self._control)
         with theirs:
-            number = theirs.fileno()
-            code = (
-                f"import sys; sys.path[:] = {sys.path!r}; from penstock._processes._server import main; "
-                f"main({number}, {preloaded!r})"
-            )
-            flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-            self._popen = subprocess.Popen(
-                [sys.executable, *flags, "-c", code], pass_fds=[number], stdin=subprocess.DEVNULL
-            )
+            self._popen = begin(theirs)
 
     def fork_worker(self, link: socket.socket, setup: bytes) -> int:
         """Its pid."""
@@ -209,13 +192,13 @@ class _Server:
         """Its own pid, which is a worker's from now on."""
         self._asked(b"B", setup, link)
         self._control.close()
-        return self._popen.pid
+        return int(self._popen.pid)
 
     def status(self, pid: int) -> int | None:
         """That of a worker that has ended."""
         if pid == self._popen.pid:
             try:
-                return self._popen.wait(_PATIENCE)
+                return int(self._popen.wait(_PATIENCE))
             except subprocess.TimeoutExpired:
                 return None
         try:
@@ -291,6 +274,9 @@ def _received(control: socket.socket, count: int) -> bytes:
     return out
 
 
+# The program's ends of sockets to servers: a server does not see the program's end while a fork of it has one.
+_controls: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
 # One for each set of modules that it has imported, for the life of the program: it ends when this process does.
 # With the key _NONE_ANY_MORE, the program is ending.
 _servers: dict[tuple[str, ...], _Server | None] = {}
@@ -309,11 +295,6 @@ def _end_servers() -> None:
             server.end()
 
 
-def _forked(link: socket.socket, setup: bytes) -> tuple[_Server, int]:
-    server = _server()
-    return server, server.fork_worker(link, setup)
-
-
 def _server() -> _Server:
     preloaded = tuple(name for name in _PRELOADED if name in sys.modules)
     with _servers_lock:
@@ -321,5 +302,5 @@ def _server() -> _Server:
             raise CancelledError("the program is ending")
         server = _servers.get(preloaded)
         if server is None or not server.is_alive():
-            server = _servers[preloaded] = _Server(preloaded)
+            server = _servers[preloaded] = _Server(_Interpreter(preloaded))
     return server

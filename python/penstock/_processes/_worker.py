@@ -25,6 +25,7 @@ class _Here:
     is_preparing = False
     main: str | None = None
     torch_is_set_up = False
+    held: Any = None  # what a fork has of the program's functions (`_functions.Held`)
 
 
 here = _Here()
@@ -35,7 +36,7 @@ def run(link: int, content: bytes) -> NoReturn:
     status = 1
     try:
         from penstock._core import _serve_calls
-        from penstock._processes import _errors  # noqa: F401 - a function may leave no descriptor to read it with
+        from penstock._processes import _errors, _functions  # noqa: F401 - a function may leave no descriptor to read them
 
         _prepare(pickle.loads(content))
         _serve_calls(link)
@@ -67,7 +68,9 @@ def unpickled(data: bytes) -> Any:
     main, content = pickle.loads(data)
     if main is not None and here.main != main[1]:
         _import_main(*main)
-    function = pickle.loads(content)
+    from penstock._processes import _functions
+
+    function = _functions.unpickled(content, here.held)
     if "torch" in sys.modules and not here.torch_is_set_up:
         here.torch_is_set_up = True
         torch = importlib.import_module("torch")

@@ -207,11 +207,12 @@ void HeldFunction::operator()(std::uint64_t offset, std::span<std::byte> into) c
   });
 }
 
-std::string HeldFunction::pickled(bool runs_main) const {
-  return call([&](const nb::object& function) {
-    const nb::object bytes =
-        nb::module_::import_("penstock._processes._functions").attr("pickled")(function, runs_main);
-    return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+std::string HeldFunction::pickled(const HeldFunction& pickler, bool runs_main) const {
+  return pickler.call([&](const nb::object& dumps) {
+    return call([&](const nb::object& function) {
+      const nb::object bytes = dumps(function, runs_main);
+      return std::string(PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr())));
+    });
   });
 }
 

@@ -61,9 +61,10 @@ class HeldFunction {
   /// By which others know it, and whether it is still there.
   const void* id() const noexcept { return cell_.get(); }
   std::weak_ptr<const void> watched() const noexcept { return cell_; }
-  /// The function as bytes for another process. Any thread, without the GIL. The program's exception where it does not
-  /// pickle, or unless `runs_main` where the process would have to run the program's main module.
-  std::string pickled(bool runs_main) const;
+  /// The function as bytes for another process, which `pickler` gives. Any thread, without the GIL. The program's
+  /// exception where it does not pickle, or unless `runs_main` where the process would have to run the program's main
+  /// module.
+  std::string pickled(const HeldFunction& pickler, bool runs_main) const;
   /// The function of such bytes, which keeps itself. Any thread, without the GIL.
   static HeldFunction unpickled(std::string_view pickled);
 

@@ -96,9 +96,10 @@ struct WorkerHost::UnderWay {
   bool is_sent = false;
 };
 
-WorkerHost::WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial)
-    : start_(std::move(start)),
-      reap_(std::move(reap)),
+WorkerHost::WorkerHost(Launch launch, std::size_t most, std::unique_ptr<data::HostTrial> trial)
+    : start_(std::move(launch.start)),
+      reap_(std::move(launch.reap)),
+      pickle_(std::move(launch.pickle)),
       most_(std::max<std::size_t>(most, 1)),
       trial_(std::move(trial)),
       forks_(core::forks()) {}
@@ -406,7 +407,7 @@ std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
     return found == known_.end() || found->second.function.expired() ? 0 : found->second.number;
   };
   if (const std::uint64_t number = find()) return number;
-  auto pickled = std::make_shared<const std::string>(function.pickled(trial_ == nullptr));
+  auto pickled = std::make_shared<const std::string>(function.pickled(pickle_, trial_ == nullptr));
   if (const std::uint64_t number = find()) return number;  // another thread was sooner
   const std::scoped_lock lock(mutex_);
   known_.insert_or_assign(function.id(), Known{++numbers_, function.watched(), std::move(pickled)});

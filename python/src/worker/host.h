@@ -25,9 +25,15 @@ namespace penstock::python {
 
 class WorkerHost final : public data::Host {
  public:
-  /// `start` gives [socket, pid] of a new process, `reap` the text of how the process of a number ended. Up to `most`
-  /// processes are started, each when a thread has no other. `trial`: it is asked where that says so.
-  WorkerHost(HeldFunction start, HeldFunction reap, std::size_t most, std::unique_ptr<data::HostTrial> trial);
+  /// What Python does for it.
+  struct Launch {
+    HeldFunction start;   ///< gives [socket, pid] of a new process
+    HeldFunction reap;    ///< how the process of a number ended, as text
+    HeldFunction pickle;  ///< a function as bytes for a process (HeldFunction::pickled)
+  };
+
+  /// Up to `most` processes are started, each when a thread has no other. `trial`: it is asked where that says so.
+  WorkerHost(Launch launch, std::size_t most, std::unique_ptr<data::HostTrial> trial);
   ~WorkerHost() override;
 
   bool takes(const data::UserFunction& function) const noexcept override;
@@ -102,6 +108,7 @@ class WorkerHost final : public data::Host {
   std::atomic<bool> makes_samples_ = false;  ///< whether they call functions of samples, whose results have slots
   HeldFunction start_;
   HeldFunction reap_;
+  HeldFunction pickle_;
   std::size_t most_;
   const std::unique_ptr<data::HostTrial> trial_;
   std::uint64_t forks_;

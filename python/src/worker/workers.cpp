@@ -68,8 +68,10 @@ PyWorkers::PyWorkers(nb::object launcher, std::size_t most, const std::optional<
     : launcher_(std::move(launcher)),
       start_(launcher_.attr("start"), "workers"),
       reap_(launcher_.attr("reap"), "workers"),
+      pickle_(launcher_.attr("pickled"), "workers"),
       is_ready_(launcher_.attr("is_ready"), "workers"),
-      host_(std::make_shared<WorkerHost>(start_.lent(), reap_.lent(), most, trial_of(trial, most, is_ready_))) {}
+      host_(std::make_shared<WorkerHost>(WorkerHost::Launch{start_.lent(), reap_.lent(), pickle_.lent()}, most,
+                                         trial_of(trial, most, is_ready_))) {}
 
 PyWorkers::~PyWorkers() {
   const nb::error_scope on_its_way;  // an exception may be what lets go of the loader

@@ -31,6 +31,7 @@ class PyWorkers {
   nb::object launcher_;
   HeldFunction start_;
   HeldFunction reap_;
+  HeldFunction pickle_;
   HeldFunction is_ready_;
   std::shared_ptr<WorkerHost> host_;
 };

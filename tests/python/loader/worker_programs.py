@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 
-def run_program(tmp_path, text, *, before=(), environment=None, **kwargs):
+def run_program(tmp_path, text, *, arguments=(), before=(), environment=None, **kwargs):
     """`before`: a command that runs the one behind it."""
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(text))
@@ -15,7 +15,7 @@ def run_program(tmp_path, text, *, before=(), environment=None, **kwargs):
     # Without cloudpickle, as most installations are.
     env = {**os.environ, "PYTHONPATH": folder, **(environment or {})}
     return subprocess.run(
-        [*before, sys.executable, path], capture_output=True, text=True, timeout=120, env=env, **kwargs
+        [*before, sys.executable, path, *arguments], capture_output=True, text=True, timeout=120, env=env, **kwargs
     )
 
 

@@ -66,16 +66,48 @@ def test_the_program_asks_for_a_way_to_start():
 
 
 FORK = """
-import os, torch, torch_worker_functions as functions, penstock.torch as pt
+import os, sys, threading, torch, torch_worker_functions as functions, penstock.torch as pt
+
+sys.modules["cloudpickle"] = None  # as most installations are
+number, lock = 2, threading.Lock()
+
+
+class Own(torch.utils.data.Dataset):
+    transform = None
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        return self.transform(torch.tensor(index))
+
 
 if __name__ == "__main__":
     torch.ones(500, 500) @ torch.ones(500, 500)  # torch has its threads, which wait
-    data = pt.Rows(torch.arange(40.0).reshape(20, 2)).map(functions.with_parent)
+    functions.of_program = 5
+    data = pt.Rows(torch.arange(40.0).reshape(20, 2)).map(functions.with_program)
     loader = pt.DataLoader(data, 4, num_workers=2, workers="processes", multiprocessing_context="fork")
     for _ in range(2):
         batches = list(loader)
-        assert {int(pid) for batch in batches for pid in batch[1]} == {os.getpid()}, batches
+        assert {int(told) for batch in batches for told in batch[1]} == {5}, batches
         assert torch.cat([batch[0] for batch in batches]).tolist() == torch.arange(40.0).reshape(20, 2).tolist()
+    loader = None
+    own = Own()
+    own.transform = lambda sample: sample * number
+    rows = pt.Rows(torch.arange(20)).map(own.transform)
+    for data in (own, rows):
+        loader = pt.DataLoader(data, 4, num_workers=2, workers="processes", multiprocessing_context="fork")
+        for _ in range(2):
+            assert torch.cat(list(loader)).tolist() == list(range(0, 40, 2))
+        loader = None
+    own.lock = lock  # which does not pickle
+    collate = lambda samples: torch.stack(samples) + number
+    loader = pt.DataLoader(
+        own, 4, num_workers=2, collate_fn=collate, workers="processes", multiprocessing_context="fork",
+        worker_init_fn=lambda index: None, persistent_workers=True,
+    )
+    for _ in range(2):
+        assert torch.cat(list(loader)).tolist() == list(range(2, 42, 2))
     print("done")
 """
 

@@ -42,8 +42,11 @@ def kinds(sample):
     ), torch.ones(1)
 
 
-def with_parent(sample):
-    return sample, os.getppid()
+of_program = 0  # what a program sets while it runs
+
+
+def with_program(sample):
+    return sample, of_program
 
 
 def refuses_six(sample):
