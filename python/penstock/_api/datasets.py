@@ -712,7 +712,8 @@ class DatasetMethods(Transforms):
         keep
             Called with each sample. What it raises, and a sample that cannot be read, ends the search.
         workers
-            Who calls it, and functions of map before it: "threads", "processes" or "auto", as in DataLoader.
+            Who calls it, and functions of map before it: "threads", "processes" or "auto", as in
+            DataLoader.
         num_workers
             Threads that read, and processes, as in DataLoader.
 

@@ -86,16 +86,15 @@ def load(
         elements in the file are, and nothing is converted. A file that has a header is refused here.
     shared
         Read into one block of host memory that other processes map too: `sharing.share` gives its name.
-        The block is there until the last tensor in it is gone. With `dtype` each tensor that is converted has
-        memory of its own there.
-        With `pinned` too it is page-locked for this process.
+        The block is there until the last tensor in it is gone. With `dtype` each tensor that is
+        converted has memory of its own there. With `pinned` too it is page-locked for this process.
     pinned
         Read into one block of page-locked host memory, from which devices copy without the processor.
         It takes what the tensors take, below 1 GiB up to an eighth more, and is there until the last of
         them is gone.
     ranks
-        Not here: ranks of a process group read a file once by `penstock.torch.load(ranks=)`. Other processes
-        of a machine get what one of them has loaded with `shared`.
+        Not here: ranks of a process group read a file once by `penstock.torch.load(ranks=)`. Other
+        processes of a machine get what one of them has loaded with `shared`.
 
     Returns
     -------

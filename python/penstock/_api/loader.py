@@ -97,13 +97,13 @@ class DataLoader(_core.DataLoader):
         Functions are sent by pickle, or by cloudpickle where that is installed. Without workers, and in
         interpreters without a lock, functions are called in threads. "auto" makes a few batches in each
         way and goes on in the one that took less time; `explain()` says which, and why. Functions that
-        cannot be sent are called in threads then. Of a stream, processes call what `map` and `filter` do;
-        its source is called by the thread that reads.
+        cannot be sent are called in threads then. Of a stream, processes call the functions of `map`
+        and `filter`; the thread that reads calls its source.
     multiprocessing_context
         How these processes start: "forkserver", which None is, "spawn" or "fork". With "fork" they are
-        forks of the program as it is when the loader is made, and have its lambdas and closures. That is
-        refused while other threads of Python or of Penstock run, because a fork may wait for ever for a
-        lock that one of them holds.
+        forks of the program as it is when the loader is made, and have its lambdas and closures. That
+        is refused while other threads of Python or of Penstock run, because a fork may wait for ever
+        for a lock that one of them holds.
     """
 
     __slots__ = ()

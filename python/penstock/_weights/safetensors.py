@@ -148,9 +148,9 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         to them leaves the file alone, and it must not be cut while they are used. All others have
         memory of their own.
     ranks
-        Open the file on several processes alike, which `prefetch(ranks=)` is to read: a process group of
-        torch.distributed, or "auto". A rank that cannot open it is an error on all of them, and so are
-        other versions of the file.
+        Open the file on several processes alike, before `prefetch(ranks=)` reads it: a process group
+        of torch.distributed, or "auto". A rank that cannot open it is an error on all of them, and so
+        are other versions of the file.
 
     Raises
     ------
@@ -316,8 +316,8 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         ranks
             Read each byte once for several processes that each have a plan of their own, such as whole
             tensors and slices of a rank's own rows: a process group of torch.distributed, or "auto".
-            All ranks make the same call with the same file, opened with `ranks` too, and everything is read when
-            it returns.
+            All ranks make the same call with the same file, opened with `ranks` too, and everything is
+            read when it returns.
         report
             A dict to fill with how `ranks` have read: "way", "why", and the bytes this rank has read.
 
