@@ -4,6 +4,7 @@
 // URL, whether it lies in a store, or what can be listed and written, asks here. io/remote/stores.cpp has what each
 // kind needs to be asked.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +28,13 @@ inline constexpr UrlScheme kUrlSchemes[] = {
     {"gs", UrlKind::kGs, true},         {"az", UrlKind::kAz, true},          {"hf", UrlKind::kHf, false},
     {"abfs", UrlKind::kAz, true, true}, {"abfss", UrlKind::kAz, true, true},
 };
+
+/// "s3" of "s3://bucket/key", known or not; empty for a plain path, which may have a ':' in it.
+constexpr std::string_view scheme_of(std::string_view location) noexcept {
+  const std::size_t colon = location.find("://");
+  const std::string_view scheme = colon == std::string_view::npos ? std::string_view{} : location.substr(0, colon);
+  return scheme.find('/') == std::string_view::npos ? scheme : std::string_view{};
+}
 
 /// The row of "s3://bucket/key"; null for what is no such URL. A file may be called "s3:x".
 constexpr const UrlScheme* url_scheme(std::string_view text) noexcept {

@@ -9,6 +9,8 @@
 
 #include "core/format.h"
 #include "core/system_error.h"
+#include "core/text.h"
+#include "core/url_scheme.h"
 #include "io/file/atomic_file.h"
 #include "io/file/file_url.h"
 #include "io/file/front_file.h"
@@ -107,7 +109,16 @@ const Destination& writable(std::string_view path) {
 }  // namespace
 
 void require_output(std::string_view path) {
-  if (&destination_of(path) == &kFile || is_in_store(path)) return;
+  if (is_in_store(path)) return;
+  if (!is_url(path)) {
+    // A folder "gcs:" of this machine is not what anybody means, and nobody could open what lies in it.
+    const std::string_view scheme = core::scheme_of(path);
+    if (scheme.empty() || scheme == "file") return;
+    throw Error(ErrorCode::kUnsupported,
+                core::format("nothing can be written to locations that start with {}; give a path, or a URL of {}",
+                             core::quoted(std::string(scheme) + "://"), core::store_schemes("or")),
+                {.path = std::string(path)});
+  }
   throw Error(ErrorCode::kUnsupported,
               core::format("http(s) and hf URLs can be read and not written; write to {}, or to a file of this machine",
                            core::store_schemes("or")),

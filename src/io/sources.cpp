@@ -31,13 +31,6 @@ constexpr auto kSchemes = [] {
   return out;
 }();
 
-/// "s3" of "s3://bucket/key"; empty for a plain path, which may have a ':' in it.
-std::string_view scheme_of(std::string_view location) {
-  const std::size_t colon = location.find("://");
-  const std::string_view scheme = colon == std::string_view::npos ? std::string_view{} : location.substr(0, colon);
-  return scheme.find('/') == std::string_view::npos ? scheme : std::string_view{};
-}
-
 }  // namespace
 
 std::span<const Scheme> schemes() noexcept { return kSchemes; }
@@ -89,7 +82,7 @@ Source open_source(std::string_view location) {
       return scheme.open(location);
     }
   }
-  if (const std::string_view scheme = io::scheme_of(location); !scheme.empty()) {
+  if (const std::string_view scheme = core::scheme_of(location); !scheme.empty()) {
     throw Error(ErrorCode::kUnsupported,
                 core::format("there is no source for locations that start with {}; give a path, or a URL of file, {}",
                              core::quoted(std::string(scheme) + "://"), core::all_schemes("or")),

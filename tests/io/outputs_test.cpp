@@ -39,6 +39,14 @@ TEST(Outputs, AFileUrlIsAFile) {
   EXPECT_EQ(test::code_of([] { open_output("file://elsewhere/a"); }), ErrorCode::kUnsupported);
 }
 
+TEST(Outputs, OfAnotherSchemeAreNoFiles) {
+  for (const std::string path : {"gcs://bucket/x.npy", "S3://bucket/x.npy", "a+b://c"}) {
+    EXPECT_EQ(test::code_of([&] { require_output(path); }), ErrorCode::kUnsupported) << path;
+  }
+  for (const std::string path : {"s3:x.npy", "a/b://c.npy", "://x", "file:///x.npy"})
+    EXPECT_NO_THROW(require_output(path));
+}
+
 TEST(Outputs, UrlsOfStoresAlone) {
   for (const char* const url : {"http://host/x?key=secret", "https://host/x", "hf://owner/repo/x"}) {
     const Error error = *test::error_of([&] { open_output(url); });

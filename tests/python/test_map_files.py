@@ -57,3 +57,11 @@ def test_an_unknown_suffix_and_no_files_are_errors(folder):
         penstock.map_files(doubled, folder / "in/a", folder / "out", suffix=".jpg", num_workers=1)
     with pytest.raises(FileNotFoundError):
         penstock.map_files(doubled, str(folder / "none/*.npy"), folder / "out")
+
+
+@pytest.mark.parametrize("out", ["s3://bucket/out", "gcs://bucket/out", "hf://me/out"])
+def test_urls_are_refused_and_make_no_folder(folder, monkeypatch, out):
+    monkeypatch.chdir(folder)
+    with pytest.raises(penstock.UnsupportedError):
+        penstock.map_files(doubled, folder / "in/**/*.npy", out)
+    assert os.listdir(folder) == ["in"]

@@ -17,8 +17,10 @@ import penstock
 torch = pytest.importorskip("torch")
 
 import torch.distributed.checkpoint as dcp  # noqa: E402
+from torch.distributed.checkpoint.api import CheckpointException  # noqa: E402
 
 import penstock.torch as pt  # noqa: E402
+from penstock.torch.dcp import StorageWriter  # noqa: E402
 
 warnings.filterwarnings("ignore", message="torch.distributed is disabled")
 
@@ -255,3 +257,14 @@ def test_a_large_file_takes_little_memory(tmp_path):
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[-1]) < 180  # one tensor of 64 MB at a time, which is inflated whole
+
+
+@pytest.mark.parametrize("url", ["s3://", "az:///", "gcs://bucket/checkpoint/", "S3://bucket/checkpoint/"])
+def test_a_url_that_names_no_store_makes_no_folder(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((penstock.UnsupportedError, penstock.InvalidArgumentError)):
+        penstock.save({"a": penstock.zeros([2])}, url)
+    # torch puts what a rank raises while it writes into an error of its own.
+    with pytest.raises((penstock.InvalidArgumentError, CheckpointException), match=r"gcs://|S3://|BUCKET|CONTAINER"):
+        dcp.save({"a": torch.zeros(2)}, storage_writer=StorageWriter(url))
+    assert os.listdir(tmp_path) == []

@@ -84,7 +84,8 @@ def test_streams_read_each_shard_in_order(shards, proxy):
 
 def test_describing_a_sample_lets_others_run(shards, settings):
     settings(PENSTOCK_REMOTE_TIMEOUT=2, PENSTOCK_REMOTE_RETRY_SECONDS=0)
-    assert penstock.shards(shards[0], index=False).describe(3).endswith("t-000.tar[3]")  # the server is a thread of ours
+    # The server is a thread of this process.
+    assert penstock.shards(shards[0], index=False).describe(3).endswith("t-000.tar[3]")
 
 
 def test_an_index_is_kept_by_etag(shards, proxy, tmp_path):

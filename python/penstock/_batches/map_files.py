@@ -9,8 +9,9 @@ from penstock._api.datasets import files as files_of
 from penstock._api.datasets import zip as zipped
 from penstock._api.files import save
 from penstock._api.loader import DataLoader
+from penstock._core import _goes_to_store
 from penstock._wrong_argument import names_arguments
-from penstock.errors import InvalidArgumentError
+from penstock.errors import InvalidArgumentError, UnsupportedError
 
 # Only type checkers need `typing`, which takes a third of the module's import time.
 TYPE_CHECKING = False
@@ -66,6 +67,9 @@ def map_files(
     """
     found = list(files_of(files).paths)
     out = os.fspath(out)
+    if _goes_to_store(out):
+        message = "map_files writes into a folder of this machine; name one, and put what it holds into the store"
+        raise UnsupportedError(f"{out}: {message}", message, out)
     paths = [os.path.join(out, name + suffix) for name in _names(found)]
     if len(set(paths)) != len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)

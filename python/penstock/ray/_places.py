@@ -117,7 +117,7 @@ class _OnDisk:
 
 class _InStore:
     def __init__(self, url: str, extension: str) -> None:
-        self.name = url.rstrip("/") + "/"
+        self.name = url.removesuffix("/") + "/"
         self._extension = extension
         self._word = uuid.uuid4().hex[:12]
 

@@ -38,7 +38,8 @@ std::string unused(const std::vector<std::string>& names) {
 
 NewCheckpoint::NewCheckpoint(std::string_view path, const SaveOptions& options, io::Existing existing)
     : folder_(io::local_path(path)), options_(options), existing_(existing) {
-  while (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
+  // What is left of a URL without a bucket is still one, and refused as such.
+  while (folder_.size() > 1 && folder_.ends_with('/') && !folder_.ends_with("://")) folder_.pop_back();
   made_.make(folder_);
   if (!folder_.ends_with('/')) folder_ += '/';
   const std::vector<std::string> present = io::names_in(folder_);
