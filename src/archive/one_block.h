@@ -1,7 +1,7 @@
 #pragma once
 
 // Loads whose tensors lie in one block of memory, which is what LoadOptions::shared and pinned ask for, and where in
-// it storages lie. Both Python modules ask here.
+// it storages lie.
 
 #include <cstddef>
 #include <cstdint>
