@@ -89,6 +89,8 @@ std::span<const Backend* const> backends() noexcept;
 const Backend& backend_for(DeviceType type);
 /// The backend whose devices read page-locked memory: the first besides the CPU that has a device, or null.
 const Backend* pinning_backend() noexcept;
+/// The same, or kNoDevice.
+const Backend& require_pinning_backend();
 /// The queue that the calling thread's work on `device` goes to.
 QueuePtr current_queue(Device device);
 /// Checks that `device` is there, or throws kNoDevice saying how many are visible.

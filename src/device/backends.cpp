@@ -52,6 +52,12 @@ const Backend* pinning_backend() noexcept {
   return nullptr;
 }
 
+const Backend& require_pinning_backend() {
+  const Backend* const backend = pinning_backend();
+  if (backend == nullptr) require_device(Device(DeviceType::kCuda, 0));
+  return *backend;
+}
+
 void require_device(Device device) {
   const Backend* backend = find(device.type);
   const int count = backend != nullptr ? backend->device_count() : 0;

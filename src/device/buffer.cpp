@@ -31,11 +31,7 @@ Buffer Buffer::wrap(void* data, std::size_t bytes, Device device, std::shared_pt
   return device::backend_for(device.type).wrap(device.index, data, bytes, std::move(owner), read_only);
 }
 
-Buffer Buffer::allocate_pinned(std::size_t bytes) {
-  const device::Backend* backend = device::pinning_backend();
-  if (backend == nullptr) device::require_device(Device(DeviceType::kCuda, 0));
-  return backend->allocate_pinned(bytes);
-}
+Buffer Buffer::allocate_pinned(std::size_t bytes) { return device::require_pinning_backend().allocate_pinned(bytes); }
 
 bool Buffer::is_pinned() const noexcept {
   if (device_.type != DeviceType::kCpu || data_ == nullptr) return false;

@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,10 +14,10 @@
 #include "content/archive.h"
 #include "content/value.h"
 #include "core/format.h"
-#include "device/backend.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
+#include "io/file/memory_file.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -99,17 +98,9 @@ Tensor pinned_bytes(std::size_t bytes) {
 
 /// Host memory that exists already, page-locked as long as the tensor lives.
 Tensor pinned_over(nb::handle given) {
-  struct Pinned {
-    Buffer memory;
-    std::shared_ptr<const void> lock;  // goes first
-  };
   const Tensor bytes = memory_in(given);
   const ReleasedGil released;
-  const Buffer& memory = bytes.buffer();
-  const device::Backend* const backend = device::pinning_backend();
-  if (backend == nullptr) device::require_device(Device(DeviceType::kCuda, 0));
-  const auto owner = std::make_shared<Pinned>(Pinned{memory, backend->register_host(memory.data(), memory.size())});
-  return {Buffer::wrap(memory.data(), memory.size(), owner), bytes.dtype(), bytes.shape()};
+  return {io::page_locked(bytes.buffer()), bytes.dtype(), bytes.shape()};
 }
 
 /// Of each file that was opened its size and when it was modified; None of one that has no such version.

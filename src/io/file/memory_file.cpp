@@ -75,15 +75,15 @@ FileDescriptor new_memory_file(std::size_t bytes) {
 
 Buffer allocate_shared(std::size_t bytes) {
   const auto mapping = std::make_shared<MemoryMapping>();
-  (*mapping).file = new_memory_file(bytes);
-  (*mapping).size = size_of_file(bytes);
-  void* const data = ::mmap(nullptr, (*mapping).size, PROT_READ | PROT_WRITE, MAP_SHARED, (*mapping).file.get(), 0);
+  mapping->file = new_memory_file(bytes);
+  mapping->size = size_of_file(bytes);
+  void* const data = ::mmap(nullptr, mapping->size, PROT_READ | PROT_WRITE, MAP_SHARED, mapping->file.get(), 0);
   if (data == MAP_FAILED) {
     throw_no_room(bytes,
                   core::format(" cannot be mapped: {}; raise the limit on addresses (ulimit -v)", reason_of(errno)));
   }
-  (*mapping).data = data;
-  ::madvise(data, (*mapping).size, MADV_HUGEPAGE);  // shmem_enabled may be "never"
+  mapping->data = data;
+  ::madvise(data, mapping->size, MADV_HUGEPAGE);  // shmem_enabled may be "never"
   return Buffer::wrap(data, bytes, mapping);
 }
 
@@ -92,9 +92,8 @@ Buffer page_locked(const Buffer& memory) {
     Buffer memory;
     std::shared_ptr<const void> lock;  // goes first
   };
-  const device::Backend* const backend = device::pinning_backend();
-  if (backend == nullptr) device::require_device(Device(DeviceType::kCuda, 0));
-  const auto owner = std::make_shared<Locked>(Locked{memory, backend->register_host(memory.data(), memory.size())});
+  const device::Backend& backend = device::require_pinning_backend();
+  const auto owner = std::make_shared<Locked>(Locked{memory, backend.register_host(memory.data(), memory.size())});
   return Buffer::wrap(memory.data(), memory.size(), owner);
 }
 
