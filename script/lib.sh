@@ -76,6 +76,10 @@ configure() {
   cmake --preset "$@" >"$log" 2>&1 || { cat "$log" >&2; die "cmake --preset $* failed"; }
 }
 
+# Before a command that builds the Python module: scikit-build-core gives CMake 5 s to tell its version, which is not
+# enough on a busy machine, and 20 s where CI is set.
+readonly patiently=(env CI=yes)
+
 # with_heartbeat WHAT COMMAND...: runs a command that says nothing for long, and says how long it has been at it: on one
 # line on a terminal, elsewhere every half minute. The command's errors are shown.
 with_heartbeat() {
