@@ -78,6 +78,7 @@ configure() {
 
 # Before a command that builds the Python module: scikit-build-core gives CMake 5 s to tell its version, which is not
 # enough on a busy machine, and 20 s where CI is set.
+# shellcheck disable=SC2034  # who sources this uses it
 readonly patiently=(env CI=yes)
 
 # with_heartbeat WHAT COMMAND...: runs a command that says nothing for long, and says how long it has been at it: on one
