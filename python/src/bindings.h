@@ -50,6 +50,7 @@ void bind_writer(nb::module_& module);
 void bind_writable(nb::module_& module);
 void bind_datasets(nb::module_& module);
 // Behind bind_datasets, to whose class they add, or whose class they return.
+void bind_rows_and_files(nb::module_& module);
 void bind_own_code(nb::module_& module);
 void bind_documents(nb::module_& module);
 void bind_lengths(nb::module_& module);

@@ -36,6 +36,7 @@ void bind_all(nb::module_& module) {
   bind_writer(module);
   bind_writable(module);
   bind_datasets(module);
+  bind_rows_and_files(module);
   bind_own_code(module);
   bind_collates(module);
   bind_samplers(module);

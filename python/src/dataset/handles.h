@@ -47,8 +47,6 @@ std::vector<std::string> keys_from(nb::handle keys, bool in_brackets = false);
 nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 /// An object of ours with what it was made by, for pickles: a function of the package and its arguments.
 nb::object made_by(const char* function, const nb::object& arguments, nb::object object);
-/// The same for a function of penstock._objects.pickling.
-nb::object with_recipe(const char* maker, const nb::object& arguments, nb::object object);
 
 /// Between a loader and its Python sampler.
 class Raised {
