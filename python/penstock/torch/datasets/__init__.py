@@ -1,12 +1,15 @@
 """Datasets whose samples lie in tensor files, with torch tensors as samples.
 
-`_dataset` has the classes that users see, and `_zip` the one that joins others. `_road` says what of a dataset C++ can
-read and what Python does with the samples then (`_making`); `penstock.torch.DataLoader` asks it. The rest is for other
-loaders: `_batch_reads` reads the samples of a whole batch at once, and `_taken_apart` makes samples of that batch.
+`_dataset` has what all of these classes share, `_native` those of files, `_mapped` the one with a function of the
+program, and `_zip` the one that joins others. `_road` says what of a dataset C++ can read and what Python does with the
+samples then (`_making`); `penstock.torch.DataLoader` asks it. The rest is for other loaders: `_batch_reads` reads the
+samples of a whole batch at once, and `_taken_apart` makes samples of that batch.
 """
 
-from penstock.torch.datasets._dataset import Dataset, Files, Mapped, Packed, Rows, Shards
+from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._documents import Documents
+from penstock.torch.datasets._mapped import Mapped
+from penstock.torch.datasets._native import Files, Packed, Rows, Shards
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.datasets._zip import Choice, Zip

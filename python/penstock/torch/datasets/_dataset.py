@@ -1,11 +1,10 @@
-"""Datasets whose samples lie in tensor files, with torch tensors as samples."""
+"""What datasets of torch tensors share whose samples C++ reads: access by index, parts of batches, transforms."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import operator
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,23 +14,17 @@ from typing_extensions import Self, TypeVar
 
 import penstock
 from penstock._api.transforms import Transforms
-from penstock._batches.functions import not_an_end
 from penstock._core import _is_of_surroundings, _sample_in_order
-from penstock._text import plural
-from penstock._wrong_argument import names_arguments
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
-from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._batch_reads import BatchReads
-from penstock.torch.datasets._class_folders import ClassFolders
-from penstock.torch.datasets._seeded import Seeded
+from penstock.torch.datasets._mapped import Mapped
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
 from penstock.torch.datasets._windows import Windows
 from penstock.torch.loading import load
-from penstock.torch.loading._checkpoint import load_given
 
-__all__ = ["Dataset", "Files", "Mapped", "Packed", "Rows", "Shards", "counted", "has_plain_samples"]
+__all__ = ["Dataset", "counted", "has_plain_samples"]
 
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -231,166 +224,6 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         return f"{name}({self.native!r})"
 
 
-class Rows(Dataset[_Sample]):
-    """Samples are the rows of large arrays. Of several arrays, a sample is the tuple of their rows.
-
-    Nothing of an uncompressed file is read ahead.
-
-    Parameters
-    ----------
-    sources
-        Paths, tensors, arrays or lists, of as many rows each.
-    key
-        The name of the tensor in a file that has several: one for all files, or a list with one for
-        each source (None where it needs none).
-    mmap
-        Whether files are mapped, or each row read when it is wanted. None maps a file where it fits
-        into memory.
-    dtype
-        The type that tensors of floating-point and complex numbers get, as by `Module.to(dtype)`.
-        Integers and bools stay; `cast` converts these. "promote" takes the type that the types of all
-        samples promote to, which it finds in headers.
-    strict
-        Raise where a value does not fit into the type.
-    shape, offset, order
-        One of them says that the files have no header, as `penstock.raw` has them. Then `dtype` is
-        what the elements in the files are, and nothing is converted.
-    """
-
-    @names_arguments
-    def __init__(
-        self,
-        *sources: Any,
-        key: str | Sequence[str | None] | None = None,
-        mmap: bool | None = None,
-        dtype: torch.dtype | str | None = None,
-        strict: bool = False,
-        shape: int | Sequence[int] | None = None,
-        offset: int | None = None,
-        order: str | None = None,
-    ) -> None:
-        if not sources:
-            raise TypeError("Rows() takes one array or more; found none")
-        keys = [key] * len(sources) if key is None or isinstance(key, str) else list(key)
-        if len(keys) != len(sources):
-            raise ValueError(
-                f"found {plural(len(keys), 'key')} for {plural(len(sources), 'source')}, expected one for each"
-            )
-        pairs = zip(sources, keys, strict=True)
-        options: Any = {"dtype": dtype, "strict": strict, "shape": shape, "offset": offset, "order": order}
-        parts = [penstock.rows(source, name, mmap, **options) for source, name in pairs]
-        super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
-
-
-class Packed(Dataset[_Sample]):
-    """The samples that `penstock.pack` or the command `penstock pack` wrote.
-
-    Numbers come back as tensors without dimensions.
-
-    Parameters
-    ----------
-    pattern
-        The folder that they were written to, or a pattern of its files.
-    mmap
-        Whether files are mapped or read, as for `Rows`.
-    """
-
-    def __init__(self, pattern: str | os.PathLike[str], mmap: bool | None = None) -> None:
-        super().__init__(penstock.packed(pattern, mmap))
-
-
-class Shards(Dataset[_Sample]):
-    """Samples in tar shards, as WebDataset has them: each is a dict by field.
-
-    Every sample can be read by itself, so that `shuffle=True`, samplers and ranks are those of every
-    other dataset. `penstock.shards` says how members become samples and fields become values;
-    `Stream` of this dataset reads each shard once, from front to back.
-
-    Parameters
-    ----------
-    shards
-        Paths, URLs, patterns, ranges ("train-{000..146}.tar"), folders, lists joined by "::", or
-        lists of wids (.json); one, or several.
-    keys
-        Take only these fields, in this order. None: all fields behind "__key__".
-    raw
-        The bytes of each field are its value, whatever it holds.
-    index
-        Keep where each sample begins, in the user's cache folder (True) or in a file of your own.
-    """
-
-    def __init__(
-        self,
-        shards: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        keys: str | Iterable[str] | None = None,
-        *,
-        raw: bool = False,
-        index: bool | str | os.PathLike[str] = True,
-    ) -> None:
-        super().__init__(penstock.shards(shards, keys, raw, index))
-
-
-class Files(ClassFolders, Dataset[_Sample]):
-    """Each file is a sample: what `load` gives for it, with plain numbers and torch tensors.
-
-    Dense tensors are plain ones, without a class and attributes of their own, and NumPy's arrays of
-    objects are lists. Other tensors (quantized, meta, wrappers) are what `load` makes of them.
-
-    `paths` are the files in the order of the samples. Where the folders are classes ("train/cat/1.pt"),
-    `classes`, `class_to_idx` and `targets` are what torchvision's ImageFolder has under these names.
-
-    Parameters
-    ----------
-    pattern
-        A file, a folder, a glob (`**` for any depth) or a list of paths. The order of a folder or glob
-        is by name.
-    keys
-        Take only these keys of each file's dict, as a dict. A key is a name, several names with dots
-        between them ("model.w", where a name that has dots itself is found first), or an integer.
-    index
-        Keep the list of files, in the user's cache folder (True) or in a file of your own, and next
-        time list only folders that changed.
-    exclude
-        Leave these folders and files out of what is listed: a name or glob at any depth ("lost+found",
-        "tmp*"), or the end of a path ("old/raw"). One, or several.
-    dtype
-        The type that tensors of floating-point and complex numbers get, as by `Module.to(dtype)`.
-        Integers and bools stay, unless `keys` names them. "promote" takes the type that the types of
-        all samples promote to, which it finds in headers.
-    strict
-        Raise where a value does not fit into the type.
-    source
-        A function that opens a file of the list of paths, which may be any text, as for
-        `penstock.files`: it is given the path and gives the file's bytes, a Source of
-        `penstock.remote`, another path, or an open file. It is called in the loader's threads, and
-        pickles with the dataset.
-    """
-
-    _source: Callable[[str], Any] | None = None
-
-    @names_arguments
-    def __init__(
-        self,
-        pattern: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-        keys: str | int | Iterable[str | int] | None = None,
-        index: bool | str | os.PathLike[str] = False,
-        exclude: str | Iterable[str] | None = None,
-        *,
-        dtype: torch.dtype | str | None = None,
-        strict: bool = False,
-        source: Callable[[str], Any] | None = None,
-    ) -> None:
-        names = [keys] if isinstance(keys, (str, int)) else keys if keys is None else list(keys)
-        pattern = pattern if isinstance(pattern, (str, bytes, os.PathLike)) else list(pattern)
-        super().__init__(penstock.files(pattern, names, index, exclude, dtype=dtype, strict=strict, source=source))
-        # What has no native form is not cast, so that it stays an error beside a dtype.
-        self._keys = (names or []) if dtype is None else None
-        self._source = source
-
-    def _content(self, path: str) -> Any:
-        return super()._content(path) if self._source is None else load_given(self._source(path), path)
-
-
 def _part_at(content: Any, key: str | int) -> Any:
     """What `keys=` means by a key: itself, digits for an integer, or the longest first key with dots behind it that
     leads to the end. KeyError."""
@@ -404,113 +237,6 @@ def _part_at(content: Any, key: str | int) -> Any:
         with contextlib.suppress(LookupError, TypeError):
             return _part_at(_part_at(content, head), str(key)[dot + 1 :])
     raise KeyError(key)
-
-
-class Mapped(torch_data.Dataset[Any]):
-    """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i.
-
-    Parameters
-    ----------
-    dataset
-        What the samples come from.
-    function
-        What makes other samples of them.
-    batched
-        Whether it takes whole batches; then `mapped[i]` is a TypeError.
-    processes
-        Whether a loader calls it in processes.
-    seeded
-        Whether it takes a torch.Generator too.
-    """
-
-    def __init__(
-        self,
-        dataset: torch_data.Dataset[Any],
-        function: Callable[..., Any],
-        *,
-        batched: bool,
-        processes: bool,
-        seeded: bool = False,
-    ) -> None:
-        self.dataset = dataset
-        self.function = Seeded(function, _seeded_below(dataset)) if seeded else function
-        self.batched = batched
-        self.processes = processes
-
-    def __len__(self) -> int:
-        return len(self.dataset)  # type: ignore[arg-type]
-
-    def map(
-        self, function: Callable[..., Any], *, batched: bool = False, seeded: bool = False, processes: bool = False
-    ) -> Mapped:
-        """As `Dataset.map`, of what this dataset's function makes.
-
-        Parameters
-        ----------
-        function
-            Called with each of these samples.
-        batched
-            Whether it is called with batches.
-        seeded
-            Whether it is called with a torch.Generator as well.
-        processes
-            Whether a loader calls it in processes.
-
-        Returns
-        -------
-        Mapped
-            A dataset.
-        """
-        if self.batched and not batched:
-            raise TypeError("a function of samples cannot follow one of batches; map it before, or as one of batches")
-        return Mapped(self, function, batched=batched, seeded=seeded, processes=processes)
-
-    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples at these indices, for loaders that read a batch at once. Of a function of batches, which is
-        called with all of them: what it gives, taken apart again into samples."""
-        if type(self).__getitem__ is not Mapped.__getitem__:
-            return [self[index] for index in indices]
-        at_once = getattr(self.dataset, "__getitems__", None)
-        samples = at_once(indices) if callable(at_once) else [self.dataset[index] for index in indices]
-        if not self.batched:
-            return [self._called(sample) for sample in samples]
-        return taken_apart(self._called(collated(samples)), len(samples)) if samples else []
-
-    def __penstock_dataset__(self) -> penstock.Dataset:
-        raise TypeError(
-            "a mapped dataset has a function of Python, which no native dataset has; give the dataset that it was "
-            "mapped from, and map what is made of that"
-        )
-
-    def __getitem__(self, index: int) -> Any:
-        try:
-            index = operator.index(index)
-        except TypeError as error:
-            raise TypeError(f"{error}; torch.utils.data.Subset makes a dataset of several samples") from None
-        if self.batched:
-            raise TypeError(
-                f"{self!r} is a function of whole batches, which penstock.torch.DataLoader makes; a sample by itself "
-                "has none"
-            )
-        return self._called(self.dataset[index])
-
-    def _called(self, argument: Any) -> Any:
-        try:
-            return self.function(argument)
-        except StopIteration as error:
-            raise not_an_end(error) from error
-
-    def __repr__(self) -> str:
-        return f"{self.dataset!r}.map({self.function!r})"
-
-
-def _seeded_below(dataset: Any) -> int:
-    """How many functions with generators samples have passed through."""
-    count = 0
-    while dataset is not None:
-        count += isinstance(getattr(dataset, "function", None), Seeded)
-        dataset = getattr(dataset, "dataset", None)
-    return count
 
 
 def _without_rows(batch: Any) -> Any:

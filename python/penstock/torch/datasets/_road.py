@@ -15,8 +15,10 @@ import torch.utils.data as torch_data
 
 import penstock
 from penstock._core import zip as zipped
-from penstock.torch.datasets._dataset import Dataset, Mapped, Rows, counted, has_plain_samples
+from penstock.torch.datasets._dataset import Dataset, counted, has_plain_samples
 from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
+from penstock.torch.datasets._mapped import Mapped
+from penstock.torch.datasets._native import Rows
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import Promises
 
