@@ -359,7 +359,7 @@ void bind_datasets(nb::module_& module) {
       nb::arg("verify"), nb::arg("progress").none());
   module.def(
       "subset",
-      [](nb::handle given, nb::handle indices) {
+      [](nb::handle given, nb::handle indices) -> Typed<Dataset> {
         const nb::object dataset = held_dataset(given);
         const std::vector<std::int64_t> chosen = indices_from(indices, "indices");
         const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(chosen)));
