@@ -84,6 +84,16 @@ nb::list batches_of(const PyBatchSampler& self, std::uint64_t seed, std::uint64_
   });
 }
 
+/// What `__iter__` of a sampler gives: the order of its epoch, which is that of its own `method` where a program's
+/// class has one.
+template <class Handle>
+nb::iterator iterator_over(nb::handle self, const char* method,
+                           nb::list (*ours)(const Handle&, std::uint64_t, std::uint64_t)) {
+  const nb::object epoch = self.attr("_epoch");
+  if (overrides<Handle>(self, method)) return nb::iter(self.attr(method)(0, epoch));
+  return nb::iter(ours(nb::cast<const Handle&>(self), 0, nb::cast<std::uint64_t>(epoch)));
+}
+
 // One type for each name, so that Python has one class for each.
 struct PySequential : PySampler {};
 struct PyRandom : PySampler {};
@@ -118,6 +128,8 @@ void bind_common(nb::class_<Handle>& bound) {
           "_set_epoch", [](Handle& self, std::uint64_t epoch) { self.epoch = epoch; }, nb::arg("epoch"),
           nb::lock_self())
       .def_prop_ro(
+          "_epoch", [](const Handle& self) { return self.epoch; }, nb::lock_self())
+      .def_prop_ro(
           "_arguments", [](const Handle& self) { return self.arguments; },
           nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
       .def_prop_ro("_replicas", [](const Handle& self) { return self.sampler ? self.sampler->replicas() : 1; })
@@ -133,7 +145,7 @@ void bind_base(nb::module_& module) {
            [](nb::pointer_and_handle<PySampler> self) { make_sampler(self, std::optional<Sampler>(), nb::tuple()); })
       .def("_order", order_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "__iter__", [](const PySampler& self) { return nb::iter(order_of(self, 0, self.epoch)); }, nb::lock_self(),
+          "__iter__", [](nb::handle self) { return iterator_over(self, "order", order_of); },
           nb::sig("def __iter__(self) -> typing.Iterator[int]"));
 }
 
@@ -243,8 +255,8 @@ void bind_batch_sampler(nb::module_& module) {
                    "batch_size: int | None = None, drop_last: bool = False) -> None"))
       .def("_batches", batches_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "__iter__", [](const PyBatchSampler& self) { return nb::iter(batches_of(self, 0, self.epoch)); },
-          nb::lock_self(), nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
+          "__iter__", [](nb::handle self) { return iterator_over(self, "batches", batches_of); },
+          nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
 }
 
 }  // namespace

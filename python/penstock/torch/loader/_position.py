@@ -24,6 +24,7 @@ from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
 from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
 from penstock.torch.loader._drawn import Drawn, require_same
+from penstock.torch.loader._epochs import epoch_of
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._worker_states import load_state, state_of
@@ -228,7 +229,7 @@ class Position:
             random,
             0,
             _samples(settings),
-            getattr(sampler, "epoch", None),
+            epoch_of(sampler),
             state_of(sampler),
             settings.set_aside.listed(),
             settings.batch_size,
