@@ -2,6 +2,7 @@
 
 #include "data/batch/batch_maker.h"
 #include "data/dataset_impl.h"
+#include "data/read_sample.h"
 #include "data/sample/require_samples.h"
 
 namespace penstock {

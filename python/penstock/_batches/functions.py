@@ -54,16 +54,27 @@ def random_states() -> dict[str, Any]:
     return out
 
 
+# Whose threads draw nothing: progress bars, notebooks, debuggers, logs of runs. Most programs have one of them.
+_DRAW_NOTHING = frozenset(
+    "tqdm IPython ipykernel zmq tornado debugpy _pydevd_bundle tensorboard tensorboardX wandb mlflow comet_ml".split()
+)
+
+
+def _draws_nothing(thread: Any) -> bool:
+    run: Any = getattr(thread, "_target", None) or type(thread)
+    root = str(getattr(run, "__module__", "")).partition(".")[0]
+    return thread.name.startswith(("penstock", "Dummy-")) or root in _DRAW_NOTHING
+
+
 def _has_other_threads() -> bool:
-    """Whether there are more of Python's threads than the main one and those of loaders, which may be "Dummy" ones."""
+    """Whether there are more of Python's threads than the main one, those of loaders, which may be "Dummy" ones, and
+    those that draw nothing."""
     threading = sys.modules.get("threading")
     if threading is None:
         return False
     here = threading.current_thread()
     others = (thread for thread in threading.enumerate() if thread is not here)
-    return here is not threading.main_thread() or any(
-        not thread.name.startswith(("penstock", "Dummy-")) for thread in others
-    )
+    return here is not threading.main_thread() or not all(map(_draws_nothing, others))
 
 
 def drawn_since(states: dict[str, Any]) -> list[str]:

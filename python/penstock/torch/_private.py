@@ -181,7 +181,13 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     # Loaders and their iterators: an epoch fails.
     "torch.utils.data.DataLoader": ("_auto_collation", "_index_sampler"),
     "torch.utils.data.dataloader._BaseDataLoaderIter": ("_next_data", "_next_index", "_reset"),
-    "of torch.utils.data.dataloader._BaseDataLoaderIter": ("_base_seed", "_num_workers", "_num_yielded", "_timeout"),
+    "of torch.utils.data.dataloader._BaseDataLoaderIter": (
+        "_IterableDataset_len_called",
+        "_base_seed",
+        "_num_workers",
+        "_num_yielded",
+        "_timeout",
+    ),
     "of torch.utils.data.dataloader._SingleProcessDataLoaderIter": ("_dataset_fetcher",),
     "torch.utils.data.dataloader._MultiProcessingDataLoaderIter": ("_process_data", "_try_put_index"),
     "of torch.utils.data.dataloader._MultiProcessingDataLoaderIter": ("_task_info", "_worker_queue_idx_cycle"),

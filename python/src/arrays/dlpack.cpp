@@ -1,6 +1,9 @@
 #include "arrays/dlpack.h"
 
+#include <algorithm>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "arrays/torch_memory.h"
 #include "bindings.h"
@@ -117,6 +120,21 @@ nb::object ask(nb::handle object) {
   return stream.is_none() ? object.attr("__dlpack__")() : object.attr("__dlpack__")(nb::arg("stream") = stream);
 }
 
+/// The tensor with the strides that torch itself tells of dimensions of size 1, for which DLPack has none. They decide
+/// whether torch takes an image for a channels-last one.
+Tensor with_strides_of(nb::handle object, const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  const nb::object told = std::ranges::find(shape, 1) == shape.end() ? nb::none() : attribute_or(object, "stride");
+  if (PyCallable_Check(told.ptr()) == 0) return tensor;
+  const std::vector<std::int64_t> steps = integers_from(told());
+  if (steps.size() != shape.rank()) return tensor;
+  Strides strides = tensor.strides();
+  for (std::size_t d = 0; d < steps.size(); ++d) {
+    if (shape[d] == 1 && steps[d] >= 0) strides[d] = steps[d];
+  }
+  return {tensor.buffer(), tensor.dtype(), shape, std::move(strides), tensor.byte_offset()};
+}
+
 }  // namespace
 
 nb::tuple dlpack_device(const Tensor& tensor) {
@@ -147,14 +165,14 @@ Tensor tensor_from_dlpack(nb::handle object) {
         core::format("from_dlpack() takes an object with __dlpack__; found {}", object_type(object)).c_str());
   }
   require_memory(object);
-  if (std::optional<Tensor> tensor = tensor_by_exchange(object)) return *std::move(tensor);
+  if (std::optional<Tensor> tensor = tensor_by_exchange(object)) return with_strides_of(object, *tensor);
   // torch itself refuses lazy conjugates, and forgets lazy negatives.
   if (has_lazy_bit(object, "is_neg")) refuse("the tensor is negated when it is read only; export .resolve_neg() of it");
   Tensor tensor = from_capsule(ask(object));
   // The producer made our current stream wait; our other streams, those of copies, wait for that one.
   if (tensor.device().type != DeviceType::kCpu && tensor.numel() != 0)
     tensor.buffer().record_use(Stream::current(tensor.device()), Buffer::Access::kWrite);
-  return tensor;
+  return with_strides_of(object, tensor);
 }
 
 bool has_lazy_bit(nb::handle object, const char* name) {

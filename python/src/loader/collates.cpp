@@ -112,6 +112,7 @@ void bind_collates(nb::module_& module) {
   // For penstock.torch, which makes them where it needs them: they have no recipe for a pickle.
   module.def("_stack_in_order", data::stack_in_order);
   module.def("_samples_in_order", data::samples_in_order);
+  module.def("_stack_of_rows", data::stack_of_rows);
   module.def("ragged", ragged_of, nb::arg("cu_seqlens"), nb::arg("keys").none());
   module.def("samples", [] { return plain("samples", collate::samples); });
   module.def("pad", pad_longest, nb::arg("dim"), nb::arg("mode"), nb::arg("value"), nb::arg("lengths"), nb::arg("mask"),

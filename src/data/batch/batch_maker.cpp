@@ -22,6 +22,7 @@
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
 #include "data/dataset/hosted.h"
+#include "data/read_sample.h"
 #include "data/sample/blame.h"
 #include "data/sample/host.h"
 #include "data/sample/require_samples.h"

@@ -87,9 +87,6 @@ class BatchMaker {
   mutable std::mutex feed_mutex_;
   std::shared_ptr<StreamFeed> feed_;
 };
-
-/// One sample of a dataset, read now: Dataset::get. `keeps_order`: CallContext::keeps_order.
-Value read_sample(const Dataset& dataset, std::int64_t index, bool keeps_order);
 /// DatasetImpl::value of a dataset whose samples lie somewhere.
 Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, const Work& work);
 

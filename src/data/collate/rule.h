@@ -63,6 +63,8 @@ void require_one_dtype(const Column& column);
 /// `stack` and `samples` that keep the order of elements (CollateRule::keeps_order), for penstock.torch.
 Collate stack_in_order();
 Collate samples_in_order();
+/// `stack` for samples that lie in C order and require no gradients; kUnsupported for others.
+Collate stack_of_rows();
 
 /// The rule behind `stack`, for columns that another rule leaves to it.
 Result place_stacked(const Column& column, BatchPlan& plan, bool keeps_order = false);

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "data/collate/rule.h"
+#include "penstock/error.h"
 
 namespace penstock {
 
@@ -27,6 +28,22 @@ bool all_of(const data::Column& column, const Holds& holds) {
   }
   return true;
 }
+
+/// Stacks what taken out of the stack is as it was: whoever takes batches apart may not change how samples lie.
+class StackOfRows final : public detail::CollateRule {
+ public:
+  bool keeps_order() const noexcept override { return true; }
+  data::Result place(const data::Column& column, data::BatchPlan& plan, data::Arena&) const override {
+    const auto is_row = [](const data::TensorLayout& tensor) {
+      return !tensor.requires_grad && tensor.strides == tensor.shape.contiguous_strides();
+    };
+    if (!all_of(column, is_row)) {
+      throw Error(ErrorCode::kUnsupported,
+                  "a sample does not lie in C order, or requires gradients; read the samples one by one");
+    }
+    return data::place_stacked(column, plan);
+  }
+};
 
 }  // namespace
 
@@ -62,6 +79,7 @@ data::Result data::place_stacked(const Column& column, BatchPlan& plan, bool kee
 Collate collate::stack() { return Collate(std::make_shared<Stack>(false)); }
 
 Collate data::stack_in_order() { return Collate(std::make_shared<Stack>(true)); }
+Collate data::stack_of_rows() { return Collate(std::make_shared<StackOfRows>()); }
 
 Collate::Collate() : Collate(collate::stack()) {}
 

@@ -13,6 +13,7 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "data/dataset/samples_name.h"
+#include "data/read_sample.h"
 #include "data/sample/host.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
@@ -26,7 +27,8 @@ namespace {
 
 constexpr const char* kWho = "the stream's function";
 
-using Open = std::function<detail::NextSample(std::int64_t)>;
+/// What gives the samples behind so many. `keeps_order`: CallContext::keeps_order, for samples that are read here.
+using Open = std::function<detail::NextSample(std::int64_t, bool keeps_order)>;
 
 class SourceReader final : public StreamReader {
  public:
@@ -75,7 +77,7 @@ class SourceReader final : public StreamReader {
   /// Opens the source where it was read up to.
   void begin(const CallContext& call) {
     const bool anywhere = begins_ == detail::Begins::kAnywhere;
-    next_ = opened(anywhere ? read_ : 0);
+    next_ = opened(anywhere ? read_ : 0, call.keeps_order);
     if (anywhere) return;
     std::optional<Value> passed;
     for (std::int64_t i = 0; i < read_; ++i) {
@@ -119,9 +121,9 @@ class SourceReader final : public StreamReader {
                 "function that makes what gives the samples, which can be begun anew");
   }
 
-  detail::NextSample opened(std::int64_t start) {
+  detail::NextSample opened(std::int64_t start, bool keeps_order) {
     try {
-      return open_(start);
+      return open_(start, keeps_order);
     } catch (...) {
       try {
         rethrow_as_error(kWho);
@@ -178,17 +180,17 @@ class SourceNode : public StreamNode {
 class DatasetNode final : public SourceNode {
  public:
   explicit DatasetNode(const Dataset& dataset)
-      : SourceNode([dataset](std::int64_t start) { return samples_from(dataset, start); }, detail::Begins::kAnywhere,
-                   "<dataset>"),
+      : SourceNode([dataset](std::int64_t start, bool order) { return samples_from(dataset, start, order); },
+                   detail::Begins::kAnywhere, "<dataset>"),
         dataset_(dataset) {}
 
   std::string identity() const override { return samples_name(dataset_); }
 
  private:
-  static detail::NextSample samples_from(const Dataset& dataset, std::int64_t start) {
-    return [dataset, index = start]() mutable -> std::optional<Value> {
+  static detail::NextSample samples_from(const Dataset& dataset, std::int64_t start, bool keeps_order) {
+    return [dataset, index = start, keeps_order]() mutable -> std::optional<Value> {
       if (index >= dataset.size()) return std::nullopt;
-      return dataset.get(index++);
+      return read_sample(dataset, index++, keeps_order);
     };
   }
 
@@ -197,8 +199,10 @@ class DatasetNode final : public SourceNode {
 
 }  // namespace
 
-StreamNodePtr source_node(Open open, detail::Begins begins, const StreamOptions& options) {
-  return std::make_shared<SourceNode>(std::move(open), begins, options.name);
+StreamNodePtr source_node(std::function<detail::NextSample(std::int64_t)> open, detail::Begins begins,
+                          const StreamOptions& options) {
+  Open whatever_order = [f = std::move(open)](std::int64_t start, bool) { return f(start); };
+  return std::make_shared<SourceNode>(std::move(whatever_order), begins, options.name);
 }
 
 StreamNodePtr dataset_node(const Dataset& dataset) { return std::make_shared<DatasetNode>(dataset); }

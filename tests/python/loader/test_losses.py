@@ -353,6 +353,17 @@ def test_a_state_of_a_sampler_that_was_told_something_else_is_refused(order):
         next(iter(other))
 
 
+def test_a_progress_bar_beside_the_loop_does_not_hide_that_functions_draw(monkeypatch):
+    class Monitor(threading.Thread):
+        __module__ = "tqdm._monitor"
+
+    monitor = Monitor()
+    monkeypatch.setattr(threading, "enumerate", lambda: [threading.main_thread(), monitor])
+    rows = penstock.rows(np.arange(64.0)).map(lambda sample: sample.numpy() + random.random())
+    with pytest.warns(UserWarning, match="random, whose generator all worker threads share"):
+        assert len(list(penstock.DataLoader(rows, batch_size=8, num_workers=2))) == 8
+
+
 def test_functions_that_draw_from_shared_generators_are_told_of_once(monkeypatch):
     monkeypatch.setattr(threading, "enumerate", list)  # other tests may have left threads
     rows = penstock.rows(np.arange(64.0))

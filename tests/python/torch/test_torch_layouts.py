@@ -296,8 +296,7 @@ def test_what_is_floating_requires_gradients_behind_transforms(tmp_path):
         assert not next(iter(pt.DataLoader(made, 2))).requires_grad
 
 
-# torch's DLPack tells other strides for the size of 1 of a channels-last tensor.
-@pytest.mark.parametrize("form", [form for form in TRANSFORMED if form != "one_channels_last"])
+@pytest.mark.parametrize("form", TRANSFORMED)
 def test_samples_of_a_stream_lie_as_its_source_gives_them(form):
     given = [TRANSFORMED[form].clone() if form == "mostly_gaps" else TRANSFORMED[form]] * 3
     stream = penstock.stream(lambda: iter(given))
@@ -306,6 +305,52 @@ def test_samples_of_a_stream_lie_as_its_source_gives_them(form):
         for batch_size in (None, 3):
             expected = list(map(noticed, td.DataLoader(theirs, batch_size)))
             assert list(map(noticed, pt.DataLoader(pt.Stream(ours), batch_size))) == expected
+
+
+@pytest.mark.parametrize("form", TRANSFORMED)
+@pytest.mark.parametrize("kind", ["files", "shuffled", "mapped"])
+def test_samples_of_a_stream_of_a_dataset_lie_as_they_are_stored(tmp_path, kind, form):
+    stored = TRANSFORMED[form].clone() if form == "mostly_gaps" else TRANSFORMED[form]
+    theirs, ours = files(tmp_path, [stored] * 3)
+    stream = penstock.stream(ours.native)
+    stream = {"files": stream, "shuffled": stream.shuffle(2), "mapped": stream.map(unchanged)}[kind]
+    assert list(map(noticed, pt.Stream(stream))) == [noticed(theirs[0])] * 3
+    for batch_size in (None, 3):
+        expected = list(map(noticed, td.DataLoader(theirs, batch_size)))
+        assert list(map(noticed, pt.DataLoader(pt.Stream(stream), batch_size))) == expected
+    assert all(sample.is_contiguous() for sample in stream)
+
+
+@pytest.mark.parametrize("form", [form for form in TRANSFORMED if form != "mostly_gaps"])
+def test_samples_that_are_asked_for_together_lie_as_each_by_itself(tmp_path, form):
+    rows = filled(TRANSFORMED[form].shape, torch.float32, 7)
+    theirs, ours = files(tmp_path, [rows, rows, TRANSFORMED[form], rows])
+    for indices in ([0, 1], [1, 2, 3], [0, 3], [2, 0]):
+        assert list(map(noticed, ours.__getitems__(indices))) == [noticed(theirs[i]) for i in indices]
+
+
+def test_gradients_are_wanted_of_one_sample_among_others(tmp_path):
+    theirs, ours = files(tmp_path, [torch.ones(3), torch.ones(3), torch.ones(3).requires_grad_()])
+    assert [sample.requires_grad for sample in ours.__getitems__([0, 1])] == [False, False]
+    assert list(map(noticed, ours.__getitems__([0, 2, 1]))) == [noticed(theirs[i]) for i in (0, 2, 1)]
+
+
+SIZES_OF_ONE = [(1, 28, 28), (5, 1), (1, 3, 4, 5), (2, 1, 4, 5), (2, 3, 1, 1), (1, 1, 1, 1), (1,), (3, 1, 4)]
+
+
+@pytest.mark.parametrize("shape", SIZES_OF_ONE, ids=str)
+@pytest.mark.parametrize("form", ["rows", "channels_last"])
+def test_tensors_in_memory_keep_the_strides_of_their_sizes_of_one(shape, form):
+    if form == "channels_last" and len(shape) != 4:
+        return
+    given = [FORMATS[form](shape, torch.float32, n) for n in range(3)]
+    for ours in (pt.Dataset(penstock.dataset(given)), pt.Dataset(penstock.dataset(given)).map(unchanged)):
+        assert [ours[i].stride() for i in range(3)] == [tensor.stride() for tensor in given]
+        for batch_size in (1, 3, None):
+            both = [[t.stride() for t in m.DataLoader(d, batch_size)] for m, d in ((td, given), (pt, ours))]
+            assert both[1] == both[0], batch_size
+    streamed = list(pt.Stream(penstock.stream(lambda: iter(given))))
+    assert [tensor.stride() for tensor in streamed] == [tensor.stride() for tensor in given]
 
 
 def strides_of(sample):

@@ -188,3 +188,29 @@ def test_reads_take_arrays_of_indices():
     assert _reads._plain_indices([1, 2]) == [1, 2]
     for other in ([1, -1], [True, 1], [np.int64(1)], (1, 2), np.array([1]), None, [1, 2**70]):
         assert _reads._plain_indices(other) is None
+
+
+class Counted(td.IterableDataset):
+    def __iter__(self):
+        return iter(ROWS)
+
+    def __len__(self):
+        return 50
+
+
+def test_batches_of_an_iterable_dataset_are_labelled_for_a_profiler_alone(monkeypatch):
+    labels = []
+    record = torch.autograd.profiler.record_function
+    monkeypatch.setattr(torch.autograd.profiler, "record_function", lambda name: labels.append(name) or record(name))
+    assert len(list(pt.DataLoader(Counted(), 10))) == 11
+    assert not labels
+    with torch.profiler.profile():
+        assert len(list(pt.DataLoader(Counted(), 10))) == 11
+    assert len(labels) == 12
+
+
+def test_an_iterable_dataset_is_held_against_the_length_that_was_asked_for():
+    loader = pt.DataLoader(Counted(), batch_size=None)
+    assert len(loader) == 50
+    with pytest.warns(UserWarning, match="51 samples have been fetched"):
+        assert len(list(loader)) == 103

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import penstock
-from penstock._core import _Feed, _samples_in_order, _stack_in_order
+from penstock._core import _Feed, _samples_in_order, _stack_in_order, _stack_of_rows
 from penstock.torch._convert import sample_to_torch
 
 __all__ = ["BatchReads"]
+
+_Rule = Callable[[], penstock.Collate]
 
 
 class BatchReads:
@@ -19,38 +22,42 @@ class BatchReads:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._idle: list[tuple[penstock.Dataset, bool, _Feed]] = []
+        self._idle: list[tuple[penstock.Dataset, _Rule, _Feed]] = []
 
     def samples(self, native: penstock.Dataset, indices: list[int]) -> list[Any]:
         """The samples as `native[i]` gives them, in torch tensors."""
-        samples: list[Any] = self._read(native, indices, False)
+        samples: list[Any] = self._read(native, indices, _samples_in_order)
         return samples
 
     def stacked(self, native: penstock.Dataset, indices: list[int]) -> Any:
         """The samples stacked."""
-        return self._read(native, indices, True)
+        return self._read(native, indices, _stack_in_order)
 
-    def _read(self, native: penstock.Dataset, indices: list[int], stacks: bool) -> Any:
-        feed = self._taken(native, stacks)
+    def of_rows(self, native: penstock.Dataset, indices: list[int]) -> Any:
+        """The samples stacked, where what is taken out of the stack lies as the sample does: in C order, without
+        gradients. UnsupportedError where one does not."""
+        return self._read(native, indices, _stack_of_rows)
+
+    def _read(self, native: penstock.Dataset, indices: list[int], rule: _Rule) -> Any:
+        feed = self._taken(native, rule)
         feed.push(indices)
         read: list[Any] = []
         feed.next(read)
         value = sample_to_torch(read[0])
-        self._idle.append((native, stacks, feed))  # not after an error or an interrupt, which leave it in some state
+        self._idle.append((native, rule, feed))  # not after an error or an interrupt, which leave it in some state
         return value
 
-    def _taken(self, native: penstock.Dataset, stacks: bool) -> _Feed:
+    def _taken(self, native: penstock.Dataset, rule: _Rule) -> _Feed:
         if os.getpid() != self._process:  # a fork has none of its threads
             self.__init__()  # type: ignore[misc]
         while self._idle:
             try:
-                known, kind, feed = self._idle.pop()
+                known, read_by, feed = self._idle.pop()
             except IndexError:  # another thread's now
                 break
-            if known is native and kind == stacks:
+            if known is native and read_by is rule:
                 return feed
-        collate = _stack_in_order() if stacks else _samples_in_order()
-        return _Feed(native, collate, 0, 1, None, 0.0, "cpu", 0, "raise")
+        return _Feed(native, rule(), 0, 1, None, 0.0, "cpu", 0, "raise")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BatchReads, ()

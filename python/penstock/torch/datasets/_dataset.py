@@ -101,7 +101,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         if self._alike:
             # Reading the batch into one piece and taking it apart costs less than a piece of memory for each sample.
             try:
-                return taken_apart(self._stacked(indices), len(indices))
+                return taken_apart(self._reads.of_rows(self.native, indices), len(indices))
             except (TypeError, penstock.Error):  # also for text and dates, which torch has no tensors of
                 self._alike = False
         return self._reads.samples(self.native, indices)

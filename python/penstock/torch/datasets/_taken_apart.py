@@ -54,15 +54,12 @@ class Promises:
 
 
 def holds_tensors_alone(sample: Any) -> bool:
-    """Whether the sample is a tensor as one taken out of a stack is (in C order, without gradients), or a dict, list or
-    tuple of nothing else."""
+    """Whether the sample is a tensor, or a dict, list or tuple of nothing else."""
     if isinstance(sample, (list, tuple)):
         return len(sample) > 0 and all(map(holds_tensors_alone, sample))
     if isinstance(sample, dict):
         return len(sample) > 0 and all(map(holds_tensors_alone, sample.values()))
-    if not isinstance(sample, torch.Tensor) or sample.requires_grad:
-        return False
-    return sample.layout is torch.strided and sample.is_contiguous()
+    return isinstance(sample, torch.Tensor) and sample.layout is torch.strided
 
 
 def taken_apart(batch: Any, count: int) -> list[Any]:

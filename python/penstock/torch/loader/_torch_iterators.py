@@ -136,10 +136,10 @@ class _Counting:
 
     _index_sampler: Any
     _num_yielded: int
+    _IterableDataset_len_called: int | None
 
     def __init__(self, loader: torch_data.DataLoader[Any], begin: Position, resume: Position | None) -> None:
         self._one_at_a_time = threading.RLock()
-        self._has_length = not isinstance(loader.dataset, torch_data.IterableDataset)
         self._kept_seed = None if resume is None else (resume.python or {}).get("base_seed")
         self.progress = Progress(begin, vars(loader).get("_sums") or Drawn.of(settings_of(loader)))
         if resume is not None:  # what torch's constructor draws was drawn before the state was taken
@@ -170,9 +170,9 @@ class _Counting:
     def __next__(self) -> Any:
         with self._one_at_a_time:
             try:
-                # torch's own step labels the batch for a profiler, a fifth of a small batch's time, and holds
-                # an iterable dataset against its length. With neither there is only the batch to take.
-                if self._has_length and not is_profiler_enabled():
+                # torch's own step labels the batch for a profiler, a fifth of a small batch's time, and holds an
+                # iterable dataset against its length, where that was asked for. With neither, take the batch.
+                if self._IterableDataset_len_called is None and not is_profiler_enabled():
                     data = self._next_data()  # type: ignore[attr-defined]
                     self._num_yielded += 1
                     return data

@@ -339,7 +339,13 @@ def _is_asked_by_torch() -> bool:
 
 def _unknown_globals(archive: penstock.Archive, unknown: dict[str, Use]) -> UnknownGlobalsError:
     found = sorted(unknown)
-    if any(name.startswith("torch.nn.modules.") and use > Use.NAME for name, use in unknown.items()):
+    if archive.metadata.get("kind") == "torchscript":  # whose classes are code in the file: nobody can allow them
+        message = (
+            "the file is a TorchScript archive, whose module only torch.jit.load makes, because it runs the file's "
+            "code; nothing of it was run. Its tensors are there by penstock.open, under their names, and "
+            "unknown='data' gives the module's attributes without its classes"
+        )
+    elif any(name.startswith("torch.nn.modules.") and use > Use.NAME for name, use in unknown.items()):
         message = (
             f"the file holds a whole module, of the classes {listed(found)}, which only running code could make; "
             "nothing of the file was run. Its tensors are there by penstock.open, under their names. Where you trust "
@@ -353,8 +359,6 @@ def _unknown_globals(archive: penstock.Archive, unknown: dict[str, Use]) -> Unkn
             "unknown='keep' to get them as inert penstock.Opaque objects"
         )
     message += _about_distributed(found)
-    if archive.metadata.get("kind") == "torchscript":
-        message += ", or, as it is a TorchScript archive, with torch.jit.load"
     error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
     error.names = tuple(found)
     return error
