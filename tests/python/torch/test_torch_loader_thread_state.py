@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import decimal
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -137,7 +138,6 @@ STATES = {
     "no torch function": torch._C.DisableTorchFunction,
     "no torch function of subclasses": torch._C.DisableTorchFunctionSubclass,
     "below autograd": torch._C._AutoDispatchBelowAutograd,
-    "number of threads": lambda: setting(torch.set_num_threads, torch.get_num_threads, 3),
     "context variable": variable,
     "decimal": decimals,
     "errstate": lambda: np.errstate(all="raise"),
@@ -199,7 +199,6 @@ def seen(_=None):
         "sparse": torch.sparse.check_sparse_tensor_invariants.is_enabled(),
         "level": forward_ad._current_level,
         "no hooks": torch._C._autograd._saved_tensors_hooks_get_disabled_error_message(),
-        "threads": torch.get_num_threads(),
         "variable": VARIABLE.get(),
         "precision": decimal.getcontext().prec,
         "errors": np.geterr(),
@@ -250,6 +249,25 @@ def threads_as_before():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_computes_with_one_thread_as_in_torchs_workers(rows, batched):
+    """Each of several threads that wants all processors would wait for the others."""
+    torch.set_num_threads(3)
+
+    def threads(_):
+        return torch.get_num_threads()
+
+    def found(workers):
+        numbers = rows.map(threads, batched=batched)
+        return set(pt.DataLoader(numbers, batch_size=COUNT, num_workers=workers, collate_fn=first))
+
+    assert found(2) == {1}
+    assert found(0) == {3}
+    assert torch.get_num_threads() == 3
+    with ThreadPoolExecutor(1) as later:
+        assert later.submit(torch.get_num_threads).result() == 3
 
 
 @pytest.mark.parametrize("state", STATES)

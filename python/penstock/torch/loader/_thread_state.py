@@ -2,13 +2,16 @@
 
 Python cannot call what torch has for this (`at::ThreadLocalState`). So its parts are copied one by one here, and the
 settings of autocast, which torch keeps elsewhere. What belongs to the whole process (default dtype, deterministic
-algorithms, anomaly detection) needs no copy. The transforms of `torch.func` are left out, because their layers belong
-to one thread. So is a profiler, which torch enables for one thread and cannot share from Python.
+algorithms, anomaly detection) needs no copy. Not carried is how many threads torch computes with: it is one, as in
+torch's worker processes, because each of several threads that wants all processors waits for the others. The transforms
+of `torch.func` are left out, because their layers belong to one thread. So is a profiler, which torch enables for one
+thread and cannot share from Python.
 """
 
 from __future__ import annotations
 
 import contextvars
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -118,7 +121,7 @@ class ThreadState:
 
     def __init__(self) -> None:
         self._context = contextvars.copy_context()
-        self._threads = torch.get_num_threads()
+        self._thread = threading.get_ident()
         self._flags = _flags()
         self._inference = torch.is_inference_mode_enabled()
         self._keys = _keys()
@@ -143,8 +146,8 @@ class ThreadState:
 
     def _enter(self, undo: ExitStack) -> None:
         """Sets the state of this thread. Modes come last, because they would see everything that is set after them."""
-        if torch.get_num_threads() != self._threads:
-            torch.set_num_threads(self._threads)  # which is OpenMP's number for this thread
+        if threading.get_ident() != self._thread:
+            _compute_with_one_thread()
         if self._streams is not None:
             _enter_streams(*self._streams, undo)
         if self._inference:
@@ -177,6 +180,21 @@ class ThreadState:
         if self._no_hooks is not None:
             _private.disable_saved_hooks(self._no_hooks, fail_if_non_empty=False)
             undo.callback(_private.enable_saved_hooks)
+
+
+def _compute_with_one_thread() -> None:
+    """Has torch's operations in this thread use one thread. torch also keeps the number that was set last for threads
+    that begin later, so that another thread puts that back."""
+    others = torch.get_num_threads()  # before anything is set: a thread's first call overwrites its number
+    if others == 1:
+        return
+    torch.set_num_threads(1)
+    puts_back = threading.Thread(target=torch.set_num_threads, args=(others,), daemon=True)
+    try:
+        puts_back.start()
+    except RuntimeError:  # no more threads to be had
+        return
+    puts_back.join()
 
 
 def _exchange(undo: ExitStack, before: Any, wanted: Any, set_to: Callable[[Any], None]) -> None:
