@@ -41,11 +41,12 @@ struct OwnPlace {
   Strides strides;       ///< of the view, in memory
   std::uint64_t offset = 0;
 
-  /// Elements that lie together stay as they lie, and all others become contiguous.
-  OwnPlace(const TensorEntry& view, const DType& wanted) : elements(view), dtype(wanted), strides(view.strides) {
+  /// Where `keeps_order`, elements that lie together stay as they lie. All others become contiguous.
+  OwnPlace(const TensorEntry& view, const DType& wanted, bool keeps_order)
+      : elements(view), dtype(wanted), strides(view.strides) {
     elements.shape = once(view);
     const std::optional<std::int64_t> extent = core::view_extent(elements.shape, view.strides);
-    if (extent && *extent <= elements.shape.numel()) {
+    if (keeps_order && extent && *extent <= elements.shape.numel()) {
       elements.shape = Shape{*extent};
       elements.strides = Strides{1};
       return;
@@ -92,7 +93,7 @@ class OneBlockLoad {
         continue;
       }
       here.push_back(i);
-      own[i] = add_place(layout, entry);
+      own[i] = add_place(layout, entry, !is_copied(entry));
     }
     read(layout, Extent::kWhole);
     std::vector<Tensor> out;
@@ -104,7 +105,7 @@ class OneBlockLoad {
   Tensor view(const TensorEntry& wanted, Extent extent) {
     OneBlock layout;
     std::optional<std::size_t> own;
-    if (wanted.nbytes() != 0) own = add_place(layout, wanted);
+    if (wanted.nbytes() != 0) own = add_place(layout, wanted, true);
     read(layout, extent);
     return tensor(wanted, own);
   }
@@ -114,14 +115,14 @@ class OneBlockLoad {
     return is_converted(entry.dtype, options_) ? *options_.dtype : entry.dtype;
   }
 
-  /// Whether the values are not those that its storage will have, or not aligned there.
-  bool is_apart(const TensorEntry& entry) const {
-    return entry.encoding.has_math_bits() || is_converted(entry.dtype, options_) ||
-           entry.byte_offset % natural_alignment(entry.dtype) != 0;
+  /// Whether other loads give it a copy: its storage has other values, or does not align it.
+  static bool is_copied(const TensorEntry& entry) {
+    return entry.encoding.has_math_bits() || entry.byte_offset % natural_alignment(entry.dtype) != 0;
   }
+  bool is_apart(const TensorEntry& entry) const { return is_copied(entry) || is_converted(entry.dtype, options_); }
 
-  std::size_t add_place(OneBlock& layout, const TensorEntry& entry) {
-    OwnPlace& place = places_.emplace_back(entry, type_of(entry));
+  std::size_t add_place(OneBlock& layout, const TensorEntry& entry, bool keeps_order) {
+    OwnPlace& place = places_.emplace_back(entry, type_of(entry), keeps_order);
     place.offset = layout.add(place.bytes());
     return places_.size() - 1;
   }

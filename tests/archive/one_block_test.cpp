@@ -149,6 +149,7 @@ TEST(OneBlock, StoragesStaySharedAndOtherValuesHaveAPlaceBehindThem) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       EXPECT_TRUE(Tensor::identical(tensors[i], expected[i])) << i;
       EXPECT_EQ(tensors[i].dtype(), expected[i].dtype()) << i;
+      EXPECT_EQ(tensors[i].strides(), expected[i].strides()) << i;
       EXPECT_TRUE(is_shared(tensors[i].data())) << i;
       EXPECT_TRUE(tensors[i].buffer().shares_memory_with(tensors[0].buffer())) << i;
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import mmap
 import os
 import platform
 import subprocess
@@ -116,12 +115,6 @@ def test_ranks_are_those_of_torch(path, ranks):
         penstock.load(path, ranks=ranks)
 
 
-@pytest.mark.parametrize("others", [{"threads": 2}, {"direct": True}, {"report": {}}])
-def test_what_is_converted_is_read_as_fits_the_file(path, others):
-    with pytest.raises(penstock.UnsupportedError, match=f"leave out one of dtype and {next(iter(others))}"):
-        penstock.load(path, shared=True, dtype="float16", **others)
-
-
 @pytest.mark.parametrize("format", ["npz", "safetensors", "pt"])
 @pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
 def test_tensors_become_another_type_on_their_way_into_shared_memory(tmp_path, format, dtype):
@@ -147,6 +140,41 @@ def test_tensors_become_another_type_on_their_way_into_shared_memory(tmp_path, f
         assert attached["wide"].equal(expected["wide"])
     part = penstock.load(path, key="wide", dtype=dtype, shared=True)
     assert part.equal(expected["wide"])
+
+
+@pytest.mark.parametrize("how", [{}, {"dtype": "float64"}], ids=["as it is", "converted"])
+def test_equal_views_stay_one_and_the_load_is_done_as_asked(tmp_path, how):
+    wide = penstock.arange(0, 600_000, dtype="float32").reshape(600, 1000)
+    penstock.save({"a": wide, "b": wide, "turned": wide.permute(1, 0)}, tmp_path / "m.pt")
+    report = {}
+    loaded = penstock.load(tmp_path / "m.pt", shared=True, threads=2, direct=False, report=report, **how)
+    assert report["payload_bytes"] >= wide.nbytes
+    assert shared_blocks() == 1
+    np.asarray(loaded["a"])[0, 0] = -1
+    assert loaded["b"][0, 0].item() == -1
+    assert loaded["turned"].strides == (1, 1000)
+    attached = penstock.sharing.attach(penstock.sharing.share(loaded))
+    assert attached["turned"].equal(loaded["turned"])
+
+
+def test_a_file_without_a_header_is_taken(tmp_path):
+    np.arange(6, dtype=np.float32).tofile(tmp_path / "bare")
+    bare = penstock.load(tmp_path / "bare", dtype="float32", shape=(2, 3), shared=True)
+    assert penstock.sharing.attach(penstock.sharing.share([bare]))[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("name", ["shared", "pinned"])
+def test_flags_are_flags(path, name):
+    for load in (penstock.load, lambda given, **how: penstock.open(given).load(**how)):
+        with pytest.raises(penstock.DTypeMismatchError, match=f"{name}='yes', expected True or False"):
+            load(path, **{name: "yes"})
+        assert list(load(path, **{name: np.False_})) == list(STATE)
+
+
+def test_progress_is_told_of_a_shared_load(path):
+    seen = []
+    penstock.load(path, shared=True, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] > 0
 
 
 def test_a_value_that_does_not_fit_is_an_error_where_that_is_asked_for(tmp_path):
@@ -178,15 +206,6 @@ def test_attach_takes_names_alone(tmp_path):
         penstock.sharing.attach("/etc/passwd")
     with open(tmp_path / "file", "w+b") as file, pytest.raises(penstock.UnsupportedError, match="has named"):
         penstock.sharing.attach(f"/proc/{os.getpid()}/fd/{file.fileno()}:1:0:2")
-
-
-def test_a_system_without_memfd_is_one_error(path, monkeypatch):
-    def forbidden(*_):
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "memfd_create", forbidden)
-    with pytest.raises(penstock.UnsupportedError, match="memfd_create: Operation not permitted"):
-        penstock.load(path, shared=True)
 
 
 # Has the kernel refuse memfd_create (319 on x86-64) to this process, as a container's profile does.
@@ -234,15 +253,3 @@ def test_limits(path, kind, limit, said):
     arguments = [sys.executable, "-c", LIMITED, path, str(limit), kind]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith(said), done
-
-
-def test_no_room_for_a_mapping_is_one_error(path, monkeypatch):
-    def full(*_):
-        raise OSError(12, "Cannot allocate memory")
-
-    gc.collect()
-    before = descriptors()
-    monkeypatch.setattr(mmap, "mmap", full)
-    with pytest.raises(penstock.OutOfMemoryError, match="cannot be mapped: Cannot allocate memory"):
-        penstock.load(path, shared=True)
-    assert descriptors() == before

@@ -86,8 +86,8 @@ def load(
         elements in the file are, and nothing is converted. A file that has a header is refused here.
     shared
         Read into one block of host memory that other processes map too: `sharing.share` gives its name.
-        The block is there until the last tensor in it is gone. With `dtype` each tensor that is
-        converted has memory of its own there. With `pinned` too it is page-locked for this process.
+        The block is there until the last tensor in it is gone. With `dtype` different views of the same
+        bytes become tensors of their own. With `pinned` too it is page-locked for this process.
     pinned
         Read into one block of page-locked host memory, from which devices copy without the processor.
         It takes what the tensors take, below 1 GiB up to an eighth more, and is there until the last of
@@ -115,12 +115,6 @@ def load(
     """
     if ranks is not None:
         raise _no_ranks()
-    if shared or pinned:
-        others = {"mmap": mmap, "gds": gds, "shape": shape, "offset": offset, "order": order}
-        archive: Archive = _core.open(path, "r", verify)  # type: ignore[assignment]
-        part = archive if key is None and prefix is None else _core._part(archive, key, prefix)
-        reading = {"report": report, "direct": direct, "threads": threads}
-        return _in_block(part, device, shared, pinned, others, reading, progress, dtype, strict)
     return _core.load(
         path,
         device,
@@ -138,42 +132,9 @@ def load(
         shape,
         offset,
         order,
+        shared,
+        pinned,
     )
-
-
-def _in_block(
-    archive: Archive,
-    device: object,
-    shared: bool,
-    pinned: bool,
-    others: dict[str, Any],
-    reading: dict[str, Any],
-    progress: Any,
-    dtype: object,
-    strict: bool,
-) -> Any:
-    """A load whose tensors lie in one block, which does not go together with other places; and what is converted is
-    read as it comes."""
-    from penstock._load.shared_memory import load_block, pinned_block, shared_block, shared_pinned_block
-    from penstock.errors import DTypeMismatchError, UnsupportedError
-
-    for name, value in (("shared", shared), ("pinned", pinned)):
-        if not isinstance(value, int) and not type(value).__name__.startswith("bool"):  # NumPy's too
-            message = f"found {name}={value!r}, expected True or False"
-            raise DTypeMismatchError(message, message)
-    asked = "shared" if shared else "pinned"
-    others = {"device": None if str(device) == "cpu" else device, **others}
-    for name, value in others.items():
-        if value is not None and value is not False:
-            raise UnsupportedError(
-                f"{asked}=True reads a file into host memory as it is: leave out one of {asked} and {name}"
-            )
-    wanted = _core._load_dtype(dtype, strict)
-    for name, value in reading.items():
-        if wanted is not None and value is not None:
-            raise UnsupportedError(f"{asked}=True with dtype reads as fits the file: leave out one of dtype and {name}")
-    block_of = shared_pinned_block if shared and pinned else shared_block if shared else pinned_block
-    return load_block(archive, block_of, progress, **reading, dtype=wanted, strict=strict)
 
 
 def _no_ranks() -> Exception:
@@ -447,7 +408,7 @@ class ArchiveMethods:
             infinite, as with NumPy.
         shared
             Read into one block of host memory that other processes map too: `penstock.sharing.share`
-            gives its name. With `dtype` each tensor that is converted has memory of its own there.
+            gives its name. With `dtype` different views of the same bytes become tensors of their own.
         pinned
             Read into one block of page-locked host memory, from which devices copy without the processor.
 
@@ -455,11 +416,7 @@ class ArchiveMethods:
         -------
         What `penstock.load` gives for the file.
         """
-        if shared or pinned:
-            others = {"mmap": mmap, "gds": gds}
-            reading = {"report": report, "direct": direct, "threads": threads}
-            return _in_block(self, device, shared, pinned, others, reading, progress, dtype, strict)
-        return self._load(device, mmap, direct, gds, threads, report, progress, dtype, strict)
+        return self._load(device, mmap, direct, gds, threads, report, progress, dtype, strict, shared, pinned)
 
     def close(self: Archive) -> None:
         """Lets go of the file; entries taken before still work."""

@@ -13,7 +13,6 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
-from penstock._core import _pinned_over
 from penstock._load.shared_memory import mapped
 from penstock.sharing import _found, _made
 from penstock.torch._private import new_shared_storage
@@ -25,7 +24,7 @@ def shared_storage(descriptor: int, nbytes: int, *, pinned: bool = False) -> tor
     """A file in memory as a storage that processes share. A page-locked one is not torch's own shared memory, because
     the lock has to end before the mapping does."""
     if pinned:
-        return from_dlpack(_pinned_over(memoryview(mapped(descriptor, nbytes))).__dlpack__()).untyped_storage()
+        return from_dlpack(mapped(descriptor, max(nbytes, 1), pinned=True).__dlpack__()).untyped_storage()
     try:
         storage: torch.UntypedStorage = new_shared_storage(descriptor, max(nbytes, 1))
     except RuntimeError as error:

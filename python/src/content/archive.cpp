@@ -215,15 +215,17 @@ void bind_archive_class(nb::module_& module) {
           "_load",
           [](const PyArchive& a, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
              std::optional<bool> gds, std::optional<std::int64_t> threads, const ReportDict& report,
-             nb::handle progress, nb::handle dtype, nb::handle strict) {
-            const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict};
+             nb::handle progress, nb::handle dtype, nb::handle strict, nb::handle shared, nb::handle pinned) {
+            const bool is_shared = flag_argument(shared, "shared");
+            const bool is_pinned = flag_argument(pinned, "pinned");
+            const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict, is_shared, is_pinned};
             const LoadOptions options = arguments.options(a.verify());
             return with_progress(progress, "loading", path_of(a),
                                  [archive = a.get(), options, report] { return load_value(archive, options, report); });
           },
           nb::arg("device"), nb::arg("mmap").none(), nb::arg("direct").none(), nb::arg("gds").none(),
           nb::arg("threads").none(), nb::arg("report").none(), nb::arg("progress").none(), nb::arg("dtype").none(),
-          nb::arg("strict"))
+          nb::arg("strict"), nb::arg("shared").none(), nb::arg("pinned").none())
       .def("_close", &PyArchive::close)
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
@@ -345,7 +347,9 @@ LoadOptions LoadArguments::options(bool verify) const {
           .gds = gds,
           .threads = threads ? not_negative(*threads, "threads") : 0,
           .dtype = dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype)),
-          .strict = is_strict};
+          .strict = is_strict,
+          .shared = shared,
+          .pinned = pinned};
 }
 
 Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {

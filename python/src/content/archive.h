@@ -87,6 +87,8 @@ struct LoadArguments {
   std::optional<std::int64_t> threads;
   nb::handle dtype;
   nb::handle strict;
+  bool shared = false;
+  bool pinned = false;
 
   /// kInvalidArgument for what cannot be.
   LoadOptions options(bool verify) const;

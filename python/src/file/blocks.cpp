@@ -1,7 +1,8 @@
-// Tensors in a block of memory that the caller has made, such as one that other processes map too: values over bytes
-// that lie there, and rows of a tensor read to their place in it.
+// Blocks of memory that adapters to other tensor libraries fill, such as one that other processes map too: what lies
+// where in one, where it comes from, and rows of a tensor read to their place in it.
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <optional>
@@ -9,10 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "archive/archive_state.h"
+#include "archive/one_block.h"
 #include "arrays/foreign.h"
 #include "bindings.h"
 #include "content/archive.h"
-#include "content/value.h"
 #include "core/format.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
@@ -27,31 +29,6 @@ Tensor memory_in(nb::handle given) {
   std::optional<Tensor> memory = array_from(given);
   if (!memory) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
   return *std::move(memory);
-}
-
-Tensor tensor_over(const Tensor& storage, const TensorEntry& entry) {
-  const std::size_t offset = storage.byte_offset() + static_cast<std::size_t>(entry.byte_offset);
-  return Tensor(storage.buffer(), entry.dtype, entry.shape, entry.strides, offset)
-      .with_requires_grad(entry.requires_grad);
-}
-
-/// What `load` gives, over values that are in memory already: {storage: its bytes}, and {entry: its tensor} for those
-/// that do not lie in their storage as they are.
-nb::object value_over(const PyArchive& opened, const nb::dict& storages, const nb::dict& entries) {
-  const Archive archive = opened.get();
-  std::vector<std::optional<Tensor>> memory(archive.storages().size());
-  for (const auto& [number, bytes] : storages) memory.at(nb::cast<std::size_t>(number)) = memory_in(bytes);
-  const EntryLeaf leaf = [&](std::size_t index) {
-    const TensorEntry& entry = archive.entries()[index];
-    if (entries.contains(index)) {
-      return nb::cast(nb::cast<Tensor>(entries[nb::int_(index)]).with_requires_grad(entry.requires_grad));
-    }
-    if (entry.nbytes() == 0) {
-      return nb::cast(Tensor::empty(entry.shape, entry.dtype).with_requires_grad(entry.requires_grad));
-    }
-    return nb::cast(tensor_over(memory[entry.storage].value(), entry));
-  };
-  return in_file(archive.path(), [&] { return to_python(archive.structure(), leaf); });
 }
 
 /// Rows of entries into memory: (entry, dimension, first, behind the last, where to).
@@ -96,11 +73,40 @@ Tensor pinned_bytes(std::size_t bytes) {
   return {Buffer::allocate_pinned(bytes), DType::uint8, Shape{static_cast<std::int64_t>(bytes)}};
 }
 
-/// Host memory that exists already, page-locked as long as the tensor lives.
-Tensor pinned_over(nb::handle given) {
-  const Tensor bytes = memory_in(given);
+/// The descriptor of a new file in memory, for the caller to close.
+int memory_file(std::uint64_t bytes) {
   const ReleasedGil released;
-  return {io::page_locked(bytes.buffer()), bytes.dtype(), bytes.shape()};
+  return io::second_descriptor(io::new_memory_file(static_cast<std::size_t>(bytes)).get());
+}
+
+/// Such a file, mapped to be written, as bytes; page-locked for this process where that is wanted.
+Tensor mapped_memory(int descriptor, std::uint64_t bytes, bool is_pinned) {
+  const ReleasedGil released;
+  const Buffer memory = io::map_memory_file(descriptor, static_cast<std::size_t>(bytes));
+  return {is_pinned ? io::page_locked(memory) : memory, DType::uint8, Shape{static_cast<std::int64_t>(bytes)}};
+}
+
+/// ({number: (offset, bytes)}, bytes of all) of the storages with elements in one block, in its order, without those in
+/// `left_out` and those that only the entries in `apart` lie in. Behind them, numbered behind the file's storages, runs
+/// of so many bytes.
+nb::tuple block_layout(const PyArchive& opened, nb::iterable left_out, nb::iterable apart,
+                       const std::vector<std::uint64_t>& runs) {
+  const Archive archive = opened.get();
+  std::vector<bool> is_apart(archive.size());
+  for (const nb::handle entry : apart) is_apart.at(nb::cast<std::size_t>(entry)) = true;
+  std::vector<bool> wanted(archive.storages().size());
+  for (std::size_t i = 0; i < archive.size(); ++i) {
+    const TensorEntry& entry = archive.entries()[i];
+    if (entry.nbytes() != 0 && !is_apart[i]) wanted[entry.storage] = true;
+  }
+  for (const nb::handle storage : left_out) wanted.at(nb::cast<std::size_t>(storage)) = false;
+  archive::OneBlock layout = archive::lay_out_in_one(detail::ArchiveState::of(archive).index, wanted);
+  nb::dict places;
+  for (const auto& [storage, offset, bytes] : layout.places) places[nb::int_(storage)] = nb::make_tuple(offset, bytes);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i] != 0) places[nb::int_(wanted.size() + i)] = nb::make_tuple(layout.add(runs[i]), runs[i]);
+  }
+  return nb::make_tuple(places, layout.bytes);
 }
 
 /// Of each file that was opened its size and when it was modified; None of one that has no such version.
@@ -117,9 +123,11 @@ nb::list file_versions(const PyArchive& opened) {
 }  // namespace
 
 void bind_blocks(nb::module_& module) {
-  module.def("_value_over", value_over, nb::arg("archive"), nb::arg("storages"), nb::arg("entries"),
-             nb::sig("def _value_over(archive: Archive, storages: dict[int, typing.Any], "
-                     "entries: dict[int, Tensor]) -> typing.Any"));
+  module.def("_block_layout", block_layout, nb::arg("archive"), nb::arg("left_out"), nb::arg("apart"), nb::arg("runs"),
+             nb::sig("def _block_layout(archive: Archive, left_out: typing.Iterable[int], "
+                     "apart: typing.Iterable[int], runs: list[int]) -> tuple[dict[int, tuple[int, int]], int]"));
+  module.def("_memory_file", memory_file, nb::arg("bytes"));
+  module.def("_mapped_memory", mapped_memory, nb::arg("descriptor"), nb::arg("bytes"), nb::arg("pinned") = false);
   module.def("_load_rows_into", load_rows_into, nb::arg("archive"), nb::arg("parts"),
              nb::sig("def _load_rows_into(archive: Archive, "
                      "parts: list[tuple[int, int, int, int, typing.Any]]) -> None"));
@@ -127,8 +135,7 @@ void bind_blocks(nb::module_& module) {
              nb::arg("strides"),
              nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: tuple[int, ...], "
                      "strides: tuple[int, ...]) -> Tensor"));
-  module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"), nb::sig("def _pinned_bytes(bytes: int) -> Tensor"));
-  module.def("_pinned_over", pinned_over, nb::arg("memory"), nb::sig("def _pinned_over(memory: object) -> Tensor"));
+  module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"));
   module.def("_file_versions", file_versions, nb::arg("archive"),
              nb::sig("def _file_versions(archive: Archive) -> list[tuple[int, int] | None]"));
 }

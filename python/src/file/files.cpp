@@ -257,23 +257,25 @@ void bind_files(nb::module_& module) {
       [](nb::handle path, nb::handle device, std::optional<bool> mmap, bool verify, std::optional<bool> direct,
          std::optional<bool> gds, std::optional<std::int64_t> threads, nb::handle key, nb::handle prefix,
          const ReportDict& report, nb::handle progress, nb::handle dtype, nb::handle strict, nb::handle shape,
-         nb::handle offset, nb::handle order) {
+         nb::handle offset, nb::handle order, nb::handle shared, nb::handle pinned) {
         return with_progress(
             progress, "loading", path,
             [path = nb::borrow(path), device = nb::borrow(device), key = nb::borrow(key), prefix = nb::borrow(prefix),
              dtype = nb::borrow(dtype), strict = nb::borrow(strict), shape = nb::borrow(shape),
-             offset = nb::borrow(offset), order = nb::borrow(order), mmap, verify, direct, gds, threads, report] {
+             offset = nb::borrow(offset), order = nb::borrow(order), mmap, verify, direct, gds, threads, report,
+             is_shared = flag_argument(shared, "shared"), is_pinned = flag_argument(pinned, "pinned")] {
+              const LoadArguments arguments = {device, mmap, direct, gds, threads, dtype, strict, is_shared, is_pinned};
               if (const RawArguments layout = {dtype, shape, offset, order}; layout.say_headerless()) {
-                return load_headerless(path, {device, mmap, direct, gds, threads, dtype, strict}, layout, key, prefix,
-                                       report);
+                return load_headerless(path, arguments, layout, key, prefix, report);
               }
-              return load(path, {device, mmap, direct, gds, threads, dtype, strict}, verify, key, prefix, report);
+              return load(path, arguments, verify, key, prefix, report);
             });
       },
       nb::arg("path").none(), nb::arg("device"), nb::arg("mmap").none(), nb::arg("verify"), nb::arg("direct").none(),
       nb::arg("gds").none(), nb::arg("threads").none(), nb::arg("key").none(), nb::arg("prefix").none(),
       nb::arg("report").none(), nb::arg("progress").none(), nb::arg("dtype").none(), nb::arg("strict"),
-      nb::arg("shape").none(), nb::arg("offset").none(), nb::arg("order").none());
+      nb::arg("shape").none(), nb::arg("offset").none(), nb::arg("order").none(), nb::arg("shared").none(),
+      nb::arg("pinned").none());
   module.def(
       "_save_with",
       [](nb::handle object, nb::handle path, nb::handle describe, nb::handle progress, bool sync) {

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -73,9 +74,20 @@ FileDescriptor new_memory_file(std::size_t bytes) {
   return file;
 }
 
-Buffer allocate_shared(std::size_t bytes) {
+int second_descriptor(int descriptor) {
+  const int out = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (out < 0) throw_no_file(errno);
+  return out;
+}
+
+Buffer map_memory_file(int descriptor, std::size_t bytes) {
   const auto mapping = std::make_shared<MemoryMapping>();
-  mapping->file = new_memory_file(bytes);
+  mapping->file = FileDescriptor(second_descriptor(descriptor));
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < size_of_file(bytes)) {
+    throw Error(ErrorCode::kTruncated, core::format("found {} bytes of shared memory, expected {}; share it again",
+                                                    status.st_size, size_of_file(bytes)));
+  }
   mapping->size = size_of_file(bytes);
   void* const data = ::mmap(nullptr, mapping->size, PROT_READ | PROT_WRITE, MAP_SHARED, mapping->file.get(), 0);
   if (data == MAP_FAILED) {
@@ -86,6 +98,8 @@ Buffer allocate_shared(std::size_t bytes) {
   ::madvise(data, mapping->size, MADV_HUGEPAGE);  // shmem_enabled may be "never"
   return Buffer::wrap(data, bytes, mapping);
 }
+
+Buffer allocate_shared(std::size_t bytes) { return map_memory_file(new_memory_file(bytes).get(), bytes); }
 
 Buffer page_locked(const Buffer& memory) {
   struct Locked {

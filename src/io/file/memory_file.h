@@ -15,7 +15,13 @@ namespace penstock::io {
 /// it can lose its pages. kUnsupported where the system gives none, kLimit without a free descriptor, kOutOfMemory.
 FileDescriptor new_memory_file(std::size_t bytes);
 
-/// `bytes` of such a file, mapped to be written. The buffer's owner keeps a descriptor.
+/// A second descriptor on the same file, for the caller to close. kLimit.
+int second_descriptor(int descriptor);
+
+/// `bytes` of such a file, mapped to be written. The buffer's owner keeps a descriptor of its own. kTruncated where the
+/// file has fewer, kLimit, kOutOfMemory.
+Buffer map_memory_file(int descriptor, std::size_t bytes);
+/// The same of a new file, which nothing else keeps.
 Buffer allocate_shared(std::size_t bytes);
 
 /// The same memory, page-locked for this process while the result lives. kNoDevice where there is no device for it.

@@ -53,6 +53,17 @@ TEST(SharedMemory, IsThatOfItsFileAndKeepsADescriptorOfIt) {
   EXPECT_EQ(std::string(read, 3), "abc");
 }
 
+TEST(SharedMemory, ASecondMappingHasTheSameBytesAndAShortFileIsRefused) {
+  const FileDescriptor file = new_memory_file(100);
+  const Buffer first = map_memory_file(file.get(), 100);
+  std::memcpy(first.data(), "abc", 3);
+  const Buffer second = map_memory_file(file.get(), 100);
+  EXPECT_EQ(std::memcmp(second.data(), "abc", 3), 0);
+  const auto error = error_of([&] { map_memory_file(file.get(), 2 * core::page_size()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kTruncated);
+}
+
 TEST(SharedMemory, SaysWhatTheSystemRefuses) {
   constexpr const char* kCase = "PENSTOCK_TEST_REFUSED";
   const char* const which = std::getenv(kCase);

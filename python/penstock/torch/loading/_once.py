@@ -23,6 +23,7 @@ from torch.utils.dlpack import from_dlpack
 
 import penstock
 from penstock._core import (
+    _block_layout,
     _entry_parts,
     _load_rows_into,
     _load_storages_into,
@@ -30,7 +31,7 @@ from penstock._core import (
     _pinned_bytes,
     _storage_count,
 )
-from penstock._load.shared_memory import lay_out, mapped, new_file, opened, path_of
+from penstock._load.shared_memory import mapped, new_file, opened, path_of
 from penstock.torch._blocks import private_storage, shared_storage
 from penstock.torch.loading._ranks import Ranks
 
@@ -100,7 +101,7 @@ class BlockLayout:
 
 def layout_of(archive: penstock.Archive, left_out: Collection[int]) -> BlockLayout:
     """Of a load that converts nothing."""
-    return BlockLayout(*lay_out(archive, left_out), _storage_count(archive))
+    return BlockLayout(*_block_layout(archive, left_out, (), []), _storage_count(archive))
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def read_shared(archive: penstock.Archive, layout: BlockLayout, progress: Any, *
     """The storages in one block that other processes map too."""
     descriptor = new_file(layout.nbytes)
     try:
-        memory = memoryview(mapped(descriptor, layout.nbytes))
+        memory = mapped(descriptor, layout.nbytes)
         _read(archive, layout, _pieces(archive, layout, 0), lambda begin, end: memory[begin:end], progress)
         return layout.over(shared_storage(descriptor, layout.nbytes, pinned=pinned))
     finally:
@@ -331,7 +332,7 @@ def _close(descriptor: int) -> None:
 
 def _fill(archive: penstock.Archive, layout: BlockLayout, descriptor: int, pieces: list[Piece]) -> None:
     """Reads this rank's share. When this returns, this rank writes no more."""
-    memory = memoryview(mapped(descriptor, layout.nbytes))
+    memory = mapped(descriptor, layout.nbytes)
     _read(archive, layout, pieces, lambda begin, end: memory[begin:end])
 
 

@@ -16,6 +16,7 @@ import torch
 import penstock
 from penstock._core import (
     _assemble,
+    _block_layout,
     _converted_entries,
     _entry_parts,
     _load_dtype,
@@ -23,7 +24,6 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
-from penstock._load.shared_memory import aligned, lay_out
 from penstock.torch._devices import filled_typed
 from penstock.torch._private import detect_fake_mode
 from penstock.torch.loading._once import BlockLayout
@@ -209,16 +209,10 @@ def _dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
 
 def _laid_out(archive: penstock.Archive, left_out: list[int], runs: _Runs, conversion: Conversion) -> BlockLayout:
     """The storages of what is not converted in one block, and the runs behind them."""
-    places, nbytes = lay_out(archive, left_out, runs.places)
-    begin = _storage_count(archive)
-    typed: dict[int, tuple[int, tuple[int, ...]]] = {}
-    for index, (number, strides) in runs.places.items():
-        size = runs.sizes[number - begin]
-        if size and number not in typed:
-            typed[number] = index, strides
-            places[number] = aligned(nbytes), size
-            nbytes = aligned(nbytes) + size
-    return BlockLayout(places, nbytes, begin + len(runs.sizes), typed, conversion.dtype, conversion.strict)
+    places, nbytes = _block_layout(archive, left_out, runs.places, runs.sizes)
+    count = _storage_count(archive) + len(runs.sizes)
+    typed = {number: (index, strides) for index, (number, strides) in runs.places.items() if number in places}
+    return BlockLayout(places, nbytes, count, typed, conversion.dtype, conversion.strict)
 
 
 def _wanted_storages(archive: penstock.Archive, entries: Sequence[int]) -> set[int]:

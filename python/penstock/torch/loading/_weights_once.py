@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.utils.dlpack import from_dlpack
 
 import penstock
 from penstock._core import _load_into
@@ -205,7 +206,7 @@ class _SharedBlocks(_Blocks):
     def __init__(self, ranks: Ranks, descriptor: int, half: int) -> None:
         super().__init__(ranks, torch.device("cpu"))
         self._half = half
-        self._memory = torch.frombuffer(mapped(descriptor, 2 * half), dtype=torch.uint8)
+        self._memory: torch.Tensor = from_dlpack(mapped(descriptor, 2 * half).__dlpack__())
 
     def of(self, each: _Round, turn: int) -> torch.Tensor:
         begin = turn % 2 * self._half
