@@ -121,8 +121,7 @@ from penstock.errors import UnsafeError as UnsafeError
 from penstock.errors import UnsupportedError as UnsupportedError
 from penstock.errors import UserCodeError as UserCodeError
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

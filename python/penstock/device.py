@@ -14,8 +14,7 @@ import penstock._core as _core
 from penstock._api import methods_of
 from penstock._core import Device, Event, Stream, Transfers
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

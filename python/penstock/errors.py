@@ -7,8 +7,7 @@ import errno as _errno
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._text import abbreviated
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

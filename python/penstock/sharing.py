@@ -20,8 +20,7 @@ from penstock._core import Tensor, _span, _tensor_in, empty
 from penstock._load.shared_memory import descriptor_of, mapped, mapping_at, opened, path_of
 from penstock.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

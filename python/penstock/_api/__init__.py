@@ -7,8 +7,7 @@ compiled one.
 
 from __future__ import annotations
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar, overload

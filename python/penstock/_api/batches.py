@@ -5,8 +5,7 @@ from __future__ import annotations
 import penstock._core as _core
 from penstock._api import methods_of
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sized
     from typing import Any

@@ -6,8 +6,7 @@ import penstock._core as _core
 from penstock._api import methods_of, overload
 from penstock._api.transforms import Transforms
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     import os
     import re

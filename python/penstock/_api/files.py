@@ -5,8 +5,7 @@ from __future__ import annotations
 import penstock._core as _core
 from penstock._api import methods_of, overload
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Sequence
@@ -140,11 +139,10 @@ def load(
 def _no_ranks() -> Exception:
     from penstock.errors import UnsupportedError
 
-    message = (
+    return UnsupportedError(
         "found ranks= in penstock.load, which knows no process groups: use penstock.torch.load(ranks=), or load with "
         "shared=True in one process and give the others the name from penstock.sharing.share"
     )
-    return UnsupportedError(message, message)
 
 
 def save(

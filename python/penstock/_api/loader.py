@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import penstock._core as _core
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable

@@ -13,8 +13,7 @@ from penstock._core import _goes_to_store
 from penstock._wrong_argument import names_arguments
 from penstock.errors import InvalidArgumentError, UnsupportedError
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
@@ -73,8 +72,7 @@ def map_files(
     paths = [os.path.join(out, name + suffix) for name in _names(found)]
     if len(set(paths)) != len(paths):
         twice = next(path for path in paths if paths.count(path) > 1)
-        message = f"two of the files would be written as {twice}; map them into folders of their own"
-        raise InvalidArgumentError(message, message)
+        raise InvalidArgumentError(f"two of the files would be written as {twice}; map them into folders of their own")
     missing = [place for place, path in enumerate(paths) if not os.path.lexists(path)]
     for folder in {os.path.dirname(paths[place]) for place in missing} or {out}:
         os.makedirs(folder, exist_ok=True)

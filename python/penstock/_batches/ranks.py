@@ -11,8 +11,7 @@ import sys
 from penstock._core import _ranks, _require_ranks
 from penstock.errors import InvalidArgumentError
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

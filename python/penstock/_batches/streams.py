@@ -9,8 +9,7 @@ from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset
 from penstock._wrong_argument import names_arguments
 from penstock.errors import InvalidArgumentError
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any

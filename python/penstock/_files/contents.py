@@ -8,8 +8,7 @@ import os
 import penstock
 from penstock._core import _is_legacy, _legacy_end, _npy_sizes, _pickle_end
 
-# As in _opaque.py: what takes long to import is left to those who need it.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
@@ -42,7 +41,7 @@ def content(given: Any) -> tuple[Any, str]:
     )
     if hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__"):
         message += "; an array is its own content already, which penstock.asarray takes"
-    raise penstock.DTypeMismatchError(message, message)
+    raise penstock.DTypeMismatchError(message)
 
 
 def _mapped_type() -> Any:

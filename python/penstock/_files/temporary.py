@@ -56,8 +56,7 @@ def _write_all(data: bytes, out: Any) -> None:
         if taken is None and not isinstance(out, io.RawIOBase):
             return  # what says nothing took all
         if not taken:
-            message = "the stream takes no more; what was written is not the whole file"
-            raise penstock.InputOutputError(message, message)
+            raise penstock.InputOutputError("the stream takes no more; what was written is not the whole file")
         left = left[taken:]
 
 

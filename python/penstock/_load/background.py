@@ -10,8 +10,7 @@ from penstock._core import _hold
 from penstock._files.paths import absolute
 from penstock._wrong_argument import names_arguments
 
-# As in _objects/opaque.py: what takes long to import is left to those who need it.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence

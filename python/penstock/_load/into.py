@@ -10,8 +10,7 @@ from penstock._text import abbreviated, listed
 from penstock._wrong_argument import names_arguments
 from penstock.errors import DTypeMismatchError, KeyNotFoundError, ShapeMismatchError
 
-# As in _objects/opaque.py: what takes long to import is left to those who need it.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
@@ -120,10 +119,9 @@ def load_into(
     Unmatched(missing_keys=[], unexpected_keys=[])
     """
     if not isinstance(target, (dict, list, tuple)) and not _is_array(target):
-        message = (
+        raise DTypeMismatchError(
             f"found a target of type {type(target).__name__}, expected a tensor, an array, or a dict or list of them"
         )
-        raise DTypeMismatchError(message, message)
     with open_archive(path, verify=verify) as whole, _part(whole, key, prefix) as archive:
         places = _leaves(target, "load_into fills a place for each: give a target that holds each part once")
         found = _matching(_leaves(archive.structure, _WAYS_IN_FILE), places)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from penstock._core import Tensor, _move
 from penstock._wrong_argument import names_arguments
 
-# As in _objects/opaque.py: what takes long to import is left to those who need it.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

@@ -6,8 +6,7 @@ import sys
 import threading
 import time
 
-# As in _objects/opaque.py: what takes long to import is left to those who need it.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from penstock._core import Tensor
 

@@ -6,8 +6,7 @@ from contextvars import ContextVar
 
 from penstock._text import abbreviated
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

@@ -9,8 +9,7 @@ import penstock
 from penstock._api.loader import DataLoader
 from penstock._core import Archive, LazyTensor, _typed, join, zip
 
-# Only type checkers need `typing`, which takes a third of the module's import time.
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 

@@ -44,8 +44,7 @@ def method_of(context: Any) -> str:
         return "forkserver"
     if name in ("spawn", "fork"):
         return str(name)
-    message = f"found multiprocessing_context={name!r}, expected 'forkserver', 'spawn' or 'fork'"
-    raise InvalidArgumentError(message, message)
+    raise InvalidArgumentError(f"found multiprocessing_context={name!r}, expected 'forkserver', 'spawn' or 'fork'")
 
 
 def why_threads(workers: Any, num_workers: Any) -> str:
@@ -74,8 +73,7 @@ def explained(workers: Any, processes: Any, threads: int) -> str:
 def workers_argument(given: Any) -> str:
     """InvalidArgumentError where it names no kind of workers."""
     if given not in ("threads", "processes", "auto"):
-        message = f"found workers={given!r}, expected 'threads', 'processes' or 'auto'"
-        raise InvalidArgumentError(message, message)
+        raise InvalidArgumentError(f"found workers={given!r}, expected 'threads', 'processes' or 'auto'")
     return str(given)
 
 

@@ -36,11 +36,10 @@ def require_safe() -> None:
     """InvalidArgumentError where another thread may hold a lock that a fork would wait for."""
     others = sorted({*_threads_of_python(), *_threads_of_penstock()})
     if others:
-        message = (
+        raise InvalidArgumentError(
             f"found multiprocessing_context='fork' while other threads run ({', '.join(others)}): a fork may wait for "
             "ever for a lock that one of them holds; make the loader before they start, or use 'forkserver'"
         )
-        raise InvalidArgumentError(message, message)
 
 
 def _threads_of_python() -> list[str]:

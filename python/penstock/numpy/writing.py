@@ -175,16 +175,18 @@ def _array(value: ArrayLike, name: str | None = None) -> np.ndarray[Any, Any]:
 def _require_key(key: str) -> None:
     """zipfile ends a member's name at a zero byte, so that the array would come back under another."""
     if "\0" in key:
-        message = f"the key {key!r} has a zero byte, where zip archives end a name; rename the array"
-        raise penstock.InvalidArgumentError(message, message, tensor=key)
-    if len(key.encode("utf-8", "surrogatepass")) + len(".npy") > _LONGEST_NAME:
-        message = (
-            f"the key {key[:40]!r}... and '.npy' are longer than the {_LONGEST_NAME} bytes that a zip archive can hold"
+        raise penstock.InvalidArgumentError(
+            f"the key {key!r} has a zero byte, where zip archives end a name; rename the array", tensor=key
         )
-        raise penstock.InvalidArgumentError(message, message, tensor=key)
+    if len(key.encode("utf-8", "surrogatepass")) + len(".npy") > _LONGEST_NAME:
+        raise penstock.InvalidArgumentError(
+            f"the key {key[:40]!r}... and '.npy' are longer than the {_LONGEST_NAME} bytes that a zip archive can hold",
+            tensor=key,
+        )
     if any("\ud800" <= letter <= "\udfff" for letter in key):
-        message = f"the key {key!r} is not text that UTF-8 can hold; rename the array"
-        raise penstock.InvalidArgumentError(message, message, tensor=key)
+        raise penstock.InvalidArgumentError(
+            f"the key {key!r} is not text that UTF-8 can hold; rename the array", tensor=key
+        )
 
 
 _LONGEST_NAME = 65535
@@ -193,11 +195,11 @@ _LONGEST_NAME = 65535
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
     where = "" if name is None else f" ({name!r})"
     if array.dtype.kind == "T":
-        message = (
+        raise penstock.UnsupportedError(
             f"an array of NumPy's StringDType cannot be saved{where}: its text lies outside of the array; give it a "
-            "text dtype with a width, such as .astype('U80')"
+            "text dtype with a width, such as .astype('U80')",
+            tensor=name,
         )
-        raise penstock.UnsupportedError(message, message, tensor=name)
     if array.dtype.hasobject:
         raise penstock.UnsafeError(
             f"Object arrays cannot be saved{where}: only pickling could hold Python objects, which Penstock never "

@@ -20,8 +20,9 @@ def device_of(device: str | int | torch.device) -> torch.device:
     except RuntimeError as error:
         if text.isdigit():  # of the accelerator that there is
             raise _absent(device, _first_line(error)) from error
-        message = f"found device={device!r}, expected a device of torch, such as 'cuda:0'; {_first_line(error)}"
-        raise penstock.InvalidArgumentError(message, message) from error
+        raise penstock.InvalidArgumentError(
+            f"found device={device!r}, expected a device of torch, such as 'cuda:0'; {_first_line(error)}"
+        ) from error
 
 
 def present(device: str | int | torch.device) -> torch.device:
@@ -34,8 +35,9 @@ def present(device: str | int | torch.device) -> torch.device:
 
 
 def _absent(device: object, why: str) -> penstock.NoDeviceError:
-    message = f"found device={device!r}, expected a device of this machine: {why}; give one that is here, or 'cpu'"
-    return penstock.NoDeviceError(message, message)
+    return penstock.NoDeviceError(
+        f"found device={device!r}, expected a device of this machine: {why}; give one that is here, or 'cpu'"
+    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -129,11 +129,10 @@ def to_device(value: Any, device: torch.device) -> Any:
     try:
         return _moved(value, device, {})
     except RecursionError as error:
-        message = (
+        raise penstock.LimitError(
             f"the batch holds itself, or nests too deeply to be moved to {device}; give another one, or leave device "
             "out and move its tensors yourself"
-        )
-        raise penstock.LimitError(message, message) from error
+        ) from error
 
 
 def _moved(value: Any, device: torch.device, made: dict[int, tuple[Any, Any]]) -> Any:

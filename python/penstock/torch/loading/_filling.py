@@ -52,11 +52,11 @@ def _copy(source: torch.Tensor, place: torch.Tensor, path: str) -> None:
         if not is_wrapper(place):
             raise
         kind = f"{type(place).__module__}.{type(place).__qualname__}"
-        message = (
+        raise penstock.UnsupportedError(
             f"{path}: the target is a tensor of class {kind}, which cannot be filled: {type(error).__name__}: {error}; "
-            "use assign=True"
-        )
-        raise penstock.UnsupportedError(message, message, tensor=path) from error
+            "use assign=True",
+            tensor=path,
+        ) from error
 
 
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
