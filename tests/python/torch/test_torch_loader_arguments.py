@@ -106,7 +106,7 @@ def test_other_datasets_go_to_torch(folder):
             return iter(range(5))
 
     same(list(pt.DataLoader(Stream(), batch_size=2)), list(td.DataLoader(Stream(), batch_size=2)))
-    with pytest.raises(ValueError, match="on_error"):
+    with pytest.raises(ValueError, match="for another one with a length workers='processes'"):
         pt.DataLoader(Named(), on_error="skip")
     assert pt.DataLoader(Named()).state_dict()["batch"] == 0
 

@@ -306,3 +306,18 @@ def test_several_iterators_at_once():
     pairs = list(zip(loader, loader, strict=True))
     assert len(pairs) == 10
     assert all(torch.equal(a, b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("data", [functions.AtOnce, lambda: torch_data.Subset(functions.AtOnce(), range(5, 18))])
+@pytest.mark.parametrize("workers", ["processes", "auto"])
+def test_a_dataset_is_asked_for_a_batch_where_it_has_a_way_for_that(data, workers):
+    def batches(kind, **more):
+        return list(kind(data(), 3, sampler=range(12), collate_fn=functions.columns_as_tensors, **more))
+
+    assert same(batches(pt.DataLoader, num_workers=2, workers=workers), batches(torch_data.DataLoader))
+
+
+def test_an_error_of_a_batch_that_is_asked_for_at_once_names_it():
+    loader = pt.DataLoader(functions.AtOnce(), 3, sampler=[2, 19], collate_fn=functions.columns_as_tensors, **PROCESSES)
+    with pytest.raises(KeyError, match=r"nineteen.*a batch of 2 samples that begins with sample 2"):
+        next(iter(loader))

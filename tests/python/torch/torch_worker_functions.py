@@ -164,3 +164,22 @@ def stream():
             return iter(range(4))
 
     return Numbers()
+
+
+class AtOnce(torch_data.Dataset):
+    """Gives the samples of a batch in a form of its own, and no single ones."""
+
+    def __init__(self):
+        self.columns = {"x": np.arange(20), "y": np.arange(40.0).reshape(20, 2)}
+
+    def __len__(self):
+        return 20
+
+    def __getitems__(self, indices):
+        if 19 in indices:
+            raise KeyError("nineteen")
+        return {name: column[indices] for name, column in self.columns.items()}
+
+
+def columns_as_tensors(columns):
+    return {name: torch.from_numpy(column) for name, column in columns.items()}

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make", "looks_up"]
+from torch.utils.data import Subset
+
+__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make", "batches_of", "looks_up"]
 
 Make = Callable[[int, Any], Any]
 
@@ -79,6 +81,17 @@ class LookedUp:
 
     def __call__(self, index: int, sample: Any) -> Any:
         return self.data[index]
+
+
+def batches_of(make: Make | None) -> Callable[[list[int]], Any] | None:
+    """What the program's own data gives the samples of a batch by, where it has a way for that (`__getitems__`), as
+    torch's loader takes them."""
+    if not isinstance(make, LookedUp):
+        return None
+    data = make.data
+    while type(data) is Subset:  # which has it for what it is a part of
+        data = data.dataset
+    return getattr(make.data, "__getitems__", None) if hasattr(data, "__getitems__") else None
 
 
 def looks_up(make: Make | None) -> bool:

@@ -17,7 +17,7 @@ import torch.utils.data as torch_data
 from penstock.torch._convert import batch_to_torch, in_rows, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
-from penstock.torch.datasets._making import Make
+from penstock.torch.datasets._making import Make, batches_of
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import calling
 from penstock.torch.loader._dealing import Dealing
@@ -35,7 +35,7 @@ class Finish:
     Any number of threads may use it. `seed`: the epoch's, for functions that draw (`_seeded.py`). `describe`: what the
     sample of an index is, for errors; `masks`: beside each batch goes which of its samples are those that were asked
     for, and with a `dealing` that masks, which are not repeated. `in_rows`: batches lie in C order, as in worker
-    processes of torch.
+    processes of torch. `at_once`: a dataset that looks its samples up may be asked for a batch of them.
     """
 
     # Told at which of a batch's samples, counted from 1, the function is, and 0 behind them.
@@ -51,12 +51,14 @@ class Finish:
         masks: bool = False,
         dealing: Dealing | None = None,
         in_rows: bool = False,
+        at_once: bool = False,
     ) -> None:
         self._in_rows = in_rows and collate_fn is torch_data.default_collate
         self._seed = seed
         self._collate_fn = bounded(collate_fn)
         self._rule = collate_fn if isinstance(collate_fn, Rule) else None
         self._make = None if functions is None else functions.make
+        self._make_all = batches_of(self._make) if at_once else None
         self._function = None if functions is None else functions.batch
         self._describe = describe
         self._masks = masks
@@ -81,7 +83,9 @@ class Finish:
             batch = batch_to_torch(read.value)
             return batch if self._rule is None else self._rule.of_native(batch)
         samples = sample_to_torch(read.value)
-        if self._make is not None:
+        if self._make_all is not None and not alone:
+            samples = self._call(self._make_all, read.indices, list(read.indices))
+        elif self._make is not None:
             samples = self._made(self._make, read.indices, samples)
         batch = self._call(self._collate_fn, read.indices, samples[0] if alone else samples)
         return in_rows(batch) if self._in_rows else batch

@@ -105,6 +105,7 @@ class Iteration(BaseDataLoaderIter):
                 masks=masks,
                 dealing=dealing,
                 in_rows=self._num_workers > 0,
+                at_once=settings.on_error == "raise",
             ),
             partial(_note_here, settings.processes.workers, self._num_workers) if self._tries() else None,
         )

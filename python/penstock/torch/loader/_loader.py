@@ -462,8 +462,9 @@ def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
         )
     if on_error != "raise":
         raise ValueError(
-            f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn in threads; "
-            f"leave it out ({road.reason})"
+            f"on_error={on_error!r} needs a Penstock dataset that is read natively, without worker_init_fn in threads, "
+            "or for another one with a length workers='processes' and num_workers; otherwise leave it out "
+            f"({road.reason})"
         )
 
 

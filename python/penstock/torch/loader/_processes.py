@@ -117,6 +117,7 @@ class Finisher:
         functions: Functions | None,
         alone: bool,
         init: Callable[[int], None] | None,
+        at_once: bool = False,
     ) -> None:
         # What is read by the parent does not travel, unless the program wants to see it there.
         self._dataset = dataset if init is not None or (functions is not None and looks_up(functions.make)) else None
@@ -124,6 +125,7 @@ class Finisher:
         self._functions = None if functions is None else functions._replace(dataset=None)
         self._alone = alone
         self._init = init
+        self._at_once = at_once
         self._state = State.now()
         self.apart = True
         self._is_ready = False
@@ -146,7 +148,7 @@ class Finisher:
                     self._init(number)
             seed_generators(own)
             collate_fn = stacked_in_answer if is_default(self._collate_fn) else self._collate_fn
-            finish = _Noting(_Uninformed(collate_fn), self._functions, seed)
+            finish = _Noting(_Uninformed(collate_fn), self._functions, seed, self._at_once)
             return packed(finish(Read(indices, samples, self.apart), self._alone))
         finally:
             _private.set_worker_info(None)
@@ -199,8 +201,8 @@ class _Noting(Finish):
 
     _note = staticmethod(_note_part)
 
-    def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int) -> None:
-        super().__init__(collate_fn, functions, str, seed=seed)
+    def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int, at_once: bool) -> None:
+        super().__init__(collate_fn, functions, str, seed=seed, at_once=at_once)
 
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
@@ -228,6 +230,7 @@ class Started:
                 loader._functions,
                 not loader._auto_collation,
                 loader.worker_init_fn,
+                loader.on_error == "raise",
             )
             self._finisher = finisher, _HeldFunction(finisher)
         if self._asked != asked:  # behind what forks of the program are to have
