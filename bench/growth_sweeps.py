@@ -98,6 +98,11 @@ def _joined(join: Any) -> Any:
     return make
 
 
+def _position(number: int, folder: Path) -> Call:
+    loader = penstock.DataLoader(penstock.zip(*(penstock.rows(_small(4)) for _ in range(number))), num_workers=0)
+    return loader.state_dict
+
+
 def _stages(number: int, folder: Path) -> Call:
     dataset = penstock.rows(_small(8))
     for _ in range(number):
@@ -176,6 +181,7 @@ SWEEPS = (
     Sweep("mixing streams of 10 samples", _decades(3, 3_000), _mixed_streams),
     Sweep("datasets of 4 samples in a row", _decades(4, 4_000), _joined(penstock.Dataset.concat)),
     Sweep("datasets of 4 samples side by side", _decades(4, 4_000), _joined(penstock.zip)),
+    Sweep("parts of a sample in a position", _decades(4, 4_000), _position),
     Sweep("stages of map", _decades(1, 1_000), _stages),
     Sweep("weights in an array", _decades(1_000, 1_000_000), _weights(lambda n: array("d", [1.0]) * n)),
     Sweep("weights in a tensor", _decades(1_000, 1_000_000), _weights(lambda n: penstock.ones((n,)))),

@@ -39,12 +39,15 @@ struct Between {
   std::string_view text = {};
 };
 
+/// One pass: a sample may have thousands of parts, of which each asks for the next.
 Between next_between(std::string_view names) {
-  Between out;
-  for (const std::string_view text : {", ", " or ", " to "}) {
-    if (const std::size_t at = names.find(text); at < out.at) out = {at, text};
+  constexpr const char* kFirsts = ", ";
+  for (std::size_t at = names.find_first_of(kFirsts); at < names.size(); at = names.find_first_of(kFirsts, at + 1)) {
+    for (const std::string_view text : {", ", " or ", " to "}) {
+      if (names.substr(at).starts_with(text)) return {at, text};
+    }
   }
-  return out;
+  return {};
 }
 
 }  // namespace
