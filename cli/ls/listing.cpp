@@ -4,13 +4,14 @@
 #include <utility>
 
 #include "cli/terminal/terminal.h"
+#include "core/ascii.h"
 #include "core/format.h"
 #include "io/source/composed_source.h"
 
 namespace penstock::cli {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using core::is_digit;
 
 /// The digits that `text` begins with, without zeros in front; `text` is moved behind them.
 std::string_view take_number(std::string_view& text) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "core/ascii.h"
 #include "core/url_scheme.h"
 
 namespace penstock::core {
@@ -15,15 +15,7 @@ constexpr auto kHarmless = std::to_array<std::string_view>(
 /// What begins a parameter that signs.
 constexpr auto kSignatures = std::to_array<std::string_view>({"sig=", "X-Amz-Signature=", "X-Goog-Signature="});
 
-bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_of_scheme(char c) noexcept { return is_letter(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
+bool is_of_scheme(char c) noexcept { return is_letter_or_digit(c) || c == '+' || c == '-' || c == '.'; }
 
 /// A URL taken apart; `scheme` is empty for what is none.
 struct Parts {

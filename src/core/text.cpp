@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/shown_url.h"
 
@@ -145,8 +146,6 @@ CodePoint decode_for_json(std::string_view text) {
   if (const auto half = decode_surrogate(text)) return *half;
   return {0xDC00U | static_cast<unsigned char>(text.front()), 1};
 }
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 /// Levenshtein distance where case counts as nothing; `limit` + 1 as soon as it is certain to exceed `limit`.
 std::size_t edit_distance(std::string_view a, std::string_view b, std::size_t limit) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 
@@ -76,9 +77,7 @@ bool has_magic(std::string_view head, const Magic& magic) {
   return head.size() >= magic.at + magic.bytes.size() && head.substr(magic.at, magic.bytes.size()) == magic.bytes;
 }
 
-bool is_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+bool is_digits(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), core::is_digit); }
 
 /// Whether the text begins like a pickle of protocol 0, which is text: with `cmodule` (a global or an instance) and a
 /// name on the next line, with `(lp0`, `(dp0` or `(tp0`, with a mark before one of these, or with a string or number
@@ -91,9 +90,8 @@ bool is_pickle_of_protocol_0(std::string_view text) {
     return out;
   };
   const auto is_name = [](std::string_view name) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-    });
+    const auto is_part = [](char c) { return core::is_letter_or_digit(c) || c == '_' || c == '.'; };
+    return !name.empty() && std::all_of(name.begin(), name.end(), is_part);
   };
   const auto is_memo = [](std::string_view part) { return part.starts_with('p') && is_digits(part.substr(1)); };
   while (text.starts_with('(')) text.remove_prefix(1);

@@ -7,10 +7,11 @@
 #include <memory>
 #include <numeric>
 #include <string>
-#include <unordered_set>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/progress.h"
 #include "core/text.h"
@@ -21,6 +22,7 @@
 #include "format/save_with.h"
 #include "io/file/output.h"
 #include "penstock/error.h"
+#include "value/nodes.h"
 
 namespace penstock {
 namespace {
@@ -29,13 +31,6 @@ using WrittenFunction = std::function<void(std::uint64_t)>;
 
 /// How much is written between two looks at the stop token.
 constexpr std::size_t kStopBytes = std::size_t{16} << 20;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
 
 using Fact = bool format::Format::*;
 
@@ -64,7 +59,7 @@ const format::Format& format_by_name(std::string_view name, std::string_view pat
 
 const format::Format& format_by_extension(std::string_view path) {
   if (path.ends_with('/')) return format::kDcpFormat;
-  const std::string name = lower(path);
+  const std::string name = core::lower(path);
   for (const format::Format& format : format::formats()) {
     if (format.write == nullptr) continue;
     for (const std::string_view extension : format.extensions) {
@@ -202,20 +197,9 @@ void format::save_with(const Value& value, std::string_view path, const SaveOpti
 
 std::uint64_t format::tensor_bytes(const Value& root) {
   std::uint64_t total = 0;
-  std::unordered_set<const void*> seen;
-  std::vector<Value> open{root};
-  while (!open.empty()) {
-    const Value value = std::move(open.back());
-    open.pop_back();
-    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
-    if (value.is(Value::Kind::kTensor)) {
-      total += value.as_tensor().nbytes();
-    } else if (value.is(Value::Kind::kDict)) {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
-    } else {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
-    }
-  }
+  for_each_node(root, [&total](const ValueGraph::Node& node) {
+    if (const auto* tensor = std::get_if<ValueGraph::Node::TensorPtr>(&node.scalar)) total += (*tensor)->nbytes();
+  });
   return total;
 }
 

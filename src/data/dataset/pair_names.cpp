@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -20,13 +21,13 @@
 namespace penstock::data {
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_letter(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
-}
+using core::is_digit;
+
+/// Bytes of other characters count as letters.
+bool is_of_word(char c) noexcept { return core::is_letter(c) || static_cast<unsigned char>(c) >= 0x80; }
 /// Whether a name may be cut between two characters: not inside of a number or a word.
 bool may_cut(char before, char behind) noexcept {
-  return !(is_digit(before) && is_digit(behind)) && !(is_letter(before) && is_letter(behind));
+  return !(is_digit(before) && is_digit(behind)) && !(is_of_word(before) && is_of_word(behind));
 }
 
 /// What all names begin and end with.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <unordered_set>
 #include <utility>
+#include <variant>
 
 #include "core/format.h"
 #include "core/shared_walk.h"
@@ -14,7 +14,7 @@
 #include "format/pt/write.h"
 #include "format/text/utf8.h"
 #include "penstock/error.h"
-#include "value/graph.h"
+#include "value/nodes.h"
 
 namespace penstock::format::dcp {
 namespace {
@@ -127,25 +127,15 @@ class MemorySink final : public io::ByteSink {
 Value loaded(const Value& object, const Unloaded& content) {
   if (content.entries.empty()) return object;
   std::vector<Tensor> tensors(content.entries.size());
-  std::vector<Value> open{object};
-  std::unordered_set<const void*> seen;
-  while (!open.empty()) {
-    const Value value = std::move(open.back());
-    open.pop_back();
-    if (value.node_id() == nullptr || !seen.insert(value.node_id()).second) continue;
-    if (const std::optional<std::size_t> number = value.entry_index()) {
-      const TensorEntry& entry = content.entries[*number];
-      Buffer bytes = Buffer::allocate(static_cast<std::size_t>(entry.nbytes()));
-      MemorySink sink(bytes);
-      content.payload(entry.storage, sink);
-      tensors[*number] = Tensor(bytes, entry.dtype, entry.shape, entry.shape.contiguous_strides(), 0);
-    } else if (value.is(Kind::kDict)) {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value.item(i).second);
-    } else if (!value.is(Kind::kTensor)) {
-      for (std::size_t i = 0; i < value.size(); ++i) open.push_back(value[i]);
-      if (std::optional<Value> state = value.state()) open.push_back(*std::move(state));
-    }
-  }
+  for_each_node(object, [&](const ValueGraph::Node& node) {
+    const auto* const number = std::get_if<ValueGraph::Node::Entry>(&node.scalar);
+    if (number == nullptr) return;
+    const TensorEntry& entry = content.entries[number->index];
+    Buffer bytes = Buffer::allocate(static_cast<std::size_t>(entry.nbytes()));
+    MemorySink sink(bytes);
+    content.payload(entry.storage, sink);
+    tensors[number->index] = Tensor(bytes, entry.dtype, entry.shape, entry.shape.contiguous_strides(), 0);
+  });
   return with_tensors(object, tensors);
 }
 

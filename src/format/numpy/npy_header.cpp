@@ -209,10 +209,6 @@ NpyType HeaderParser::parse_structure(std::size_t depth) {
   return structure.finish();
 }
 
-std::string_view text_of(std::span<const std::byte> bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 [[noreturn]] void fail_at(std::uint64_t offset, ErrorCode code, std::string message) {
   throw Error(code, std::move(message), {{}, offset});
 }
@@ -230,7 +226,7 @@ std::uint32_t length_of(std::span<const std::byte> head, std::size_t prefix) noe
 /// Checks magic, version and length, and that all of the header is there; returns its size.
 std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
   if (!is_npy(head)) {
-    const bool cut = head.size() < kMagic.size() && kMagic.starts_with(text_of(head));
+    const bool cut = head.size() < kMagic.size() && kMagic.starts_with(core::text_of(head));
     fail_at(base, cut ? ErrorCode::kTruncated : ErrorCode::kCorrupt,
             "the content does not begin with the magic of .npy");
   }
@@ -289,7 +285,7 @@ std::optional<std::string> wrap_header(const std::string& text, char version) {
 
 }  // namespace
 
-bool is_npy(std::span<const std::byte> head) noexcept { return text_of(head).starts_with(kMagic); }
+bool is_npy(std::span<const std::byte> head) noexcept { return core::text_of(head).starts_with(kMagic); }
 
 std::optional<std::size_t> npy_header_size(std::span<const std::byte> head) noexcept {
   if (!is_npy(head) || head.size() < kShortPrefix) return std::nullopt;
@@ -306,7 +302,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> head, std::string_view pat
     header.size = check_size(head, base);
     const bool is_third = head[6] == std::byte{3};
     const std::size_t prefix = prefix_of(head);
-    const std::string_view text = text_of(head.subspan(prefix, header.size - prefix));
+    const std::string_view text = core::text_of(head.subspan(prefix, header.size - prefix));
     if (is_third && !is_utf8(text)) fail_at(base + prefix, ErrorCode::kCorrupt, "the header is not valid UTF-8");
     using Encoding = LiteralScanner::Encoding;
     HeaderParser(text, is_third ? Encoding::kUtf8 : Encoding::kLatin1, base + prefix).parse(header);

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/view.h"
 #include "format/flat_tensors.h"
 #include "format/safetensors/header.h"
 #include "format/safetensors/safetensors.h"
@@ -49,11 +50,8 @@ struct Extent {
 
 Extent extent_of(const Planned& planned) {
   const Tensor& tensor = planned.value.as_tensor();
-  std::size_t last = 0;
-  for (std::size_t i = 0; i < tensor.rank(); ++i) {
-    last += static_cast<std::size_t>((tensor.shape()[i] - 1) * tensor.strides()[i]);
-  }
-  return {tensor.data(), tensor.data() + (last + 1) * tensor.dtype().itemsize(), &planned};
+  const std::size_t bytes = *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize());
+  return {tensor.data(), tensor.data() + bytes, &planned};
 }
 
 /// Refuses tensors that share memory, as the reference does: they would come back as separate tensors.

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/ascii.h"
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -81,9 +82,7 @@ std::optional<SampleName> sample_name(const TarMember& member) {
   const std::string_view stem = file.substr(0, dot);
   if (begin == 0 && stem.size() > 4 && is_meta(stem)) return std::nullopt;
   if (begin != 0 && is_meta(name.substr(0, name.find('/')))) return std::nullopt;
-  SampleName out{as_utf8(name.substr(0, begin + dot)), as_utf8(file.substr(dot + 1))};
-  for (char& c : out.field) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
+  return SampleName{as_utf8(name.substr(0, begin + dot)), core::lower(as_utf8(file.substr(dot + 1)))};
 }
 
 void TarStrays::add(const TarMember& member) {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

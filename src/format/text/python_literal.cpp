@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/text/utf8.h"
@@ -18,8 +19,7 @@ namespace penstock::format {
 namespace {
 
 bool is_space(char c) noexcept { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f'; }
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-bool is_word(char c) noexcept { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_word(char c) noexcept { return core::is_letter_or_digit(c) || c == '_'; }
 bool is_ascii(char c) noexcept { return static_cast<signed char>(c) >= 0; }
 
 /// `name` without NumPy's module in front.
@@ -38,10 +38,8 @@ constexpr std::string_view kIntegerClasses[] = {"int8",   "int16",  "int32",    
 
 /// 16 or more for what is no digit.
 unsigned digit_of(char c) noexcept {
-  if (is_digit(c)) return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A') + 10;
-  return 16;
+  const int digit = core::hex_digit(c);
+  return digit < 0 ? 16 : static_cast<unsigned>(digit);
 }
 
 }  // namespace
@@ -110,7 +108,7 @@ bool LiteralScanner::boolean() {
 }
 
 std::int64_t LiteralScanner::size() {
-  if (is_digit(peek())) return plain_size();
+  if (core::is_digit(peek())) return plain_size();
   const bool call = accept_call(kIntegerClasses);
   const std::int64_t value = plain_size();
   if (call) expect(')');
@@ -215,7 +213,7 @@ bool LiteralScanner::plain_boolean() {
 std::int64_t LiteralScanner::plain_size() {
   const char first = peek();
   if (first == '-') fail("a dimension in the header is negative");
-  if (!is_digit(first)) fail("the header has something else where a dimension (an integer) must be");
+  if (!core::is_digit(first)) fail("the header has something else where a dimension (an integer) must be");
   const char* const begin = text_.data() + at_;
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "format/zip/layout.h"
@@ -13,8 +14,6 @@
 namespace penstock::format {
 
 namespace {
-
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 bool ends_with_record(std::string_view name, std::string_view end) noexcept {
   return name.size() >= end.size() && is_record_name(name.substr(name.size() - end.size()), end);
@@ -107,14 +106,14 @@ std::string describe_members(std::span<const ZipEntry> entries) {
 
 bool is_record_name(std::string_view name, std::string_view wanted) noexcept {
   return name.size() == wanted.size() &&
-         std::equal(name.begin(), name.end(), wanted.begin(), [](char a, char b) { return lower(a) == b; });
+         std::equal(name.begin(), name.end(), wanted.begin(), [](char a, char b) { return core::lower(a) == b; });
 }
 
 int compare_in_any_case(std::string_view a, std::string_view b) noexcept {
-  const auto [at, other] =
-      std::mismatch(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return lower(x) == lower(y); });
+  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end(),
+                                         [](char x, char y) { return core::lower(x) == core::lower(y); });
   if (at == a.end() || other == b.end()) return at != a.end() ? 1 : other != b.end() ? -1 : 0;
-  return static_cast<unsigned char>(lower(*at)) < static_cast<unsigned char>(lower(*other)) ? -1 : 1;
+  return static_cast<unsigned char>(core::lower(*at)) < static_cast<unsigned char>(core::lower(*other)) ? -1 : 1;
 }
 
 std::string_view base_of(std::string_view name) noexcept { return name.substr(name.rfind('/') + 1); }

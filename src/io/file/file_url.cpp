@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -11,13 +12,6 @@ namespace {
 
 constexpr std::string_view kScheme = "file:";
 
-int hex_digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -25,8 +19,8 @@ std::optional<std::string> percent_decoded(std::string_view text) {
       out += text[i];
       continue;
     }
-    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
+    const int high = i + 2 < text.size() ? core::hex_digit(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? core::hex_digit(text[i + 2]) : -1;
     if (high < 0 || low < 0) return std::nullopt;
     out += static_cast<char>(high * 16 + low);
     i += 2;

@@ -4,9 +4,9 @@
 #include "io/remote/azure_account.h"
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/location.h"
@@ -28,10 +28,7 @@ std::string first_of(std::initializer_list<const char*> names) {
   return {};
 }
 
-bool is_same_word(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
-}
+bool is_same_word(std::string_view a, std::string_view b) { return core::lower(a) == core::lower(b); }
 
 std::string without_end(std::string url) {
   while (url.ends_with('/')) url.pop_back();

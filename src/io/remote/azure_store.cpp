@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/azure_account.h"
@@ -32,10 +33,8 @@ constexpr std::string_view kVersion = "2021-12-02";
 /// "Range: bytes=0-9" as name and value.
 std::pair<std::string, std::string> taken_apart(std::string_view header) {
   const std::size_t colon = std::min(header.size(), header.find(':'));
-  std::string name(header.substr(0, colon));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return {std::move(name), std::string(core::trimmed(header.substr(std::min(header.size(), colon + 1))))};
+  return {core::lower(header.substr(0, colon)),
+          std::string(core::trimmed(header.substr(std::min(header.size(), colon + 1))))};
 }
 
 void sign_by_key(const AzureAccount& account, const Ask& ask, std::string_view path, HttpRequest& request) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/text.h"
@@ -66,10 +67,7 @@ bool is_bucket(Kind kind, std::string_view name) {
   // Azure's have neither '.' nor '_', and some of its own begin with '$'. So hosts of accounts are none.
   const std::string_view others = kind == Kind::kAz ? "-" : "-._";
   if (kind == Kind::kAz && name.starts_with('$')) name.remove_prefix(1);
-  const auto allowed = [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           others.find(c) != std::string_view::npos;
-  };
+  const auto allowed = [&](char c) { return core::is_letter_or_digit(c) || others.find(c) != std::string_view::npos; };
   return !name.empty() && name.size() <= 255 && std::all_of(name.begin(), name.end(), allowed) && name != "." &&
          name != "..";
 }

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -35,14 +36,6 @@ constexpr std::size_t kMostIdle = 256;
 constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
 /// Bytes in a second, below which an answer is given up.
 constexpr double kLeastRate = 1024;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
 
 using core::trimmed;
 
@@ -66,7 +59,7 @@ std::size_t on_header(char* data, std::size_t, std::size_t bytes, void* of) noex
       answer.status = 0;
       std::from_chars(rest.data(), rest.data() + rest.size(), answer.status);
     } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
-      answer.headers[lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
+      answer.headers[core::lower(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
     }
     return bytes;
   } catch (...) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "io/remote/sha256.h"
 
@@ -18,14 +19,7 @@ namespace penstock::io::remote {
 namespace {
 
 bool is_unreserved(char c) noexcept {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
-int digit(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+  return core::is_letter_or_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 /// Without spaces at the ends, and with one where there were several.
@@ -66,9 +60,10 @@ std::string percent_encoded(std::string_view text, bool keep_slash) {
 std::string url_decoded(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool coded = text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
+    const bool coded =
+        text[i] == '%' && i + 2 < text.size() && core::hex_digit(text[i + 1]) >= 0 && core::hex_digit(text[i + 2]) >= 0;
     if (coded) {
-      out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+      out += static_cast<char>(core::hex_digit(text[i + 1]) * 16 + core::hex_digit(text[i + 2]));
       i += 2;
     } else {
       out += text[i] == '+' ? ' ' : text[i];

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 
@@ -24,8 +25,8 @@ char numbered(std::string_view text, std::size_t& end) {
   const bool is_hex = text[2] == 'x';
   unsigned value = 0;
   for (const char c : text.substr(is_hex ? 3 : 2, end - (is_hex ? 3 : 2))) {
-    const std::size_t digit = std::string_view("0123456789abcdef").find(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
-    if (digit >= (is_hex ? 16U : 10U)) return '\0';
+    const int digit = core::hex_digit(c);
+    if (digit < 0 || digit >= (is_hex ? 16 : 10)) return '\0';
     value = value * (is_hex ? 16 : 10) + static_cast<unsigned>(digit);
   }
   return value > 0 && value < 0x80 ? static_cast<char>(value) : '\0';

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "format/text/utf8.h"
 
 namespace penstock::format::pickle {
@@ -106,9 +107,7 @@ std::optional<std::int64_t> parse_int64(std::string_view text) noexcept {
 std::optional<std::string> normal_decimal(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    return std::nullopt;
-  }
+  if (text.empty() || !std::all_of(text.begin(), text.end(), core::is_digit)) return std::nullopt;
   text.remove_prefix(std::min(text.find_first_not_of('0'), text.size() - 1));
   std::string out;
   if (negative && text != "0") out += '-';
