@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -128,3 +129,43 @@ def test_a_key_that_safetensors_keeps_for_itself_is_packed(tmp_path):
     sample = penstock.packed(tmp_path / "shards")[0]
     assert sample["__metadata__"].tolist() == [1, 1]
     assert sample["x"].item() == 3
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """A folder of four shards."""
+    penstock.pack(penstock.rows(np.arange(3000.0).reshape(-1, 3)), tmp_path / "shards", shard_bytes=6000)
+    assert len(list((tmp_path / "shards").iterdir())) == 4
+    return tmp_path / "shards"
+
+
+def test_a_copy_under_the_name_of_another_shard_is_noticed(shards):
+    shutil.copy(shards / "00000.safetensors", shards / "00001.safetensors")
+    for pattern in (shards, shards / "*.safetensors"):
+        with pytest.raises(
+            penstock.NotFoundError, match=r"'00001.safetensors' \(the file of that name is another shard"
+        ):
+            penstock.packed(pattern)
+
+
+def test_a_shard_of_another_packing_is_noticed(shards, tmp_path):
+    penstock.pack(penstock.rows(np.arange(900.0).reshape(-1, 3)), tmp_path / "other", shard_bytes=6000)
+    shutil.copy(tmp_path / "other" / "00001.safetensors", shards)
+    with pytest.raises(penstock.NotFoundError, match="another shard"):
+        penstock.packed(shards)
+
+
+def test_a_copy_beside_the_shards_is_noticed(shards):
+    shutil.copy(shards / "00002.safetensors", shards / "copy.safetensors")
+    with pytest.raises(
+        penstock.CorruptError, match=r"'00002.safetensors' and 'copy.safetensors' are both shard 2 of 4"
+    ):
+        penstock.packed(shards)
+
+
+def test_two_whole_packings_may_lie_in_one_folder(shards):
+    for shard in sorted(shards.iterdir()):
+        shutil.copy(shard, shards / f"b{shard.name}")
+    assert len(penstock.packed(shards)) == 2000
+    assert len(penstock.packed(shards / "b*")) == 1000
+    assert len(penstock.packed(shards / "00001.safetensors")) == 250

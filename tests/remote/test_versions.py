@@ -55,6 +55,43 @@ def test_last_modified_tells_versions_apart_where_there_are_no_etags(server, rea
             list(penstock.DataLoader(rows, batch_size=64))
 
 
+class Replaced(Memory):
+    """Half of an object is of another version, and `told` is what the server says of each."""
+
+    def __init__(self, *told: dict[str, str]) -> None:
+        super().__init__({"/x.npy": npy_of(FIRST)})
+        self.told = told
+        self.asked = 0
+
+    async def __call__(self, request):
+        if self.asked:
+            self.objects["/x.npy"] = npy_of(FIRST + 1)
+        answer = await super().__call__(request)
+        answer.headers.pop("etag", None)
+        answer.headers |= self.told[min(self.asked, 1)]
+        self.asked += 1
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        (({"etag": 'W/"a"', "last-modified": BEFORE}, {"etag": 'W/"a"', "last-modified": AFTER}), "Last-Modified"),
+        (({"etag": '"a"'}, {}), "which version"),
+        (({"etag": '"a"'}, {"last-modified": AFTER}), "which version"),
+        (({"last-modified": BEFORE}, {}), "which version"),
+        (({"last-modified": BEFORE}, {"etag": '"b"'}), "which version"),
+        (({"etag": '"a"', "last-modified": BEFORE}, {"last-modified": AFTER}), "Last-Modified"),
+    ],
+)
+def test_half_of_another_version_is_an_error(proxy, settings, told, error):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
+    proxy.origin = Replaced(*told)
+    proxy.faults = [Fault(drop=["if-match"])]
+    with refused(penstock.InputOutputError if error == "which version" else penstock.ChangedError, error):
+        penstock.load(f"{proxy.url}/x.npy")
+
+
 def test_an_object_that_stays_is_read(server):
     report: dict = {}
     assert np.array_equal(np.asarray(penstock.load(f"{server.url}/x.npy", report=report)), FIRST)
@@ -129,6 +166,56 @@ def test_a_list_that_goes_on_without_saying_how_is_not_whole(bucket, command, mo
     done = subprocess.run([command, "ls", "s3://bucket/train/"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "more objects" in done.stderr
+
+
+@pytest.mark.parametrize("said", ["", "<KeyCount>1000</KeyCount>", "<IsTruncated>1</IsTruncated>"])
+def test_a_full_page_that_does_not_say_whether_more_follow_is_not_whole(bucket, said):
+    contents = "".join(CONTENT.format(key=f"train/{i:04d}.npy") for i in range(1000))
+    bucket.faults = [Fault(status=200, body=f"<ListBucketResult>{said}{contents}</ListBucketResult>")]
+    with refused(penstock.InputOutputError, "IsTruncated"):
+        penstock.files("s3://bucket/train/*.npy")
+
+
+class Pages(Memory):
+    """Lists page by page. `more` is what a page says of the next one, by its number."""
+
+    def __init__(self, more, keys=lambda page: [f"train/{page}.npy"]) -> None:
+        super().__init__({})
+        self.more, self.keys, self.asked = more, keys, 0
+
+    async def __call__(self, request):
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(request.target).query))
+        page = int(query.get("continuation-token", "0").partition("-")[0])
+        self.asked += 1
+        contents = "".join(CONTENT.format(key=key) for key in self.keys(page))
+        return plain(200, f"<ListBucketResult>{self.more(page)}{contents}</ListBucketResult>".encode())
+
+
+@pytest.mark.parametrize("said", ["", "<IsTruncated>True</IsTruncated>", "<IsTruncated>true</IsTruncated>"])
+def test_a_token_is_followed(bucket, said):
+    bucket.origin = Pages(
+        lambda page: f"{said}<NextContinuationToken>{page + 1}</NextContinuationToken>" if page < 3 else ""
+    )
+    assert len(penstock.files("s3://bucket/train/*.npy")) == 4
+
+
+ENDLESS = {
+    "two tokens in turn": Pages(
+        lambda page: f"<IsTruncated>true</IsTruncated><NextContinuationToken>{(page + 1) % 2}</NextContinuationToken>"
+    ),
+    "the same page": Pages(
+        lambda page: f"<IsTruncated>true</IsTruncated><NextContinuationToken>{page + 1}</NextContinuationToken>",
+        lambda page: ["train/1.npy", "train/2.npy"],
+    ),
+}
+
+
+@pytest.mark.parametrize("pages", ENDLESS)
+def test_a_list_without_end_is_an_error(bucket, pages):
+    bucket.origin = ENDLESS[pages]
+    with refused(penstock.InputOutputError, "again and again", seconds=10):
+        penstock.files("s3://bucket/train/*.npy")
+    assert bucket.origin.asked < 6
 
 
 @pytest.mark.parametrize("key", ["t", "", "other/1.npy"])

@@ -218,6 +218,22 @@ def test_an_error_in_200_that_lasts(faulty, memory, settings):
         assert not memory.uploads
 
 
+@every_dialect
+def test_the_page_of_a_proxy_is_no_saved_object(dialect, faulty, memory, settings):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=1)
+    page = Fault(status=200, body="<html>Please log in</html>", methods=["PUT"])
+    faulty.faults = [page]
+    with refused(penstock.InputOutputError, "does not say that the object is there", seconds=30):
+        penstock.save(numbers(10), f"{dialect.base}/x.npy")
+    assert not memory.objects
+
+
+def test_an_object_whose_etag_is_left_out_of_the_answer_is_saved(faulty, memory):
+    faulty.faults = [Fault(headers={"etag": None}, methods=["PUT"])]
+    penstock.save(numbers(10), "s3://bucket/x.npy")
+    assert len(memory.objects) == 1
+
+
 def test_what_an_earlier_try_got_is_said(faulty, memory):
     """A server that gives an upload up at its end no longer knows it when it is asked again."""
     gone = "<Error><Code>NoSuchUpload</Code></Error>"

@@ -254,6 +254,24 @@ void require_cover(nb::handle metadata_path, const nb::list& tensors) {
   }
 }
 
+/// kCorrupt where `.metadata` has two chunks or objects in the same bytes of a file.
+void require_apart(nb::handle metadata_path, const nb::list& places) {
+  std::vector<format::dcp::StreamSpan> spans;
+  std::vector<std::string> names;
+  for (const nb::handle each : places) {
+    const auto part = nb::cast<nb::tuple>(each);
+    names.push_back(name_from(part[0]));
+    spans.push_back({name_from(part[1]), nb::cast<std::uint64_t>(part[2]), nb::cast<std::uint64_t>(part[3])});
+  }
+  std::vector<format::dcp::ItemPlace> items;
+  for (std::size_t i = 0; i < spans.size(); ++i) items.push_back({&spans[i], names[i]});
+  try {
+    format::dcp::require_apart(std::move(items));
+  } catch (const Error& error) {
+    throw error.within({.path = path_from(metadata_path)});
+  }
+}
+
 /// Compares the recorded checksums of a stream of torch.save, which is in memory; one that is no zip has none. An
 /// object is not torch's to deflate, so what it inflates to is bounded.
 void check_stream(std::span<const std::byte> bytes, const std::string& file, const std::string& name,
@@ -364,6 +382,7 @@ void bind_dcp(nb::module_& module) {
            nb::sig("def read(self, file: str, offset: int, length: int, item: str) -> bytes"));
   module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"));
   module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"));
+  module.def("_dcp_require_apart", require_apart, nb::arg("metadata_path"), nb::arg("places"));
   module.def("_dcp_read", load_streams_into, nb::arg("archive"), nb::arg("boxes"));
 }
 

@@ -61,29 +61,52 @@ std::optional<ShardNumber> shard_number_of(const std::map<std::string, std::stri
 }
 
 void FoundShards::add(const std::string& path, const ShardNumber& shard) {
-  numbers_[{path.substr(0, path.rfind('/') + 1), shard.count}].push_back(shard.number);
+  const std::size_t name = path.rfind('/') + 1;
+  found_[{path.substr(0, name), shard.count}][shard.number].push_back(path.substr(name));
+  paths_.insert(path);
 }
 
 void FoundShards::require_all() const {
-  for (const auto& [packing, found] : numbers_) {
-    std::vector<std::int64_t> numbers = found;
-    std::sort(numbers.begin(), numbers.end());
-    std::vector<std::string> missing;
-    auto next = numbers.begin();
-    for (std::int64_t i = 0; i < packing.count && missing.size() < kNamedInErrors; ++i) {
-      next = std::find_if(next, numbers.end(), [i](std::int64_t number) { return number >= i; });
-      if (next != numbers.end() && *next == i) continue;
-      const std::string name = shard_name({i, packing.count});
-      if (!is_there(packing.folder + name)) missing.push_back(core::quoted(name));
-    }
-    if (missing.empty()) continue;
-    throw Error(ErrorCode::kNotFound,
-                core::format("of the {} shards that were packed here, {} {} missing{}; copy what is missing, or name "
-                             "the files to be read",
-                             packing.count, fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are",
-                             missing.size() == kNamedInErrors ? ", if not more" : ""),
-                {.path = packing.folder});
+  for (const auto& [packing, found] : found_) {
+    require_each(packing, found);
+    require_even(packing, found);
   }
+}
+
+void FoundShards::require_each(const Packing& packing, const Names& found) const {
+  std::vector<std::string> missing;
+  auto next = found.begin();
+  for (std::int64_t i = 0; i < packing.count && missing.size() < kNamedInErrors; ++i) {
+    if (next != found.end() && next->first == i) {
+      ++next;
+      continue;
+    }
+    const std::string name = shard_name({i, packing.count});
+    if (paths_.contains(packing.folder + name)) {
+      missing.push_back(core::format("{} (the file of that name is another shard)", core::quoted(name)));
+    } else if (!is_there(packing.folder + name)) {
+      missing.push_back(core::quoted(name));
+    }
+  }
+  if (missing.empty()) return;
+  throw Error(ErrorCode::kNotFound,
+              core::format("of the {} shards that were packed here, {} {} missing{}; copy what is missing, or name "
+                           "the files to be read",
+                           packing.count, fmt::join(missing, ", "), missing.size() == 1 ? "is" : "are",
+                           missing.size() == kNamedInErrors ? ", if not more" : ""),
+              {.path = packing.folder});
+}
+
+void FoundShards::require_even(const Packing& packing, const Names& found) {
+  const auto fewer = [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); };
+  const auto [least, most] = std::minmax_element(found.begin(), found.end(), fewer);
+  if (least->second.size() == most->second.size()) return;
+  throw Error(ErrorCode::kCorrupt,
+              core::format("the files {} and {} are both shard {} of {}, and shard {} is there less often: remove the "
+                           "copy, or copy what is missing",
+                           core::quoted(most->second.front()), core::quoted(most->second.back()), most->first,
+                           packing.count, least->first),
+              {.path = packing.folder});
 }
 
 }  // namespace penstock::data

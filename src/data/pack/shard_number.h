@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,9 @@ std::optional<ShardNumber> shard_number_of(const std::map<std::string, std::stri
 class FoundShards {
  public:
   void add(const std::string& path, const ShardNumber& shard);
-  /// kNotFound where a folder lacks a shard of a packing that it has others of. A shard that lies there and was not
-  /// asked for is not missing.
+  /// kNotFound where a folder lacks a shard of a packing that it has others of, also where the file of its name is
+  /// another shard. A shard that lies there and was not asked for is not missing. kCorrupt where some shards are there
+  /// more often than others: two whole packings may lie in one folder, and a copy of one shard beside others may not.
   void require_all() const;
 
  private:
@@ -37,7 +39,13 @@ class FoundShards {
     std::int64_t count;
     friend auto operator<=>(const Packing&, const Packing&) = default;
   };
-  std::map<Packing, std::vector<std::int64_t>> numbers_;
+  using Names = std::map<std::int64_t, std::vector<std::string>>;  ///< of the files that are each number
+
+  void require_each(const Packing& packing, const Names& found) const;
+  static void require_even(const Packing& packing, const Names& found);
+
+  std::map<Packing, Names> found_;
+  std::set<std::string> paths_;
 };
 
 }  // namespace penstock::data

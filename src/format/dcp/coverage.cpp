@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <tuple>
 
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "format/dcp/item_error.h"
 #include "penstock/error.h"
 
@@ -99,6 +101,22 @@ void require_cover(std::vector<Chunk>& chunks, const Shape& shape, const std::st
                    "or save the checkpoint again",
                    elements, wanted, core::counted(chunks.size(), "chunk")),
       item);
+}
+
+void require_apart(std::vector<ItemPlace> places) {
+  std::erase_if(places, [](const ItemPlace& each) { return each.place->length == 0; });
+  std::sort(places.begin(), places.end(), [](const ItemPlace& a, const ItemPlace& b) {
+    return std::tie(a.place->file, a.place->offset) < std::tie(b.place->file, b.place->offset);
+  });
+  for (std::size_t i = 1; i < places.size(); ++i) {
+    const StreamSpan& before = *places[i - 1].place;
+    const StreamSpan& place = *places[i].place;
+    if (before.file != place.file || before.length <= place.offset - before.offset) continue;
+    fail(core::format("the bytes from {} of {} belong to it and to {}; .metadata is damaged, or its files were "
+                      "overwritten by another save",
+                      place.offset, core::quoted(place.file), core::quoted(places[i - 1].item)),
+         places[i].item);
+  }
 }
 
 }  // namespace penstock::format::dcp

@@ -9,7 +9,6 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "core/format.h"
@@ -111,27 +110,15 @@ class CheckpointReader {
                 {path_});
   }
 
-  /// Two chunks cannot lie in the same bytes: one of them would have the other's content.
   void refuse_shared_places(const std::vector<Item>& items) const {
-    std::vector<std::pair<const StreamSpan*, const Item*>> places;
+    std::vector<dcp::ItemPlace> places;
     for (const Item& item : items) {
-      for (const Chunk& chunk : item.chunks) {
-        if (chunk.place.length != 0) places.emplace_back(&chunk.place, &item);
-      }
+      for (const Chunk& chunk : item.chunks) places.push_back({&chunk.place, item.name});
     }
-    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) {
-      return std::tie(a.first->file, a.first->offset) < std::tie(b.first->file, b.first->offset);
-    });
-    for (std::size_t i = 1; i < places.size(); ++i) {
-      const StreamSpan& before = *places[i - 1].first;
-      const StreamSpan& place = *places[i].first;
-      if (before.file != place.file || before.length <= place.offset - before.offset) continue;
-      throw Error(
-          ErrorCode::kCorrupt,
-          core::format("the bytes from {} of {} belong to it and to {}; .metadata is damaged, or its files were "
-                       "overwritten by another save",
-                       place.offset, core::quoted(place.file), core::quoted(places[i - 1].second->name)),
-          {path_, {}, places[i].second->name});
+    try {
+      dcp::require_apart(std::move(places));
+    } catch (const Error& error) {
+      throw error.within({.path = path_});
     }
   }
 

@@ -31,14 +31,19 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
   bucket.key.clear();
   Objects out;
   std::string token;
+  PagesSeen seen(bucket.shown);
   do {
+    const std::size_t objects = out.objects.size();
+    const std::size_t folders = out.folders.size();
     const std::string xml = page_of(bucket, listing.query(prefix, deep, token));
-    std::string next = listing.read(xml, bucket.shown, prefix, out);
+    token = listing.read(xml, bucket.shown, prefix, out);
     if (out.objects.size() > kMostObjects) {
       throw Error(ErrorCode::kLimit, core::format("there are more than {} objects", kMostObjects),
                   {.path = bucket.shown});
     }
-    if (std::exchange(token, std::move(next)) == token && !token.empty()) throw_no_end(bucket.shown);
+    const bool has_objects = out.objects.size() > objects;
+    seen.add(has_objects ? out.objects[objects].key : std::string(), !has_objects && out.folders.size() == folders,
+             token);
   } while (!token.empty());
   // Stores order keys as UTF-16 or by folder; whoever asks wants one order.
   const auto before = [](const Object& a, const Object& b) { return a.key < b.key; };

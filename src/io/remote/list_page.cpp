@@ -13,6 +13,8 @@ namespace {
 
 /// A page of 5000 keys of 1024 bytes, each of them as %XX, and what is said beside them.
 constexpr std::size_t kMostPage = std::size_t{32} << 20;
+/// In a row. Amazon gives some where many objects were deleted whose versions are kept.
+constexpr std::size_t kMostEmptyPages = 10'000;
 
 }  // namespace
 
@@ -46,8 +48,15 @@ std::uint64_t size_from(const std::string& text, const std::string& name) {
   throw Error(ErrorCode::kIo, "the store lists an object without its size", {.path = name});
 }
 
-void throw_no_end(const std::string& name) {
-  throw Error(ErrorCode::kIo, "the store lists the same objects again and again", {.path = name});
+void PagesSeen::add(const std::string& first, bool is_empty, const std::string& token) {
+  empty_ = is_empty ? empty_ + 1 : 0;
+  const bool again =
+      (!first.empty() && !firsts_.insert(first).second) || (!token.empty() && !tokens_.insert(token).second);
+  if (!again && empty_ < kMostEmptyPages) return;
+  throw Error(ErrorCode::kIo,
+              again ? "the store lists the same objects again and again; name the objects, or ask its maker"
+                    : "the store gives page behind page without an object; name the objects, or ask its maker",
+              {.path = name_});
 }
 
 }  // namespace penstock::io::remote

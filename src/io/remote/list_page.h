@@ -3,7 +3,9 @@
 // A page of a listing: what each kind of store asks for one with, and how it is read. list.cpp goes from page to page;
 // s3_list.cpp and azure_list.cpp know how their stores write them.
 
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +38,23 @@ void require_whole(const std::string& xml, std::string_view tag, const std::stri
 std::string wanted_key(std::string key, std::string_view prefix, const std::string& name);
 /// "123" of an object's size. kIo for what is none.
 std::uint64_t size_from(const std::string& text, const std::string& name);
-[[noreturn]] void throw_no_end(const std::string& name);
+
+/// Notices a store whose list has no end: one that gives a token again, lists a page again, or gives pages without
+/// anything for ever.
+class PagesSeen {
+ public:
+  explicit PagesSeen(const std::string& name) : name_(name) {}
+
+  /// `first` is the first object of a page, empty where it has none, `is_empty` whether it has no folder either;
+  /// `token` is that of the next page, empty behind the last. kIo.
+  void add(const std::string& first, bool is_empty, const std::string& token);
+
+ private:
+  const std::string& name_;
+  std::set<std::string> firsts_;
+  std::set<std::string> tokens_;
+  std::size_t empty_ = 0;  ///< pages in a row
+};
 
 /// take(content) of each element of that name.
 template <class Take>

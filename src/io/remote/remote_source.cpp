@@ -47,14 +47,20 @@ ReadCosts RemoteSource::costs() const noexcept {
   return out;
 }
 
-/// Where the answer is of another version than the first one was.
+/// Where the answer is of another version than the first one was. A weak ETag may stay where bytes change.
 std::optional<Verdict> RemoteSource::other_version(const Answer& answer) const {
   const std::string etag = answer.header("etag");
   const bool have_etags = !etag.empty() && !etag_.empty();
   if (have_etags && etag != etag_) return changed("ETag", etag_, etag);
+  if (have_etags && !etag_.starts_with("W/")) return std::nullopt;
   const std::string modified = answer.header("last-modified");
-  const bool is_later = !modified.empty() && !modified_.empty() && modified != modified_;
-  if (!have_etags && is_later) return changed("Last-Modified", modified_, modified);
+  const bool have_times = !modified.empty() && !modified_.empty();
+  if (have_times && modified != modified_) return changed("Last-Modified", modified_, modified);
+  const bool had_some = !etag_.empty() || !modified_.empty();
+  const bool has_bytes = answer.status == 200 || answer.status == 206;
+  if (had_some && has_bytes && !have_etags && !have_times) {
+    return again("the server does not say any more which version of the object it sends (ETag, Last-Modified)");
+  }
   return std::nullopt;
 }
 

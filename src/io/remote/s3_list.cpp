@@ -3,6 +3,7 @@
 
 #include "io/remote/s3_list.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "io/remote/store_error.h"
@@ -18,9 +19,26 @@ Query s3_query(std::string_view prefix, bool deep, const std::string& token) {
   return query;
 }
 
+/// As many as Amazon lists in a page, and as most other stores do.
+constexpr std::size_t kFullPage = 1000;
+
+/// Whether a page of `count` entries says that there are more. Some stores leave it out behind a last page; a full page
+/// that says nothing may be one of many.
+bool is_truncated(const std::string& xml, const std::string& name, std::size_t count) {
+  const std::string said = xml_text(xml, "IsTruncated");
+  if (said == "true" || said == "True") return true;
+  if (said == "false" || said == "False") return false;
+  if (said.empty() && !xml_text(xml, "NextContinuationToken").empty()) return true;
+  if (said.empty() && count < kFullPage) return false;
+  throw Error(ErrorCode::kIo,
+              "the store does not say whether there are more objects than it lists (IsTruncated), so that some may be "
+              "missing; name the objects, or ask its maker",
+              {.path = name});
+}
+
 /// That of the next page; empty behind the last.
-std::string s3_token(const std::string& xml, const std::string& name) {
-  if (xml_text(xml, "IsTruncated") != "true") return {};
+std::string s3_token(const std::string& xml, const std::string& name, std::size_t count) {
+  if (!is_truncated(xml, name, count)) return {};
   std::string token = xml_text(xml, "NextContinuationToken");
   if (!token.empty()) return token;
   throw Error(ErrorCode::kIo,
@@ -36,32 +54,42 @@ std::string read_s3_page(const std::string& xml, const std::string& name, std::s
     std::string key = xml_text(one, tag);
     return wanted_key(coded ? url_decoded(key) : std::move(key), prefix, name);
   };
+  std::size_t count = 0;
   each_element(xml, "Contents", [&](std::string_view one) {
+    ++count;
     out.objects.push_back({key_of(one, "Key"), size_from(xml_text(one, "Size"), name)});
   });
-  each_element(xml, "CommonPrefixes", [&](std::string_view one) { out.folders.push_back(key_of(one, "Prefix")); });
-  return s3_token(xml, name);
+  each_element(xml, "CommonPrefixes", [&](std::string_view one) {
+    ++count;
+    out.folders.push_back(key_of(one, "Prefix"));
+  });
+  return s3_token(xml, name, count);
 }
 
 std::vector<Begun> s3_uploads(const Location& bucket, std::string_view prefix) {
   std::vector<Begun> out;
   std::string key;
   std::string id;
+  PagesSeen seen(bucket.shown);
   while (true) {
     Query query = {{"prefix", std::string(prefix)}, {"uploads", ""}};
     if (!key.empty()) query.emplace_back("key-marker", key);
     if (!id.empty()) query.emplace_back("upload-id-marker", id);
     const std::string xml = page_of(bucket, query);
     require_whole(xml, "ListMultipartUploadsResult", bucket.shown);
+    std::size_t count = 0;
+    std::string first;
     each_element(xml, "Upload", [&](std::string_view one) {
       std::string found = xml_text(one, "Key");
+      if (count++ == 0) first = core::format("{} {}", found, xml_text(one, "UploadId"));
       if (found.starts_with(prefix)) {
         out.push_back({std::move(found), xml_text(one, "UploadId"), xml_text(one, "Initiated")});
       }
     });
-    if (xml_text(xml, "IsTruncated") != "true") return out;
-    const bool goes_on = std::exchange(key, xml_text(xml, "NextKeyMarker")) != key;
-    if (std::exchange(id, xml_text(xml, "NextUploadIdMarker")) == id && !goes_on) throw_no_end(bucket.shown);
+    if (!is_truncated(xml, bucket.shown, count)) return out;
+    key = xml_text(xml, "NextKeyMarker");
+    id = xml_text(xml, "NextUploadIdMarker");
+    seen.add(first, count == 0, core::format("{} {}", key, id));
   }
 }
 

@@ -342,6 +342,25 @@ def test_chunks_that_do_not_make_their_tensor_are_named(copy, name, damage, weig
         penstock.load(copy)
 
 
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize("pair", [("a", "b"), ("epoch", "step")])
+def test_two_in_the_same_bytes_are_named(tmp_path, pair, weights_only):
+    """Both streams are sound, and one of the two would have the other's value."""
+    state = {"a": torch.zeros(3, 4), "b": torch.ones(3, 4), "epoch": 3, "step": 400}
+    dcp.save(state, checkpoint_id=tmp_path / "c", no_dist=True)
+    places = dcp.FileSystemReader(tmp_path / "c").read_metadata().storage_data
+    first, second = (index for index in places if index.fqn in pair)
+    places[first] = places[second]
+    metadata_with(tmp_path / "c", storage_data=places)
+    with pytest.raises(penstock.CorruptError, match="belong to it and to") as caught:
+        StorageReader(tmp_path / "c", weights_only=weights_only).read_metadata()
+    assert caught.value.tensor in pair
+    with pytest.raises(dcp.api.CheckpointException):
+        load(tmp_path / "c", state, weights_only=weights_only)
+    with pytest.raises(penstock.CorruptError, match="belong to it and to"):
+        penstock.load(tmp_path / "c")
+
+
 def test_a_rank_for_itself_fills_its_targets_or_names_them(tmp_path):
     dcp.save({"w": torch.arange(6.0), "v": torch.ones(2)}, checkpoint_id=tmp_path, no_dist=True)
     reader = StorageReader(tmp_path)
@@ -361,8 +380,8 @@ def test_files_outside_of_the_folder_are_refused(copy, name):
     (copy.parent / "x").write_bytes(b"x" * 1000)
     reader = dcp.FileSystemReader(copy)
     metadata = reader.read_metadata()
-    for place in metadata.storage_data.values():
-        place.relative_path = name
+    for number, place in enumerate(metadata.storage_data.values()):
+        place.relative_path, place.offset = name, number << 30
     (copy / ".metadata").write_bytes(pickle.dumps(metadata))
     for state in ({"object": None}, None):
         assert isinstance(failure(lambda state=state: load(copy, state)), penstock.UnsafeError)

@@ -4,6 +4,7 @@ believes what a file says."""
 from __future__ import annotations
 
 import argparse
+import os
 import pickle
 import random
 import resource
@@ -115,6 +116,14 @@ def test_metadata_asks_for_no_memory_and_imports_nothing():
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_that_claims_much_is_not_read_whole(tmp_path):
+    (tmp_path / ".metadata").write_bytes(b"\x80\x04\x8d" + (3 << 30).to_bytes(8, "little"))
+    os.truncate(tmp_path / ".metadata", 3 << 30)
+    with pytest.raises(penstock.LimitError, match="longer than any name") as caught:
+        StorageReader(tmp_path).read_metadata()
+    assert caught.value.path == str(tmp_path / ".metadata")
 
 
 def test_an_objects_stream_asks_for_no_memory(tmp_path):

@@ -11,11 +11,11 @@ from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
 from torch.distributed.checkpoint.metadata import Metadata, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner
 
-from penstock._core import _dcp_require_cover
+from penstock._core import _dcp_require_apart, _dcp_require_cover
 from penstock.errors import CorruptError
 from penstock.torch.dcp._metadata import failed
 
-__all__ = ["require_cover", "require_filled"]
+__all__ = ["require_apart", "require_cover", "require_filled"]
 
 _PLANS = ("create_local_plan", "create_global_plan", "finish_plan")
 
@@ -28,6 +28,16 @@ def require_cover(metadata: Metadata, path: str) -> None:
         if isinstance(item, TensorStorageMetadata)
     ]
     _dcp_require_cover(path, tensors)
+
+
+def require_apart(metadata: Metadata, path: str) -> None:
+    """CorruptError where two chunks or objects lie in the same bytes: one would have the other's content."""
+    places = [
+        (index.fqn, place.relative_path, place.offset, place.length)
+        for index, place in (metadata.storage_data or {}).items()
+        if index.fqn in metadata.state_dict_metadata
+    ]
+    _dcp_require_apart(path, places)
 
 
 def require_filled(plan: LoadPlan, planner: LoadPlanner, metadata: Metadata, path: str) -> None:

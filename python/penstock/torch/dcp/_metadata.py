@@ -16,12 +16,15 @@ from torch.distributed.checkpoint import metadata as tm
 
 from penstock._core import _unpickled
 from penstock._text import abbreviated
-from penstock.errors import CorruptError, Error, TruncatedError, UnsafeError, _within
+from penstock.errors import CorruptError, Error, LimitError, TruncatedError, UnsafeError, _within
 from penstock.torch._private import StorageInfo
 
-__all__ = ["failed", "metadata_of"]
+__all__ = ["failed", "metadata_in", "metadata_of"]
 
 T = TypeVar("T")
+
+_FIRST = 16 << 20  # bytes; nearly every `.metadata` has fewer
+_LONGEST_TEXT = 32 << 20
 
 _OF_METADATA = "torch.distributed.checkpoint.metadata."
 _MEMORY_FORMAT = f"{_OF_METADATA}_MEM_FORMAT_ENCODING"
@@ -95,6 +98,23 @@ def metadata_of(data: bytes, path: str) -> tm.Metadata:
         raise failed(CorruptError, "it is nested without end or larger than memory", path) from None
     except Exception as error:  # whatever an unpickler raises for bytes that are no pickle
         raise failed(CorruptError, f"it is no description of a checkpoint ({error}); copy it again", path) from error
+
+
+def metadata_in(file: Any, path: str) -> tm.Metadata:
+    """As `metadata_of`, of an open file. It is read as far as the pickle goes, so that memory is not filled with what a
+    file only claims to have."""
+    wanted = _FIRST
+    while True:
+        data = file.read(0, min(wanted, file.size))
+        try:
+            return metadata_of(data, path)
+        except CorruptError as error:
+            early = error.__cause__
+            if len(data) == file.size or not isinstance(early, TruncatedError):
+                raise
+            if len(data) - (early.offset or 0) >= _LONGEST_TEXT:
+                raise failed(LimitError, "a text in it is longer than any name", path, None, early.offset) from None
+        wanted *= 4
 
 
 class _Reading:

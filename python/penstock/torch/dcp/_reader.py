@@ -17,8 +17,8 @@ from torch.futures import Future
 
 from penstock._core import _open_bytes
 from penstock.errors import InvalidArgumentError, NotFoundError
-from penstock.torch.dcp._complete import require_cover, require_filled
-from penstock.torch.dcp._metadata import failed, metadata_of
+from penstock.torch.dcp._complete import require_apart, require_cover, require_filled
+from penstock.torch.dcp._metadata import failed, metadata_in
 from penstock.torch.dcp._places import folder_of, is_folder, is_on_network, metadata_path
 from penstock.torch.dcp._reading import Reading
 from penstock.torch.dcp._sharing import Assignment, assign, offer
@@ -117,7 +117,6 @@ class StorageReader(storage.StorageReader):
         path = metadata_path(self._folder, kwargs.get("rank"))
         try:
             file = _open_bytes(path)
-            data = file.read(0, file.size)
         except NotFoundError as error:
             told = "" if error.http_status is None else f" ({error.message})"  # it may be the bucket that is not there
             message = f"there is no such file{told}: the folder is no checkpoint, or saving it did not come to its end"
@@ -127,9 +126,10 @@ class StorageReader(storage.StorageReader):
                     "penstock.torch.load_into, or with torch's HuggingFaceStorageReader"
                 )
             raise failed(NotFoundError, message, path) from None
-        metadata = metadata_of(data, path) if self._weights_only else pickle.loads(data)
+        metadata = metadata_in(file, path) if self._weights_only else pickle.loads(file.read(0, file.size))
         if kwargs.get("rank") is None:  # a rank that saved by itself has its own chunks alone
             require_cover(metadata, path)
+        require_apart(metadata, path)
         if getattr(metadata, "storage_meta", None) is None:
             metadata.storage_meta = StorageMeta()
         metadata.storage_meta.load_id = self._load_id  # type: ignore[union-attr]
