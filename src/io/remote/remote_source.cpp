@@ -32,6 +32,14 @@ Verdict changed(std::string_view what, std::string_view before, std::string_view
                                                 what, core::escaped(before), core::escaped(now)));
 }
 
+/// A whole answer says its version as the first one did (`etag`, `modified`), where that said one.
+Verdict require_version(const Answer& answer, const std::string& etag, const std::string& modified) {
+  const bool has_etag = !etag.empty() && !answer.header("etag").empty();
+  const bool has_time = !modified.empty() && !answer.header("last-modified").empty();
+  if (has_etag || has_time || (etag.empty() && modified.empty())) return {};
+  return again("the server does not say any more which version of the object it sends (ETag, Last-Modified)");
+}
+
 /// Nobody is to pay for many more bytes than were asked for.
 constexpr ReadCosts kRequestCosts{.least_gap = std::uint64_t{4} << 10,
                                   .most_gap = std::uint64_t{1} << 20,
@@ -56,11 +64,6 @@ std::optional<Verdict> RemoteSource::other_version(const Answer& answer) const {
   const std::string modified = answer.header("last-modified");
   const bool have_times = !modified.empty() && !modified_.empty();
   if (have_times && modified != modified_) return changed("Last-Modified", modified_, modified);
-  const bool had_some = !etag_.empty() || !modified_.empty();
-  const bool has_bytes = answer.status == 200 || answer.status == 206;
-  if (had_some && has_bytes && !have_etags && !have_times) {
-    return again("the server does not say any more which version of the object it sends (ETag, Last-Modified)");
-  }
   return std::nullopt;
 }
 
@@ -76,7 +79,7 @@ Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::ui
       range->last + 1 != offset + bytes || answer.too_long) {
     return again("the server answered another range than the one asked for");
   }
-  return answer.received == bytes ? Verdict{} : short_body(answer, bytes);
+  return answer.received == bytes ? require_version(answer, etag_, modified_) : short_body(answer, bytes);
 }
 
 Exchange RemoteSource::exchange(const ObjectRange& range) const {
@@ -188,7 +191,7 @@ Buffer RemoteSource::whole() const {
   one.accept = [this](const Answer& answer) {
     if (const std::optional<Verdict> other = other_version(answer)) return *other;
     if (answer.status != 200 || answer.too_long) return changed("size", std::to_string(size_), "another");
-    return answer.received == size_ ? Verdict{} : short_body(answer, size_);
+    return answer.received == size_ ? require_version(answer, etag_, modified_) : short_body(answer, size_);
   };
   run({&one, 1});
   return whole_ = std::move(all);
