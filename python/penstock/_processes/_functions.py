@@ -20,14 +20,23 @@ __all__ = ["Held", "pickled", "unpickled"]
 
 
 class _Pickler(pickle.Pickler):
-    """Notes whether something is the program's main module's, which other processes do not have."""
+    """Notes whether something is the program's main module's, which other processes do not have: by the name of that
+    module, which is `_COPY` in a process that multiprocessing spawned, from when it has been run there."""
 
-    is_of_main = False
+    main = ""
 
     def reducer_override(self, given: Any) -> Any:
-        if getattr(given, "__module__", None) == "__main__" and hasattr(given, "__qualname__"):
-            self.is_of_main = True
+        module = getattr(given, "__module__", None)
+        if (module == "__main__" or (module == _COPY and _is_copy())) and hasattr(given, "__qualname__"):
+            self.main = module
         return NotImplemented
+
+
+_COPY = "__mp_main__"
+
+
+def _is_copy() -> bool:
+    return getattr(sys.modules["__main__"], "__name__", None) == _COPY
 
 
 def pickled(function: Any, runs_main: bool = True) -> bytes:
@@ -37,18 +46,20 @@ def pickled(function: Any, runs_main: bool = True) -> bytes:
     program's main module for.
     """
     why: Exception | None = None
-    content, is_of_main = b"", False
+    content, main = b"", ""
     try:
-        content, is_of_main = _by_pickle(function)
+        content, main = _by_pickle(function)
     except Exception as error:
         why = error
-    if why is None and not is_of_main:
+    if why is None and not main:
         return pickle.dumps((None, content))
     try:
         import cloudpickle
     except ImportError:
         pass
     else:
+        if main == _COPY and runs_main:  # which cloudpickle takes for a module that every process can import
+            return pickle.dumps((_main(function), content))
         try:
             return pickle.dumps((None, cloudpickle.dumps(function)))
         except Exception as error:
@@ -139,11 +150,11 @@ def unpickled(content: bytes, held: Held | None) -> Any:
     return _Unpickler(content, held).load()
 
 
-def _by_pickle(function: Any) -> tuple[bytes, bool]:
+def _by_pickle(function: Any) -> tuple[bytes, str]:
     file = io.BytesIO()
     pickler = _Pickler(file, pickle.HIGHEST_PROTOCOL)
     pickler.dump(function)
-    return file.getvalue(), pickler.is_of_main
+    return file.getvalue(), pickler.main
 
 
 def _main(function: Any) -> tuple[str, str]:

@@ -321,3 +321,29 @@ def test_an_error_of_a_batch_that_is_asked_for_at_once_names_it():
     loader = pt.DataLoader(functions.AtOnce(), 3, sampler=[2, 19], collate_fn=functions.columns_as_tensors, **PROCESSES)
     with pytest.raises(KeyError, match=r"nineteen.*a batch of 2 samples that begins with sample 2"):
         next(iter(loader))
+
+
+SPAWNED = """
+import torch.multiprocessing, torch.utils.data
+import penstock.torch as pt
+
+class Numbers(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return index * 2
+
+def rank(number):
+    print([batch.tolist() for batch in pt.DataLoader(Numbers(), 3, num_workers=1, workers="processes")])
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(rank, nprocs=1)
+"""
+
+
+def test_a_class_of_the_main_module_in_a_spawned_process(tmp_path):
+    """There the main module has another name, which the program's own processes do not have."""
+    (tmp_path / "train.py").write_text(SPAWNED)
+    done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout == "[[0, 2, 4], [6, 8, 10]]\n", done.stderr
