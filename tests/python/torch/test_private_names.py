@@ -35,6 +35,7 @@ OTHERS = {
     "_replace": "of named tuples, documented",
     "_dataclass_setstate": "of dataclasses; None where it is gone",
     "_member_type_": "of enums, documented",
+    "_target": "of threads: the function, until they end; None where it is gone",
 }
 LISTED = {name for names in _private.ATTRIBUTES.values() for name in names}
 
