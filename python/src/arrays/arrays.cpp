@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/view.h"
 #include "interpreter/convert.h"
 #include "penstock/error.h"
 
@@ -15,12 +16,7 @@ namespace {
 struct Memory {
   Tensor tensor;
 
-  std::size_t extent() const {
-    if (tensor.numel() == 0) return 0;
-    std::int64_t last = 0;
-    for (std::size_t dim = 0; dim < tensor.rank(); ++dim) last += (tensor.shape()[dim] - 1) * tensor.strides()[dim];
-    return (static_cast<std::size_t>(last) + 1) * tensor.dtype().itemsize();
-  }
+  std::size_t extent() const { return *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize()); }
 };
 
 int get_memory(PyObject* self, Py_buffer* view, int flags) noexcept {

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "core/view.h"
+
 namespace penstock::python {
 namespace {
 
@@ -16,9 +18,7 @@ struct Extent {
 };
 
 std::byte* end_of(const Tensor& tensor) {
-  std::int64_t last = 0;
-  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) last += (tensor.shape()[dim] - 1) * tensor.strides()[dim];
-  return tensor.data() + static_cast<std::size_t>(last + 1) * tensor.dtype().itemsize();
+  return tensor.data() + *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize());
 }
 
 std::vector<Extent> extents_of(std::vector<Entry>& tensors) {

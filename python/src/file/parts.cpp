@@ -25,6 +25,7 @@
 #include "content/value.h"
 #include "core/format.h"
 #include "core/shared_walk.h"
+#include "core/view.h"
 #include "format/numpy/npy_header.h"
 #include "format/pt/legacy.h"
 #include "format/pt/pickle/read_pickle.h"
@@ -201,11 +202,7 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
 nb::tuple span_of(nb::handle array) {
   const std::optional<Tensor> tensor = array_from(array);
   if (!tensor) throw Error(ErrorCode::kDTypeMismatch, "found no tensor");
-  std::uint64_t last = 0;
-  for (std::size_t dim = 0; dim < tensor->rank(); ++dim) {
-    last += static_cast<std::uint64_t>((tensor->shape()[dim] - 1) * tensor->strides()[dim]);
-  }
-  const std::uint64_t bytes = tensor->numel() == 0 ? 0 : (last + 1) * tensor->dtype().itemsize();
+  const std::uint64_t bytes = *core::view_span(tensor->shape(), tensor->strides(), tensor->dtype().itemsize());
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor->data());
   return nb::make_tuple(tensor->device().to_string(), begin, begin + bytes);
 }

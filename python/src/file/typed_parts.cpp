@@ -75,12 +75,6 @@ Tensor bytes_of(const Tensor& tensor) {
   return {tensor.buffer(), DType::uint8, Shape{bytes}, Strides{1}, tensor.byte_offset()};
 }
 
-nb::tuple strides_of(const Tensor& tensor) {
-  nb::list out;
-  for (std::size_t dim = 0; dim < tensor.rank(); ++dim) out.append(nb::int_(tensor.strides()[dim]));
-  return nb::tuple(out);
-}
-
 /// (runs, places, storages): the memory of the converted entries, where in it each of them lies as (run, strides), and
 /// the storages that the other entries lie in, None for the rest. Entries that are the same view have one run.
 nb::tuple load_typed(const PyArchive& source, const std::vector<std::size_t>& converted,
@@ -109,7 +103,7 @@ nb::tuple load_typed(const PyArchive& source, const std::vector<std::size_t>& co
     const auto [at, is_new] = numbers.try_emplace(tensor.numel() == 0 ? nullptr : tensor.data(), nb::len(runs));
     if (is_new || tensor.numel() == 0) at->second = nb::len(runs);
     if (at->second == nb::len(runs)) runs.append(nb::cast(bytes_of(tensor)));
-    places.append(nb::make_tuple(at->second, strides_of(tensor)));
+    places.append(nb::make_tuple(at->second, tuple_of(tensor.strides())));
   }
   nb::list storages;
   for (std::size_t i = 0; i < archive.storages().size(); ++i) storages.append(nb::none());
