@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "penstock/detail/path.h"
+#include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "penstock/value.h"
@@ -25,7 +26,7 @@ struct AsyncSaveOptions {
   SaveOptions save = {};
   /// Copy the tensors to host memory before the call returns, so that the program may go on changing them. False: the
   /// file holds them as they are when it is written, so they must not change until the future is ready.
-  bool copy = true;
+  Flag copy = true;
 };
 
 /// `save`, by a future; so do its errors, but kOutOfMemory of the copy is thrown at once. Saves to one path follow each

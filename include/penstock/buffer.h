@@ -55,8 +55,8 @@ class Buffer {
   static Buffer allocate(std::size_t bytes, Device device = {});
   /// Page-locked host memory, which devices copy from and to without the processor. kNoDevice when there is no device.
   static Buffer allocate_pinned(std::size_t bytes);
-  /// Host memory of another owner, which stays valid while `owner` lives. Penstock does not write to read-only memory,
-  /// and Tensor::values() refuses to give it as writable. data() is a plain address: its user must not write there.
+  /// Host memory of another owner, which stays valid while `owner` lives; kInvalidArgument for null. Read-only memory
+  /// is not written to, and Tensor::values() refuses to give it as writable; who has its data() must not write there.
   static Buffer wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, Flag read_only = false);
   /// Device memory of another owner, under the same terms; `owner` is released when all recorded uses are done.
   static Buffer wrap(void* data, std::size_t bytes, Device device, std::shared_ptr<const void> owner,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "penstock/detail/functions.h"
+#include "penstock/flag.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -60,8 +61,8 @@ struct PadOptions {
   /// Make the tensor a dict {"values", "lengths"?, "mask"?}. lengths is int64 of shape (batch,): what each sample has
   /// after truncation; with `dims` or a list of sizes of shape (batch, dimensions). mask is bool of shape (batch,
   /// length), or (batch, length, length, ...): true on a sample's own elements.
-  bool lengths = false;
-  bool mask = false;
+  Flag lengths = false;
+  Flag mask = false;
   /// Pad only these keys of a dict sample and stack the others; empty: pad every tensor that has dimension `dim`.
   std::vector<std::string> keys = {};
 };
@@ -71,7 +72,7 @@ struct RaggedOptions {
   /// attention over sequences of different length takes it. values is all of them one behind the other along dimension
   /// 0. cu_seqlens is int32 of shape (batch + 1,): sample i has the rows from cu_seqlens[i] to cu_seqlens[i + 1].
   /// max_seqlen is an integer, the rows of the longest. Tensors without dimensions are stacked.
-  bool cu_seqlens = false;
+  Flag cu_seqlens = false;
   /// Join only these keys of a dict sample and stack the others; empty: join every tensor that has a dimension. Only
   /// with cu_seqlens.
   std::vector<std::string> keys = {};

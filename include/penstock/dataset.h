@@ -53,7 +53,7 @@ class DatasetInterface {
   /// lists and tuples of them. The batch is a copy. Functions of `map` that follow, and callers of Dataset::get, may
   /// write to what they are given: tensors whose memory is kept elsewhere too are copied for them.
   virtual Value get(std::int64_t index) const = 0;
-  /// A name of sample `index` for messages: the path of its file, or by default "<dataset>[7]".
+  /// A name of sample `index` for messages: the path of its file, or by default "<dataset>[7]", also where it throws.
   virtual std::string describe(std::int64_t index) const;
 };
 
@@ -61,7 +61,7 @@ struct MapOptions {
   /// The function takes a whole batch, after collation, in place of a sample. It sees the batch in host memory; with
   /// LoaderOptions::device, what it gives is moved there. Only a loader makes batches: `get` and `pack` refuse such a
   /// dataset, and so do `zip`, `concat`, native transforms and functions of samples that would follow.
-  bool batched = false;
+  Flag batched = false;
 };
 
 struct FilterOptions {
@@ -89,7 +89,7 @@ class Dataset : public Transforms<Dataset> {
   /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
   /// count from the end; kIndexOutOfRange.
   Value get(std::int64_t index) const;
-  Value operator[](std::int64_t index) const { return get(index); }
+  Value operator[](Integer index) const { return get(index); }
   /// For range-for: each sample, read in this thread when it is reached. A DataLoader reads ahead and is faster.
   using Iterator = detail::IndexIterator<Dataset, detail::Subscript<std::int64_t>>;
   Iterator begin() const { return {*this, 0}; }
@@ -178,6 +178,7 @@ Dataset dataset(std::vector<Value> values);
 /// The same for tensors, of equal length or not. For equal ones that lie in one tensor, `rows` is faster.
 Dataset dataset(const std::vector<Tensor>& tensors);
 inline Dataset dataset(std::initializer_list<Tensor> tensors) { return dataset(std::vector<Tensor>(tensors)); }
+inline Dataset dataset(std::initializer_list<Value> values) { return dataset(std::vector<Value>(values)); }
 
 /// Samples are the rows (dimension 0) of one large array: a tensor in memory, a tensor of an archive, or the only
 /// tensor of a file (`key` names one of several). An uncompressed file is not read ahead. Either it is mapped (`mmap`
@@ -202,7 +203,7 @@ struct FilesOptions {
   /// Keep the list of what a pattern or folder gave in a file, and next time look only into folders that changed since.
   /// The file is written as a whole and may be deleted at any time; a damaged one, or one of another pattern, is made
   /// again. It does not notice when the target of a link becomes another kind of file.
-  bool index = false;
+  Flag index = false;
   /// Where that file lies. Empty: in $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere when that cannot be
   /// written. A file named here is an error when it cannot be written, unless the disk is full: then it is left out.
   std::string index_path = {};
@@ -214,12 +215,12 @@ struct FilesOptions {
   /// The bytes of each file are the sample, as a tensor of uint8, and no format is looked for: for a decoder of your
   /// own in `map`. A folder still stands for its tensor files, so name others by a glob ("images/*.ppm"). Excludes
   /// keys.
-  bool raw = false;
+  Flag raw = false;
   /// A sample is the tuple of what its file holds and the number of its class, whose name is that of the first folder
   /// below the part that all paths share: of a pattern what stands in front of its first `*`, `?` or `[`, of a list of
   /// paths the folder that they all lie below. Dataset::classes() has the names. kInvalidArgument names a file that
   /// lies in no class's folder.
-  bool class_folders = false;
+  Flag class_folders = false;
   /// Opens each file, in place of Penstock's own sources: for a store of the program's own, or a scheme that Penstock
   /// does not know. It is given a path of the list, which may be any text, and gives a Source: an object of a class
   /// derived from ByteSource, or what `memory_source` or `open_source` make. Called in the loader's workers, several
@@ -268,6 +269,10 @@ Dataset zip(const Dataset& first, const More&... more) {
 Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets, const ZipOptions& options = {});
 /// All samples of the first, then of the second, ...
 Dataset concat(const std::vector<Dataset>& datasets);
+template <std::same_as<Dataset>... More>
+Dataset concat(const Dataset& first, const Dataset& second, const More&... more) {
+  return concat(std::vector<Dataset>{first, second, more...});
+}
 /// The samples at `indices`, in that order; an index may occur more than once. kIndexOutOfRange.
 Dataset subset(const Dataset& dataset, std::vector<std::int64_t> indices);
 

@@ -27,8 +27,11 @@ struct Device {
   /// Parses "cpu", "cuda" (the calling thread's current device) or "cuda:1"; kInvalidArgument otherwise. That the
   /// device is there is checked when memory is asked of it (kNoDevice).
   Device(std::string_view text);  // NOLINT(google-explicit-constructor): options are written `.device = "cuda:1"`
-  Device(const char* text) : Device(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
+  Device(const char* text);       // NOLINT(google-explicit-constructor)
   Device(const std::string& text) : Device(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
+
+  /// The literal 0 is a null pointer too, and names no device: `.device = "cuda:0"`.
+  Device(std::nullptr_t) = delete;
 
   constexpr Device(const Device&) noexcept = default;
   /// Not to a temporary, where it would change nothing.

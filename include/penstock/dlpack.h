@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "penstock/flag.h"
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
 
@@ -28,7 +29,7 @@ using UnversionedDlpackTensor = std::unique_ptr<DLManagedTensor, DlpackDeleter>;
 struct DlpackOptions {
   /// Hand over a copy of the elements, which is the consumer's alone and may be written to. The tensor says so by a
   /// flag.
-  bool copy = false;
+  Flag copy = false;
   /// Where the consumer works on memory of a device: its work there runs after what was written, and the memory is not
   /// used again before that work is done. Unset: the calling thread's current stream of the device.
   std::optional<Stream> stream = {};

@@ -39,6 +39,9 @@ Dataset documents(const detail::FilePath auto& location, const DocumentsOptions&
 }
 /// These files, in this order.
 Dataset documents(const std::vector<std::string>& locations, const DocumentsOptions& options = {});
+inline Dataset documents(std::initializer_list<std::string> locations, const DocumentsOptions& options = {}) {
+  return documents(std::vector<std::string>(locations), options);
+}
 /// The documents in this array of one dimension, such as `raw` gives, each of which begins with the token `begin`. Its
 /// tokens are read now.
 Dataset documents(const LazyTensor& tokens, std::int64_t begin, OptionalFlag mmap = {});

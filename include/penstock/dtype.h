@@ -189,6 +189,7 @@ DType DType::of() noexcept {
     return Code::kBool;
   } else if constexpr (std::is_integral_v<T> && !character) {
     constexpr std::size_t bytes = sizeof(T);
+    static_assert(bytes <= 8, "no DType corresponds to this C++ type");
     if constexpr (std::is_signed_v<T>) {
       return bytes == 1 ? Code::kInt8 : bytes == 2 ? Code::kInt16 : bytes == 4 ? Code::kInt32 : Code::kInt64;
     } else {

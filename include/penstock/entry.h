@@ -12,6 +12,7 @@
 
 #include "penstock/buffer.h"
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
 #include "penstock/shape.h"
 
 namespace penstock {
@@ -78,12 +79,12 @@ struct TensorEntry {
 
 struct OpenOptions {
   /// Verify recorded checksums of what is read to open the file.
-  bool verify = true;
+  Flag verify = true;
   /// Decodes the byte strings of a `.pt` that Python 2 wrote: returns their text (UTF-8), or nothing to keep them as
   /// bytes. Exceptions that it throws leave `open`. Unset: text where they are UTF-8, else bytes.
   std::function<std::optional<std::string>(std::string_view bytes)> decode = {};
   /// Whether a zipped `.pt` that does not record its byte order is big-endian.
-  bool big_endian = false;
+  Flag big_endian = false;
 };
 
 }  // namespace penstock

@@ -67,9 +67,10 @@ struct ErrorContext {
   std::optional<int> http_status = {};       ///< of a URL: the status of the last answer; 0 where none came
 };
 
-/// The only exception type that Penstock throws. `message()` is one sentence that says what was found, what was
-/// expected and what to do; `what()` adds the context: "PATH: MESSAGE (tensor 'NAME', byte OFFSET)". Copies are cheap
-/// enough to rethrow across threads; const members may be called from any thread.
+/// The only exception type that Penstock throws, but for what a function of yours throws where its option says so.
+/// `message()` is one sentence: what was found, what was expected and what to do; `what()` adds the context: "PATH:
+/// MESSAGE (tensor 'NAME', byte OFFSET)". Copies may be rethrown in other threads, and any thread may call const
+/// members.
 class Error : public std::exception {
  public:
   Error(ErrorCode code, std::string message, ErrorContext context = {});

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "penstock/dataset.h"
+#include "penstock/flag.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
@@ -53,10 +54,10 @@ struct LengthBucketOptions {
   std::optional<std::int64_t> batch_size = {};
   /// Shuffles samples of a bucket (or of one length) and the batches, by (seed, epoch). Else batches rise in length,
   /// and samples in index.
-  bool shuffle = true;
+  Flag shuffle = true;
   /// Leaves out the last batch of each bucket where it has room for more samples (without boundaries there is none),
   /// and batches that do not go round among the ranks; else ranks begin again at the first one.
-  bool drop_last = false;
+  Flag drop_last = false;
   TooLong too_long = TooLong::kRaise;
   /// Rank r of n takes one of each n batches that follow each other in length, so that all ranks pad alike.
   std::int64_t rank = 0;
@@ -90,7 +91,7 @@ struct PackSequencesOptions {
   /// over sequences of different length takes it, and "max_seqlen", an integer, the elements of the longest. What fills
   /// a row counts as one more sequence there. All rows have as many numbers, so that batches stack: behind the last
   /// sequence each is the length of the row, which stands for sequences without elements.
-  bool cu_seqlens = false;
+  Flag cu_seqlens = false;
   /// As LengthsOptions.
   std::string key = {};
   std::size_t num_workers = std::numeric_limits<std::size_t>::max();

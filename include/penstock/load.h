@@ -39,7 +39,7 @@ struct LoadOptions {
   /// of Penstock's own calls raises SIGBUS.
   OptionalFlag mmap = {};
   /// Verify recorded checksums of what is read.
-  bool verify = true;
+  Flag verify = true;
   /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for bytes that are not cached.
   /// Reads go through the cache in any case where the file system has no O_DIRECT, and for a slice whose elements do
   /// not lie together; the report says so. Ignored where the file is mapped.
@@ -62,16 +62,16 @@ struct LoadOptions {
   /// Where elements are converted (by `dtype`, and by `load_into`): kInvalidArgument, which names the tensor, for a
   /// value that the type has no number for (1e300 as float32, NaN as int32). Otherwise values are converted as by
   /// Tensor::to, where a finite number may become infinite.
-  bool strict = false;
+  Flag strict = false;
   /// Read everything into one block of host memory that other processes map too: a file without a name (memfd), of
   /// which a child after `fork` has the mapping, and other processes find the descriptor in /proc. The block is there
   /// until the last tensor in it is gone. kUnsupported where the system gives no such memory, and together with
   /// `device`, `mmap` and `gds`; kInvalidArgument from `load_into` and `load_storages_into`, whose memory is given.
-  bool shared = false;
+  Flag shared = false;
   /// Read everything into one block of page-locked host memory, from which devices copy without the processor; with
   /// `shared` too into shared memory that this process has page-locked. The same errors, and kNoDevice without a
   /// device.
-  bool pinned = false;
+  Flag pinned = false;
   /// Where to write how the load was done; null: nowhere. It is an option and no result, because loads that return
   /// nothing take it too, and few callers ask.
   Report* report = nullptr;
@@ -114,7 +114,7 @@ class LazyTensor {
   ~LazyTensor() = default;
 
   const std::string& name() const& noexcept { return entry_.name; }
-  std::string name() const&& { return entry_.name; }
+  const std::string name() const&& { return entry_.name; }  // NOLINT(readability-const-return-type)
   const DType& dtype() const& noexcept { return entry_.dtype; }
   DType dtype() const&& noexcept { return entry_.dtype; }
   const Shape& shape() const& noexcept { return entry_.shape; }
@@ -124,10 +124,10 @@ class LazyTensor {
   /// Bytes that load() gives.
   std::uint64_t nbytes() const { return entry_.nbytes(); }
   const TensorEntry& entry() const& noexcept { return entry_; }
-  TensorEntry entry() const&& { return entry_; }
+  const TensorEntry entry() const&& { return entry_; }  // NOLINT(readability-const-return-type)
   /// The bytes that this is a view of, and the file they lie in. Valid while this handle or its archive lives.
   const StorageEntry& storage() const& noexcept;
-  StorageEntry storage() const&& { return storage(); }
+  const StorageEntry storage() const&& { return storage(); }  // NOLINT(readability-const-return-type)
   const Source& source() const& noexcept;
   Source source() const&& { return source(); }
   /// The size of one dimension; negative ones count from the end. kIndexOutOfRange.
@@ -205,7 +205,13 @@ class Archive {
   bool contains(std::string_view name) const noexcept;
   /// The tensor of that name; kKeyNotFound lists near names. In an `.npz`, "a" and "a.npy" both find it.
   LazyTensor operator[](std::string_view name) const;
+  LazyTensor operator[](std::nullptr_t) const = delete;
   LazyTensor entry(std::size_t index) const;
+  /// The tensor at this place in entries().
+  template <detail::IndexLike T>
+  LazyTensor operator[](T index) const {
+    return entry(static_cast<std::size_t>(index));
+  }
   /// Tensors in it, as many as entries().
   std::size_t size() const noexcept { return entries().size(); }
   /// For range-for: each tensor, not loaded, in the order of entries(). `for (const LazyTensor& tensor : archive)`.

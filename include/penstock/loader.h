@@ -20,6 +20,7 @@
 #include "penstock/collate.h"
 #include "penstock/dataset.h"
 #include "penstock/device.h"
+#include "penstock/flag.h"
 #include "penstock/ranks.h"
 #include "penstock/report.h"
 #include "penstock/sampler.h"
@@ -59,7 +60,7 @@ struct Batch {
   const Tensor& tensor() const&;
   Tensor tensor() const&& { return tensor(); }
   /// Tensor `i` of a tuple, or under `key` of a dict.
-  template <detail::Number T>
+  template <detail::IndexLike T>
   Tensor operator[](T i) const {
     return value[i].as_tensor();
   }
@@ -89,7 +90,7 @@ struct SetAside {
 
 struct LoaderOptions {
   std::int64_t batch_size = 1;
-  bool shuffle = false;
+  Flag shuffle = false;
   /// Decides the order. Excludes shuffle.
   std::optional<Sampler> sampler = {};
   /// Decides the batches. Excludes batch_size, shuffle, sampler and drop_last.
@@ -101,7 +102,7 @@ struct LoaderOptions {
   static constexpr std::size_t kAutoWorkers = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t kMostWorkers = 4096;
   Collate collate = collate::stack();
-  bool drop_last = false;
+  Flag drop_last = false;
   /// Batches that each worker prepares ahead, 1 to 2^20.
   std::size_t prefetch_factor = 2;
   std::uint64_t seed = 0;
@@ -110,7 +111,7 @@ struct LoaderOptions {
   /// Seconds that `next` waits for a batch before kTimeout; 0: for ever.
   double timeout = 0;
   Device device = {};
-  bool verify = true;
+  Flag verify = true;
   OnError on_error = OnError::kRaise;
   /// Deals the order out: rank r of n takes its positions r, r + n, ..., in batches of `batch_size`; of a
   /// `batch_sampler` batches r, r + n, .... All ranks need the same dataset, seed and options, and take the same number

@@ -30,17 +30,17 @@ class Scalar {
   enum class Kind : std::uint8_t { kBool, kInteger, kUnsigned, kReal, kComplex };
 
   // NOLINTBEGIN(google-explicit-constructor): a number is a scalar
-  /// Takes bool itself only; pointers do not convert.
+  /// Takes bool itself only; pointers do not convert, and characters are no numbers.
   template <std::same_as<bool> T>
   Scalar(T value) noexcept : kind_(Kind::kBool), integer_(value ? 1 : 0) {}
-  template <std::integral T>
-  requires(!std::same_as<T, bool>) Scalar(T value)
-  noexcept
+  template <detail::Number T>
+  Scalar(T value) noexcept
       : kind_(value > 0 && static_cast<std::uint64_t>(value) > std::numeric_limits<std::int64_t>::max()
                   ? Kind::kUnsigned
                   : Kind::kInteger),
         integer_(static_cast<std::int64_t>(value)) {}
-  Scalar(double value) noexcept : real_(value) {}
+  template <std::floating_point T>
+  Scalar(T value) noexcept : real_(static_cast<double>(value)) {}
   template <std::floating_point T>
   Scalar(std::complex<T> value) noexcept : kind_(Kind::kComplex), real_(value) {}
   // NOLINTEND(google-explicit-constructor)
@@ -69,7 +69,7 @@ class Operand {
   Operand(const Tensor& tensor) noexcept : tensor_(&tensor), number_(false) {}
   Operand(const Scalar& number) noexcept : number_(number) {}
   template <class T>
-  requires(std::is_arithmetic_v<T>) Operand(T number)
+  requires(std::floating_point<T> || detail::Number<T> || std::same_as<T, bool>) Operand(T number)
   noexcept : number_(number) {}
   template <std::floating_point T>
   Operand(std::complex<T> number) noexcept : number_(number) {}
@@ -144,6 +144,9 @@ Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdi
 inline Tensor sum(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
   return sum(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
 }
+/// A bool is no dimension: name one, and `keepdim` behind it.
+template <std::same_as<bool> T>
+Tensor sum(const Tensor& tensor, T keepdim, Flag = false) = delete;
 /// The sum divided by the number of elements; NaN when there are none. kUnsupported for integers and bool.
 Tensor mean(const Tensor& tensor);
 Tensor mean(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
@@ -151,6 +154,8 @@ Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepd
 inline Tensor mean(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
   return mean(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
 }
+template <std::same_as<bool> T>
+Tensor mean(const Tensor& tensor, T keepdim, Flag = false) = delete;
 
 struct Extremum {
   Tensor values;
@@ -161,9 +166,15 @@ Tensor max(const Tensor& tensor);
 Extremum max(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
 Tensor min(const Tensor& tensor);
 Extremum min(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+template <std::same_as<bool> T>
+Extremum max(const Tensor& tensor, T keepdim, Flag = false) = delete;
+template <std::same_as<bool> T>
+Extremum min(const Tensor& tensor, T keepdim, Flag = false) = delete;
 /// The index of the greatest element in C order, or along `dim`; int64. The first of equal values counts.
 Tensor argmax(const Tensor& tensor);
 Tensor argmax(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+template <std::same_as<bool> T>
+Tensor argmax(const Tensor& tensor, T keepdim, Flag = false) = delete;
 
 // --- products, joining, choosing ---
 

@@ -13,6 +13,7 @@
 
 #include "penstock/dataset.h"
 #include "penstock/detail/path.h"
+#include "penstock/flag.h"
 #include "penstock/loader.h"
 
 namespace penstock {
@@ -26,8 +27,8 @@ struct PackOptions {
   std::string format = "safetensors";
   /// Threads that read samples ahead, as LoaderOptions::num_workers, with shard_bytes for its memory_budget.
   std::size_t num_workers = LoaderOptions::kAutoWorkers;
-  bool verify = true;
-  /// Called after each shard, in the calling thread, with the number of samples written so far.
+  Flag verify = true;
+  /// Called after each shard, in the calling thread, with the samples written so far. What it throws is thrown.
   std::function<void(std::int64_t samples)> progress = {};
   /// Setting it stops the call with kCancelled, and no folder appears.
   std::stop_token stop = {};

@@ -43,6 +43,7 @@
 #include "penstock/transfer.h"
 #include "penstock/value.h"
 #include "penstock/version.h"
+#include "penstock/visit.h"
 #include "penstock/windows.h"
 #include "penstock/writable.h"
 #include "penstock/writer.h"

@@ -11,6 +11,7 @@
 
 #include "penstock/detail/path.h"
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
 #include "penstock/source.h"
@@ -26,7 +27,7 @@ struct RawLayout {
   /// Bytes in front of the first element; any number, also one that is no multiple of the element's size.
   std::uint64_t offset = 0;
   /// Whether the first dimension is the one whose elements lie together, as NumPy's order "F".
-  bool fortran_order = false;
+  Flag fortran_order = false;
   /// The order of the bytes of an element in the file. Loads give values in this machine's.
   std::endian byte_order = std::endian::native;
 };

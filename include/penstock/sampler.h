@@ -35,6 +35,7 @@ class Order {
   ~Order() = default;
   /// 8 bytes an index.
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
+  Order(std::initializer_list<std::int64_t> indices) : Order(std::vector<std::int64_t>(indices)) {}
   /// 4 bytes an index.
   explicit Order(std::vector<std::uint32_t> indices);
   /// For the library itself.
@@ -168,12 +169,12 @@ class BatchSampler {
 };
 
 struct RandomOptions {
-  bool replacement = false;
+  Flag replacement = false;
   /// Indices in an epoch; unset: size. Without replacement, more than size repeats whole permutations.
   std::optional<std::int64_t> num_samples = {};
   /// Compute each index when it is asked for, and keep none: an order takes no memory, and begins at once, for any
   /// size. It is another permutation than PyTorch's. Not with replacement.
-  bool compact = false;
+  Flag compact = false;
 };
 
 /// What becomes of an order that cannot be dealt out evenly. Every rank gets as many samples or batches in any case,
@@ -186,7 +187,7 @@ enum class Remainder : std::uint8_t {
 struct DistributedOptions {
   std::int64_t rank = 0;
   std::int64_t num_replicas = 1;
-  bool shuffle = true;
+  Flag shuffle = true;
   Remainder remainder = Remainder::kPad;
 };
 
@@ -194,7 +195,7 @@ struct DistributedOptions {
 struct NodeLocalOptions {
   std::int64_t nodes = 1;           ///< parts that the indices are cut into
   std::int64_t ranks_per_node = 1;  ///< neighbouring ranks that share a part
-  bool shuffle = true;              ///< each part in another order each epoch; else in the order of its indices
+  Flag shuffle = true;              ///< each part in another order each epoch; else in the order of its indices
 };
 
 namespace sampler {

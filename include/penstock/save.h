@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "penstock/detail/path.h"
+#include "penstock/flag.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
 
@@ -23,14 +24,14 @@ struct SaveOptions {
   /// of them.
   std::string format = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
-  bool compress = false;
+  Flag compress = false;
   /// `__metadata__` of safetensors; an empty map writes an empty one. kUnsupported for other formats unless it is
   /// empty.
   std::optional<std::map<std::string, std::string>> metadata = {};
   /// Flush the file to the disk before it appears under its name. Changes nothing for a URL.
-  bool sync = true;
-  /// Called after everything is written and before the file appears. When it throws, no file appears. Callers who save
-  /// tensors of a mapped file can check here that the file is still whole.
+  Flag sync = true;
+  /// Called after everything is written and before the file appears. What it throws is thrown, and no file appears
+  /// then. Callers who save tensors of a mapped file can check here that the file is still whole.
   std::function<void()> before_commit = {};
   /// Setting it stops the save with kCancelled, and no file appears.
   std::stop_token stop = {};

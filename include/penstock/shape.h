@@ -1,8 +1,10 @@
 #pragma once
 
-/// The sizes and strides of a tensor's dimensions: a short list of integers that needs no heap.
+/// The sizes and strides of a tensor's dimensions: a short list of integers that needs no heap. `Integer` is the type
+/// of parameters that are a size, a dimension or an index.
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -10,10 +12,42 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "penstock/standard.h"
 
 namespace penstock {
+
+namespace detail {
+/// Integers, but neither bool nor characters.
+template <class T>
+concept Number = std::integral<T> && sizeof(T) <= sizeof(std::int64_t) && !std::same_as<T, bool> &&
+                 !std::same_as<T, char> && !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
+                 !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+/// These, and the names of an enumeration that are integers by themselves.
+template <class T>
+concept IndexLike = Number<T> ||(std::is_enum_v<T>&& std::is_convertible_v<T, std::int64_t>);
+[[noreturn]] void throw_no_integer(std::uint64_t value);
+[[noreturn]] void throw_no_dimension(std::int64_t dim, std::size_t rank);
+}  // namespace detail
+
+/// A parameter that takes any integer as an std::int64_t: `t[i]` with an int or a std::size_t. It takes no bool, no
+/// character and no floating-point number, so that `t[1.5]` does not mean row 1. kInvalidArgument for an
+/// unsigned number beyond 63 bits, such as `i - 1` of a std::size_t that is 0, which would become -1 and mean the last.
+class Integer {
+ public:
+  template <detail::IndexLike T>
+  constexpr Integer(T value)  // NOLINT(google-explicit-constructor): it stands for an integer
+      : value_(static_cast<std::int64_t>(value)) {
+    if constexpr (std::is_convertible_v<T, std::uint64_t> && !std::is_signed_v<T> && !std::is_enum_v<T>) {
+      if (value_ < 0) detail::throw_no_integer(static_cast<std::uint64_t>(value));
+    }
+  }
+  constexpr operator std::int64_t() const noexcept { return value_; }  // NOLINT(google-explicit-constructor): as above
+
+ private:
+  std::int64_t value_;
+};
 
 /// The sizes of a tensor's dimensions, outermost first; also used for strides, which are in elements. No heap for up to
 /// kInline dimensions. A default-constructed Shape is `()`, which has one element. Thread-safe: const members only
@@ -25,7 +59,8 @@ class Shape {
   static constexpr std::size_t kMaxRank = 64;
 
   Shape() noexcept = default;
-  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  /// `{batch, 3, width}` of any integers.
+  Shape(std::initializer_list<Integer> dims) : Shape(dims.begin(), dims.size()) {}
   explicit Shape(std::span<const std::int64_t> dims);
   Shape(const Shape& other) : Shape(other.dims()) {}
   Shape(Shape&& other) noexcept;
@@ -38,8 +73,15 @@ class Shape {
   /// Valid while this shape lives and is not changed; so a temporary refuses to give them.
   std::span<const std::int64_t> dims() const& noexcept { return {data(), rank_}; }
   std::span<const std::int64_t> dims() const&& = delete;
-  std::int64_t operator[](std::size_t dim) const& noexcept { return data()[dim]; }
-  std::int64_t& operator[](std::size_t dim) & noexcept { return data()[dim]; }
+  /// Negative dimensions count from the end; kIndexOutOfRange.
+  template <detail::IndexLike T>
+  std::int64_t operator[](T dim) const& {
+    return data()[place(dim)];
+  }
+  template <detail::IndexLike T>
+  std::int64_t& operator[](T dim) & {
+    return data()[place(dim)];
+  }
   const std::int64_t* begin() const& noexcept { return data(); }
   const std::int64_t* begin() const&& = delete;
   const std::int64_t* end() const& noexcept { return data() + rank_; }
@@ -64,6 +106,16 @@ class Shape {
   friend bool operator==(const Shape& a, const Shape& b) noexcept;
 
  private:
+  Shape(const Integer* dims, std::size_t rank);
+  template <class T>
+  std::size_t place(T dim) const {
+    auto at = static_cast<std::size_t>(dim);
+    if constexpr (std::is_signed_v<T> || std::is_enum_v<T>) {
+      if (dim < 0) at += rank_;
+    }
+    if (at >= rank_) detail::throw_no_dimension(static_cast<std::int64_t>(dim), rank_);
+    return at;
+  }
   const std::int64_t* data() const noexcept { return heap_ ? heap_.get() : inline_.data(); }
   std::int64_t* data() noexcept { return heap_ ? heap_.get() : inline_.data(); }
 

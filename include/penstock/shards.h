@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "penstock/dataset.h"
+#include "penstock/flag.h"
 
 namespace penstock {
 
@@ -18,9 +19,9 @@ struct ShardsOptions {
   /// Empty: all fields behind "__key__". Bytes of other fields are not read where they are the larger part of a sample.
   std::vector<std::string> keys = {};
   /// The bytes of each field are its value, whatever it holds: for decoders of your own in `map`.
-  bool raw = false;
+  Flag raw = false;
   /// Keep what was found out (where each sample begins) in a file, and look only into shards that changed since.
-  bool index = true;
+  Flag index = true;
   /// Where that file lies. Empty: in $XDG_CACHE_HOME/penstock or ~/.cache/penstock, and nowhere when that cannot be
   /// written. A file named here is an error when it cannot be written, unless the disk is full: then it is left out.
   std::string index_path = {};
@@ -46,6 +47,9 @@ struct ShardsOptions {
 /// its place: kKeyNotFound for a field that it lacks, kCorrupt for one that comes twice, kUnsupported for a link or a
 /// file with holes.
 Dataset shards(const std::vector<std::string>& shards, const ShardsOptions& options = {});
+inline Dataset shards(std::initializer_list<std::string> shards, const ShardsOptions& options = {}) {
+  return penstock::shards(std::vector<std::string>(shards), options);
+}
 inline Dataset shards(std::string_view shards, const ShardsOptions& options = {}) {
   return penstock::shards(std::vector<std::string>{std::string(shards)}, options);
 }

@@ -76,7 +76,7 @@ class Source {
   const std::string& name() const& noexcept { return impl_->name(); }
   std::string name() const&& { return impl_->name(); }
   std::uint64_t size() const noexcept { return impl_->size(); }
-  void read(std::uint64_t offset, std::span<std::byte> into) const { impl_->read(offset, into); }
+  void read(std::uint64_t offset, std::span<std::byte> into) const;
   int descriptor() const noexcept { return impl_->descriptor(); }
   std::optional<FileVersion> version() const noexcept { return impl_->version(); }
   Buffer memory() const { return impl_->memory(); }

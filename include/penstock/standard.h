@@ -18,3 +18,12 @@ void the_library_and_the_program_need_the_same_GLIBCXX_DEBUG() noexcept;
     &the_library_and_the_program_need_the_same_GLIBCXX_DEBUG;
 }  // namespace penstock::detail
 #endif
+
+#if defined(_GLIBCXX_USE_CXX11_ABI) && !_GLIBCXX_USE_CXX11_ABI
+namespace penstock::detail {
+/// The same for the strings of before GCC 5, which old builds of LibTorch ask for.
+void the_library_and_the_program_need_the_same_GLIBCXX_USE_CXX11_ABI() noexcept;
+[[gnu::used]] static void (*const kSameStrings)() noexcept =
+    &the_library_and_the_program_need_the_same_GLIBCXX_USE_CXX11_ABI;
+}  // namespace penstock::detail
+#endif

@@ -40,8 +40,8 @@ struct TransferOptions {
   /// For pinned host memory: return as soon as the copy is submitted to the current stream of the device; the memory is
   /// kept until the copy is done. Pageable memory is always read before to() returns. Copies to the host are always
   /// complete when it returns; Tensor::copy_to gives an Event instead.
-  bool non_blocking = false;
-  bool copy = false;  ///< make a new tensor even when nothing changes
+  Flag non_blocking = false;
+  Flag copy = false;  ///< make a new tensor even when nothing changes
 };
 
 class Event;
@@ -161,13 +161,14 @@ class Tensor {
   /// into host memory, or the value where the tensor is a temporary. T is the tensor's own type (kDTypeMismatch), and
   /// const for read-only memory (kInvalidArgument). kShapeMismatch for another number of indices or an address that is
   /// not aligned for T, kIndexOutOfRange, kDeviceMismatch for device memory.
-  template <class T, std::convertible_to<std::int64_t>... Index>
+  template <class T, std::convertible_to<Integer>... Index>
   T& at(Index... index) const& {
-    return *reinterpret_cast<T*>(element({static_cast<std::int64_t>(index)...}, DType::of<T>(),
+    return *reinterpret_cast<T*>(element({std::int64_t{Integer(index)}...}, DType::of<T>(),
                                          {.alignment = alignof(T), .writable = !std::is_const_v<T>}));
   }
-  template <class T, std::convertible_to<std::int64_t>... Index>
-  std::remove_const_t<T> at(Index... index) const&& {
+  /// The value of a class (float16, std::complex) is const, because assigning to it would change nothing.
+  template <class T, std::convertible_to<Integer>... Index>
+  std::conditional_t<std::is_class_v<T>, const T, std::remove_const_t<T>> at(Index... index) const&& {
     return std::as_const(*this).template at<const T>(index...);
   }
   /// The elements of a tensor of texts or bytes (kText, kBytes), in C order, as UTF-8 and as they are. Zeros at the end
@@ -177,7 +178,7 @@ class Tensor {
   /// Views; the memory is shared. Dimensions and indices may be negative, counting from the end; kIndexOutOfRange
   /// outside.
   Tensor select(std::int64_t dim, std::int64_t index) const;  ///< removes `dim`
-  Tensor operator[](std::int64_t index) const { return select(0, index); }
+  Tensor operator[](Integer index) const { return select(0, index); }
   /// Elements start, start + step, ... below stop of `dim`; out-of-range ends are clipped as in Python; step >= 1.
   Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
   /// Dimension i of the result is dimension order[i]. kInvalidArgument unless each is named once.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "penstock/error.h"
+#include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/loader.h"
 #include "penstock/save.h"
@@ -173,10 +174,10 @@ struct LoadStateDictOptions {
   /// A prefix that the names in the file have before those of the module, as of Archive::with_prefix ("module.").
   std::string prefix = {};
   /// Require that the file has every parameter and buffer, and nothing else.
-  bool strict = true;
+  Flag strict = true;
   /// Move the module to this device first.
   std::optional<at::Device> device = {};
-  bool verify = true;
+  Flag verify = true;
 };
 
 /// Names that the file lacked, and names that the module lacks. Both lists are empty when `strict`.

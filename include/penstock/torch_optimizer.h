@@ -28,6 +28,7 @@
 
 #include "penstock/detail/torch_optimizer_members.h"
 #include "penstock/error.h"
+#include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
 #include "penstock/torch.h"
@@ -39,7 +40,7 @@ struct LoadOptimizerOptions {
   /// The part of the file that is the optimizer's state dict, a key as of Archive::part ("optimizer"). Only its bytes
   /// are read. Empty: the whole file.
   std::string key = {};
-  bool verify = true;
+  Flag verify = true;
 };
 
 namespace detail {

@@ -27,10 +27,6 @@ namespace penstock {
 
 namespace detail {
 struct ValueNode;
-/// Integers, but neither bool nor characters.
-template <class T>
-concept Number = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
-                 !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
 template <class T>
 struct VectorOf : std::false_type {};
 template <class T>
@@ -75,17 +71,19 @@ class Value {
 
   // NOLINTBEGIN(google-explicit-constructor): so that content is written as it looks, {{"weight", tensor}, {"epoch",
   // 3}}
-  /// What C++ has for it: a bool, number, text (UTF-8) or tensor. kInvalidArgument for an undefined tensor.
+  /// What C++ has for it: a bool, number, text (UTF-8) or tensor, and no character. kInvalidArgument for an undefined
+  /// tensor and a null pointer.
   template <std::same_as<bool> T>
   Value(T value) : Value(boolean(value)) {}
   template <detail::Number T>
   Value(T value) : Value(from_integer(value)) {}
   template <std::floating_point T>
   Value(T value) : Value(real(static_cast<double>(value))) {}
-  Value(std::complex<double> value) : Value(complex(value)) {}
+  template <std::floating_point T>
+  Value(std::complex<T> value) : Value(complex(std::complex<double>(value))) {}
   Value(std::string utf8) : Value(string(std::move(utf8))) {}
   Value(std::string_view utf8) : Value(string(std::string(utf8))) {}
-  Value(const char* utf8) : Value(string(utf8)) {}
+  Value(const char* utf8) : Value(from_text(utf8)) {}
   Value(std::nullptr_t) = delete;
   Value(Tensor value) : Value(tensor(std::move(value))) {}
   /// A list.
@@ -129,7 +127,7 @@ class Value {
   bool is(Kind wanted) const noexcept { return kind() == wanted; }
   /// "OrderedDict", "torch.Size", "mypkg.Config"; empty for the plain kinds.
   const std::string& type_name() const& noexcept;
-  std::string type_name() const&& { return type_name(); }
+  const std::string type_name() const&& { return type_name(); }  // NOLINT(readability-const-return-type)
 
   /// The scalar of that kind; kDTypeMismatch for another kind. as_float also takes kInt.
   bool as_bool() const;
@@ -138,7 +136,7 @@ class Value {
   std::complex<double> as_complex() const;
   /// The text of kString, kBytes and kBigInt. Valid while any handle on the value that holds it lives.
   const std::string& as_string() const&;
-  std::string as_string() const&& { return as_string(); }
+  const std::string as_string() const&& { return as_string(); }  // NOLINT(readability-const-return-type)
   const DType& as_dtype() const&;
   DType as_dtype() const&& { return as_dtype(); }
   /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
@@ -163,26 +161,28 @@ class Value {
 
   /// Elements of list, tuple, set; arguments of an object; number of pairs of a dict.
   std::size_t size() const noexcept;
-  Value operator[](std::size_t index) const;  ///< kIndexOutOfRange
-  template <detail::Number T>
-  Value operator[](T index) const {
-    return (*this)[static_cast<std::size_t>(index)];
+  template <detail::IndexLike T>
+  Value operator[](T index) const {  ///< kIndexOutOfRange
+    return at_place(static_cast<std::size_t>(index));
   }
   /// Dict look-up by string key; kKeyNotFound lists near keys.
   Value operator[](std::string_view key) const;
   Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  std::optional<Value> find(std::string_view key) const;
+  // Const, as are others here, because assigning to a copy would change nothing.
+  const std::optional<Value> find(std::string_view key) const;  // NOLINT(readability-const-return-type)
+  std::optional<Value> find(std::nullptr_t) const = delete;
   bool contains(std::string_view key) const { return find(key).has_value(); }
+  bool contains(std::nullptr_t) const = delete;
   /// This dict with `item` under `key`, in the place of what is there, or behind the others. The dict itself stays as
   /// it is. kDTypeMismatch for other kinds.
   Value with(std::string_view key, Value item) const;
   /// This list, tuple, set or object with `item` at `index`. kIndexOutOfRange, kDTypeMismatch.
-  template <detail::Number T>
+  template <detail::IndexLike T>
   Value with(T index, Value item) const {
     return with_at(static_cast<std::size_t>(index), std::move(item));
   }
   /// The i-th pair of a dict.
-  Item item(std::size_t index) const;
+  const Item item(std::size_t index) const;  // NOLINT(readability-const-return-type)
   /// For range-for: the elements that operator[](index) gives; kDTypeMismatch for other kinds. The pairs of a dict are
   /// `for (const auto& [key, item] : value.items())`.
   using Iterator = detail::IndexIterator<Value>;
@@ -192,7 +192,7 @@ class Value {
   /// kDTypeMismatch for other kinds than a dict.
   Items items() const;
   /// The state that the pickle gave an object or an OrderedDict (`_metadata`), if any.
-  std::optional<Value> state() const;
+  const std::optional<Value> state() const;  // NOLINT(readability-const-return-type)
 
   /// This value with every tensor on `device`. All are moved in one batch; memory that tensors share is moved once and
   /// stays shared. Returns this value itself when all are there already. kInvalidArgument for tensors that are not
@@ -225,6 +225,8 @@ class Value {
   [[noreturn]] void throw_not_iterable() const;
   static bool equal(const Value& a, const Value& b);
   std::optional<Value> find_in_dict(std::string_view key) const;
+  static Value from_text(const char* utf8);
+  Value at_place(std::size_t index) const;
   Value with_at(std::size_t index, Value item) const;
   /// The integer, as the bits of an std::int64_t or std::uint64_t; kInvalidArgument outside of [low, high].
   std::uint64_t integer_within(std::int64_t low, std::uint64_t high) const;

@@ -48,7 +48,13 @@ class WritableArchive {
   /// by torch as conjugate or negative, not aligned). kChecksum where its bytes do not have the checksum that the file
   /// records; with OpenOptions::verify off it is given all the same, and its checksum is never mended.
   Tensor operator[](std::string_view name) const;
+  Tensor operator[](std::nullptr_t) const = delete;
   Tensor entry(std::size_t index) const;
+  /// The tensor at this place in entries().
+  template <detail::IndexLike T>
+  Tensor operator[](T index) const {
+    return entry(static_cast<std::size_t>(index));
+  }
   /// The only tensor of the file; kInvalidArgument when there are none or several.
   Tensor tensor() const;
 

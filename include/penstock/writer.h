@@ -14,6 +14,7 @@
 
 #include "penstock/detail/path.h"
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
 #include "penstock/value.h"
@@ -27,17 +28,17 @@ struct WriterOptions {
   /// there is none. The file itself is appended to, so that nothing is copied. Its header tells of the new rows only
   /// when `finish` has written all of them: until then, and after a process that was killed, readers see the old rows.
   /// Objects in stores cannot be appended to: kUnsupported where there is one.
-  bool resume = false;
+  Flag resume = false;
   /// `.npy` only: what the rows are. Unset: as the first rows are, or those of the file that is resumed. kDTypeMismatch
   /// and kShapeMismatch where that file has others.
   std::optional<DType> dtype = {};
   std::optional<Shape> row_shape = {};
   /// Deflate the members of an `.npz`; kUnsupported for other formats.
-  bool compress = false;
+  Flag compress = false;
   /// `__metadata__` of safetensors; kUnsupported for other formats unless it is empty.
   std::optional<std::map<std::string, std::string>> metadata = {};
   /// Flush the file to the disk before it appears under its name, or before its header tells of new rows.
-  bool sync = true;
+  Flag sync = true;
 };
 
 /// One file that is being written. What it holds is in memory for no longer than a call takes; of `.safetensors` up to

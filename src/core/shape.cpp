@@ -38,6 +38,24 @@ void require_not_negative(const Shape& shape) {
 
 }  // namespace
 
+namespace detail {
+void throw_no_integer(std::uint64_t value) {
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("{} is no size, dimension or index: expected less than 2^63; it is {} where a smaller "
+                           "unsigned number was taken away from a greater one",
+                           value, static_cast<std::int64_t>(value)));
+}
+void throw_no_dimension(std::int64_t dim, std::size_t rank) {
+  throw Error(ErrorCode::kIndexOutOfRange,
+              core::format("dimension {} of a shape that has {}", dim, core::counted(rank, "dimension")));
+}
+}  // namespace detail
+
+Shape::Shape(const Integer* dims, std::size_t rank) : Shape(std::span<const std::int64_t>()) {
+  if (rank > kMaxRank) throw_rank(rank);
+  for (std::size_t i = 0; i < rank; ++i) push_back(dims[i]);
+}
+
 Shape::Shape(std::span<const std::int64_t> dims) {
   if (dims.size() > kMaxRank) throw_rank(dims.size());
   if (dims.size() > kInline) {

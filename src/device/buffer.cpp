@@ -19,6 +19,9 @@ Buffer Buffer::allocate(std::size_t bytes, Device device) {
 }
 
 Buffer Buffer::wrap(void* data, std::size_t bytes, std::shared_ptr<const void> owner, Flag read_only) {
+  if (data == nullptr && bytes > 0) {
+    throw Error(ErrorCode::kInvalidArgument, core::format("found null, expected the address of {} bytes", bytes));
+  }
   static constexpr std::byte kNothing{};
   // A handle whose owner points nowhere would look undefined.
   if (!owner) owner = std::shared_ptr<const void>(owner, data != nullptr ? data : &kNothing);

@@ -47,6 +47,8 @@ const device::Backend& there(Device device) {
 
 }  // namespace
 
+Device::Device(const char* text) : Device(text ? std::string_view(text) : std::string_view()) {}
+
 Device::Device(std::string_view text) {
   const std::size_t colon = text.find(':');
   for (const Row& row : kTypes) {

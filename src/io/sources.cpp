@@ -14,6 +14,7 @@
 #include "io/remote/remote.h"
 #include "io/source/folder_list.h"
 #include "io/source/opened_file.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -66,6 +67,8 @@ void throw_cut(const ByteSource& source, std::uint64_t offset, std::uint64_t wan
 }
 
 }  // namespace io
+
+void Source::read(std::uint64_t offset, std::span<std::byte> into) const { io::read_own(*impl_, offset, into); }
 
 std::shared_ptr<const ByteSource> Source::not_null(std::shared_ptr<const ByteSource> own) {
   if (!own) throw Error(ErrorCode::kInvalidArgument, "there is no source to open");

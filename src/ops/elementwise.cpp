@@ -105,6 +105,7 @@ Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operan
 }
 
 Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
+  require_defined(name, {"the argument", tensor});
   require_numeric(tensor.dtype(), name.data());
   const DType common = op >= UnaryOp::kExp ? floating_type(tensor.dtype()) : tensor.dtype();
   const DType compute = compute_type(common);

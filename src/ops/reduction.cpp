@@ -30,6 +30,7 @@ Marks marked(std::span<const std::int64_t> dims, std::size_t rank, std::string_v
 
 Reduction make_reduction(const Tensor& tensor, std::span<const std::int64_t> dims, bool keepdim,
                          std::string_view operation) {
+  require_defined(operation, {"the argument", tensor});
   const std::size_t rank = tensor.rank();
   const Marks reduced = marked(dims, rank, operation);
   std::size_t after = rank;  // the dimensions behind the last reduced one

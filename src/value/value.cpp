@@ -76,6 +76,10 @@ Value Value::integer(std::int64_t value) { return Value(make_node(Kind::kInt, va
 Value Value::big_integer(std::string decimal) { return Value(make_node(Kind::kBigInt, std::move(decimal))); }
 Value Value::real(double value) { return Value(make_node(Kind::kFloat, value)); }
 Value Value::complex(std::complex<double> value) { return Value(make_node(Kind::kComplex, value)); }
+Value Value::from_text(const char* utf8) {
+  if (!utf8) throw Error(ErrorCode::kInvalidArgument, "found a null pointer in place of a text");
+  return string(utf8);
+}
 Value Value::string(std::string utf8) { return Value(make_node(Kind::kString, std::move(utf8))); }
 Value Value::bytes(std::string raw) { return Value(make_node(Kind::kBytes, std::move(raw))); }
 Value Value::tensor(Tensor tensor) {
@@ -165,7 +169,7 @@ std::size_t Value::size() const noexcept {
   return is_dict(node_.get()) ? node_->items.size() / 2 : node_->items.size();
 }
 
-Value Value::operator[](std::size_t index) const {
+Value Value::at_place(std::size_t index) const {
   constexpr std::string_view kExpected = "a list, tuple, set or object";
   const Kind found = kind();
   if (found == Kind::kDict) throw_kind(found, "a list, tuple, set or object (a dict has keys and item(i))");
@@ -188,7 +192,7 @@ Value Value::operator[](std::string_view key) const {
               core::format("no key {} in a dict of {}{}{}", core::quoted(key), size(), hint.empty() ? "" : "; ", hint));
 }
 
-std::optional<Value> Value::find(std::string_view key) const {
+const std::optional<Value> Value::find(std::string_view key) const {  // NOLINT(readability-const-return-type)
   if (!is_dict(node_.get())) return std::nullopt;
   // From the end: of a key that a file gives twice the last one counts, as in Python.
   for (std::size_t i = node_->items.size(); i >= 2; i -= 2) {
@@ -227,7 +231,7 @@ double Value::real_within(double greatest) const {
               core::format("the value is {}, where a number up to {} was asked for", number, greatest));
 }
 
-Value::Item Value::item(std::size_t index) const {
+const Value::Item Value::item(std::size_t index) const {  // NOLINT(readability-const-return-type)
   if (!is_dict(node_.get())) throw_kind(kind(), describe(Kind::kDict));
   if (index >= size()) throw_index(index, size(), describe(Kind::kDict));
   return {adopt(node_->items[2 * index]), adopt(node_->items[2 * index + 1])};
@@ -243,7 +247,7 @@ void Value::throw_not_iterable() const {
              is(Kind::kDict) ? "a list, tuple, set or object (a dict has items())" : "a list, tuple, set or object");
 }
 
-std::optional<Value> Value::state() const {
+const std::optional<Value> Value::state() const {  // NOLINT(readability-const-return-type)
   if (!node_ || !node_->state) return std::nullopt;
   return adopt(*node_->state);
 }

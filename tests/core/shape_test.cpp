@@ -130,5 +130,27 @@ TEST(Shape, Compares) {
   EXPECT_EQ((Shape{2, 3}), (Shape{2, 3}));
 }
 
+TEST(Shape, CountsNegativeDimensionsFromTheEndAndRefusesOthers) {
+  Shape shape{2, 3};
+  EXPECT_EQ(shape[-1], 3);
+  EXPECT_EQ(shape[std::int8_t{-2}], 2);
+  EXPECT_EQ(shape[1U], 3);
+  shape[-1] = 4;
+  EXPECT_EQ(shape, (Shape{2, 4}));
+  EXPECT_EQ(code_of([&] { return shape[2]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(code_of([&] { return shape[-3]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(code_of([&] { return shape[std::numeric_limits<std::size_t>::max()]; }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(code_of([] { return Shape()[0]; }), ErrorCode::kIndexOutOfRange);
+}
+
+TEST(Shape, IsMadeOfAnyIntegers) {
+  const std::size_t batch = 5;
+  EXPECT_EQ((Shape{batch, 3U, std::int16_t{-1}}).to_string(), "(5, 3, -1)");
+  EXPECT_EQ((Shape{1, 2, 3, 4, 5, 6, 7, batch}).rank(), 8U);
+  EXPECT_EQ(code_of([&] { Shape{batch - 6}; }), ErrorCode::kInvalidArgument);
+  const std::vector<std::int64_t> many(65, 1);
+  EXPECT_EQ(code_of([&] { Shape{many}; }), ErrorCode::kLimit);
+}
+
 }  // namespace
 }  // namespace penstock

@@ -116,5 +116,10 @@ TEST(Buffer, AnAbsentDeviceIsNoDevice) {
   EXPECT_EQ(error_of([] { Buffer::allocate(1, Device(DeviceType::kCuda, 9999)); })->code(), ErrorCode::kNoDevice);
 }
 
+TEST(Buffer, OfNoAddressHasNoBytes) {
+  EXPECT_EQ(Buffer::wrap(nullptr, 0, nullptr).size(), 0U);
+  EXPECT_EQ(error_of([] { Buffer::wrap(nullptr, 16, nullptr); })->code(), ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace penstock

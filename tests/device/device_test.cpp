@@ -83,5 +83,10 @@ TEST(CpuBackend, ItsQueueRunsAtOnce) {
   EXPECT_EQ(error_of([&] { queue->launch({.kernel = "add"}); })->code(), ErrorCode::kUnsupported);
 }
 
+TEST(Device, ANullPointerIsNoName) {
+  const char* const unset = nullptr;
+  EXPECT_EQ(error_of([&] { Device{unset}; })->code(), ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace penstock

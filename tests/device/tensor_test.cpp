@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <complex>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -303,6 +304,19 @@ TEST(DTypeOf, IsThatOfTheCppType) {
   EXPECT_EQ(std::hash<DType>()(DType::of<float>()), std::hash<DType>()(DType::float32));
   EXPECT_NE(std::hash<DType>()(DType::float16), std::hash<DType>()(DType::float32));
   EXPECT_NE(std::hash<Device>()(Device("cuda:1")), std::hash<Device>()(Device("cuda:0")));
+}
+
+TEST(Tensor, AnIndexBelowZeroOfAnUnsignedNumberIsNotTheLast) {
+  const Tensor tensor = Tensor::of({1, 2, 3});
+  const std::size_t none = 0;
+  EXPECT_EQ(tensor[-1].item<int>(), 3);
+  EXPECT_EQ(tensor.at<int>(std::int8_t{-1}), 3);
+  for (const auto& wrong : std::vector<std::function<void()>>{[&] { static_cast<void>(tensor[none - 1]); },
+                                                              [&] { static_cast<void>(tensor.at<int>(none - 1)); }}) {
+    const auto error = test::error_of(wrong);
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), testing::HasSubstr("-1"));
+  }
 }
 
 }  // namespace

@@ -62,6 +62,13 @@ if(PKG_CONFIG)
   if(NOT result OR NOT output MATCHES "need_the_same_GLIBCXX_DEBUG")
     message(FATAL_ERROR "A program with _GLIBCXX_DEBUG is linked with a library without it, or not told why:\n${output}")
   endif()
+  # Strings of another layout: the same.
+  execute_process(COMMAND "${COMPILER}" -std=c++20 -D_GLIBCXX_USE_CXX11_ABI=0 "${CONSUMER}/main.cpp" -o
+                          "${WORK}/old_strings" ${flags} RESULT_VARIABLE result OUTPUT_VARIABLE output
+                  ERROR_VARIABLE output)
+  if(NOT result OR NOT output MATCHES "need_the_same_GLIBCXX_USE_CXX11_ABI")
+    message(FATAL_ERROR "A program with strings of another layout is linked, or not told why:\n${output}")
+  endif()
 else()
   message(STATUS "penstock.pc is not tried, because pkg-config is not installed")
 endif()

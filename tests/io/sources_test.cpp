@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <span>
+#include <stdexcept>
 
 #include "io/source/source.h"
 #include "penstock/error.h"
@@ -206,6 +208,23 @@ TEST(MemorySource, SharesItsBytes) {
   EXPECT_EQ(memory.data(), buffer.data());
   EXPECT_EQ(content(source), "hello");
   EXPECT_EQ(content(memory_source(Buffer())), "");
+}
+
+struct ThrowsOwn final : ByteSource {
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return 4; }
+  void read(std::uint64_t, std::span<std::byte>) const override { throw std::runtime_error("no such tape"); }
+
+ private:
+  std::string name_ = "tape";
+};
+
+TEST(Source, OfTheProgramsOwnThrowsErrorsAlone) {
+  const Source source = ThrowsOwn();
+  std::byte byte{};
+  const auto error = error_of([&] { source.read(0, {&byte, 1}); });
+  EXPECT_EQ(error->code(), ErrorCode::kUserCode);
+  EXPECT_THAT(error->what(), HasSubstr("tape: the source's read threw: no such tape"));
 }
 
 }  // namespace

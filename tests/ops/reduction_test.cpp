@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -103,6 +104,18 @@ TEST(Join, CatStackAndIndexSelect) {
             ErrorCode::kIndexOutOfRange);
   EXPECT_EQ(test::code_of([&] { return cat(both, 0); }), ErrorCode::kShapeMismatch);
   EXPECT_EQ(test::code_of([&] { return stack(both); }), ErrorCode::kShapeMismatch);
+}
+
+TEST(Operations, RefuseUndefinedTensors) {
+  const Tensor none;
+  for (const auto& call : std::vector<std::function<Tensor()>>{
+           [&] { return sum(none); }, [&] { return sum(none, 0); }, [&] { return mean(none); },
+           [&] { return max(none); }, [&] { return argmax(none); }, [&] { return min(none, 0).values; },
+           [&] { return exp(none); }, [&] { return abs(none); }, [&] { return relu(none); }, [&] { return -none; },
+           [&] { return none + 1; }, [&] { return none == none; }, [&] { return matmul(none, none); },
+           [&] { return index_select(none, 0, none); }, [&] { return stack({none}); }, [&] { return cat({none}); }}) {
+    EXPECT_EQ(test::code_of(call), ErrorCode::kInvalidArgument);
+  }
 }
 
 }  // namespace

@@ -423,5 +423,11 @@ TEST(ValueIteration, IsARange) {
   EXPECT_EQ(error_of([&] { (void)value[std::int8_t{-1}]; })->code(), ErrorCode::kIndexOutOfRange);
 }
 
+TEST(Value, ANullPointerIsNoText) {
+  const char* const unset = nullptr;
+  EXPECT_EQ(error_of([&] { Value{unset}; })->code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(Value(std::complex<float>(1, 2)), Value(std::complex<double>(1, 2)));
+}
+
 }  // namespace
 }  // namespace penstock

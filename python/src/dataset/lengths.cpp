@@ -117,7 +117,7 @@ Typed<Dataset> pack(nb::handle given, nb::handle length, nb::handle too_long, nb
     options.stop = std::move(stop);
     return pack_sequences(of, row, options);
   });
-  return made_by("pack_sequences", nb::make_tuple(dataset, row, too_long, value, key, options.cu_seqlens),
+  return made_by("pack_sequences", nb::make_tuple(dataset, row, too_long, value, key, bool{options.cu_seqlens}),
                  nb::cast(std::move(rows)));
 }
 

@@ -6,6 +6,7 @@
 #include "data/dataset/hosted.h"
 #include "data/dataset/map.h"
 #include "data/sample/require_samples.h"
+#include "data/sample/user_call.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
 
@@ -35,7 +36,7 @@ std::vector<std::int64_t> data::kept_indices(const Dataset& dataset, UserFunctio
 
 Dataset Dataset::filter_plain(std::function<bool(const Value&)> keep, const FilterOptions& options) const {
   const auto tells = [f = std::move(keep)](const Value& sample, const data::RandomKey&) {
-    return Value::boolean(f(sample));
+    return data::call_user("the function of filter", [&] { return Value::boolean(f(sample)); });
   };
   return subset(*this, data::kept_indices(*this, tells, options));
 }

@@ -11,6 +11,7 @@
 #include "core/format.h"
 #include "data/dataset_impl.h"
 #include "data/sample/host.h"
+#include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
@@ -33,10 +34,31 @@ class OfFunction final : public DatasetInterface {
   data::IndexFunction get_;
 };
 
+std::int64_t size_of(const DatasetInterface& own) {
+  try {
+    return own.size();
+  } catch (...) {
+    data::rethrow_as_error("the dataset's size");
+  }
+}
+
+/// A name for messages, whatever the program's function throws: that would hide what the message is about.
+std::string name_of(const DatasetInterface& own, std::int64_t index) {
+  try {
+    try {
+      return own.describe(index);
+    } catch (...) {
+      data::rethrow_as_error("its describe");
+    }
+  } catch (const Error& error) {
+    return core::format("<dataset>[{}]; {}", index, error.message());
+  }
+}
+
 /// Samples that an object of the program gives.
 class Own final : public detail::DatasetImpl {
  public:
-  explicit Own(std::shared_ptr<const DatasetInterface> own) : own_(std::move(own)), size_(own_->size()) {
+  explicit Own(std::shared_ptr<const DatasetInterface> own) : own_(std::move(own)), size_(size_of(*own_)) {
     if (size_ < 0) {
       throw Error(ErrorCode::kInvalidArgument,
                   core::format("the size of a dataset is {}; it must be 0 or more", size_));
@@ -44,7 +66,7 @@ class Own final : public detail::DatasetImpl {
   }
 
   std::int64_t size() const override { return size_; }
-  std::string describe(std::int64_t index) const override { return own_->describe(index); }
+  std::string describe(std::int64_t index) const override { return name_of(*own_, index); }
   /// Nobody knows.
   std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
 

@@ -162,7 +162,7 @@ Dataset fields(const Dataset& dataset, const std::vector<std::pair<std::string, 
   std::vector<std::pair<std::string, Dataset>> parts;
   for (Field& field : derived_fields) {
     const bool raw = options.raw ? std::find(options.raw->begin(), options.raw->end(), field.name) != options.raw->end()
-                                 : listed.raw;
+                                 : bool{listed.raw};
     FilesOptions opened;
     opened.raw = raw;
     opened.source = listed.source;

@@ -43,16 +43,19 @@ std::uint64_t bytes_of(const Prefetcher::Outcome& outcome) {
 
 constexpr std::size_t kMostPrefetch = 1 << 20;
 
+/// A negative number arrives here as a huge one.
+std::int64_t as_given(std::size_t number) { return static_cast<std::int64_t>(number); }
+
 void require_bounded(const LoaderOptions& options) {
   if (options.num_workers > LoaderOptions::kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
     throw Error(
         ErrorCode::kInvalidArgument,
         core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
-                     options.num_workers, LoaderOptions::kMostWorkers));
+                     as_given(options.num_workers), LoaderOptions::kMostWorkers));
   }
   if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("prefetch_factor is {}; it must be from 1 to {}", options.prefetch_factor, kMostPrefetch));
+    throw Error(ErrorCode::kInvalidArgument, core::format("prefetch_factor is {}; it must be from 1 to {}",
+                                                          as_given(options.prefetch_factor), kMostPrefetch));
   }
 }
 

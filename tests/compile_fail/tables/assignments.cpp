@@ -56,3 +56,19 @@ REFUSES((WritableArchive a, Tensor t), a.tensor() = t, a.tensor().copy_from(t));
 REFUSES((Archive a), a["w"] = a["w"], a["w"].load());
 REFUSES((Archive a), a["w"].slice(0, 0, 1) = a["w"], a["w"].slice(0, 0, 1).load());
 REFUSES((Archive a), a.part("x") = a, a = a.part("x"));
+
+// What is given by value, of a class that assigns to temporaries as all of the standard library do.
+REFUSES((Value v), v.find("epoch") = v, v = *v.find("epoch"));
+REFUSES((Value v), v.find("epoch").emplace(v), v.find("epoch").value());
+REFUSES((Value v), v.state() = v, v.state().value());
+REFUSES((Value v), v.item(0) = v.item(0), v.item(0).second);
+REFUSES((Value v), v["name"].as_string() = "x", v = v.with("name", "x"));
+REFUSES((Value v), v["name"].as_string() += "x", v["name"].as_string() + "x");
+REFUSES((Value v), v["name"].type_name() = "x", v["name"].type_name());
+REFUSES((Tensor t), t[0].template at<ps::float16>(0) = ps::float16(), t.template at<ps::float16>(0, 0) = ps::float16());
+REFUSES((Tensor t), t[0].template at<ps::bfloat16>(0) = {}, t.template at<ps::bfloat16>(0, 0) = {});
+REFUSES((Tensor t), t[0].template at<std::complex<float>>(0) += 1.0F, t.template at<std::complex<float>>(0, 0) += 1.0F);
+REFUSES((Tensor t), t[0].template at<float>(0) = 1.0F, t.template at<float>(0, 0) = 1.0F);
+REFUSES((Archive a), a["w"].name() = "x", a["w"].name());
+REFUSES((Archive a), a["w"].entry().name = "x", a["w"].entry().name);
+REFUSES((Archive a), a["w"].storage().name = "x", a["w"].storage().name);

@@ -61,9 +61,51 @@ REFUSES_TEXT_IN(ps::WriterOptions, resume);
 REFUSES_TEXT_IN(ps::FilesOptions, raw);
 REFUSES_TEXT_IN(ps::LoaderOptions, shuffle);
 REFUSES_TEXT_IN(ps::DlpackOptions, copy);
-template <class Text>
-constexpr bool kAssignsText = requires(ps::LoadOptions options, Text text) {
-  options.mmap = text;
-};
-static_assert(kAssignsText<bool> && kAssignsText<std::optional<bool>> && !kAssignsText<const char*> &&
-              !kAssignsText<int>);
+// The same by assignment, where a text would convert.
+template <class Option>
+constexpr bool kTakesItselfAlone = std::is_assignable_v<Option&, bool> && !std::is_assignable_v<Option&, const char*> &&
+                                   !std::is_assignable_v<Option&, int> && !std::is_assignable_v<Option&, double>;
+#define TAKES_BOOL_ALONE(OPTIONS, FIELD) static_assert(kTakesItselfAlone<decltype(ps::OPTIONS::FIELD)>)
+TAKES_BOOL_ALONE(DlpackOptions, copy);
+TAKES_BOOL_ALONE(DocumentsOptions, sequences);
+TAKES_BOOL_ALONE(FieldsOptions, check);
+TAKES_BOOL_ALONE(FilesOptions, class_folders);
+TAKES_BOOL_ALONE(FilesOptions, index);
+TAKES_BOOL_ALONE(FilesOptions, raw);
+TAKES_BOOL_ALONE(LengthBucketOptions, drop_last);
+TAKES_BOOL_ALONE(LengthBucketOptions, shuffle);
+TAKES_BOOL_ALONE(LoadOptions, direct);
+TAKES_BOOL_ALONE(LoadOptions, gds);
+TAKES_BOOL_ALONE(LoadOptions, mmap);
+TAKES_BOOL_ALONE(LoadOptions, pinned);
+TAKES_BOOL_ALONE(LoadOptions, shared);
+TAKES_BOOL_ALONE(LoadOptions, strict);
+TAKES_BOOL_ALONE(LoadOptions, verify);
+TAKES_BOOL_ALONE(LoaderOptions, drop_last);
+TAKES_BOOL_ALONE(LoaderOptions, shuffle);
+TAKES_BOOL_ALONE(LoaderOptions, verify);
+TAKES_BOOL_ALONE(MapOptions, batched);
+TAKES_BOOL_ALONE(DistributedOptions, shuffle);
+TAKES_BOOL_ALONE(NodeLocalOptions, shuffle);
+TAKES_BOOL_ALONE(OpenOptions, big_endian);
+TAKES_BOOL_ALONE(OpenOptions, verify);
+TAKES_BOOL_ALONE(PackOptions, verify);
+TAKES_BOOL_ALONE(PackSequencesOptions, cu_seqlens);
+TAKES_BOOL_ALONE(PadOptions, lengths);
+TAKES_BOOL_ALONE(PadOptions, mask);
+TAKES_BOOL_ALONE(RaggedOptions, cu_seqlens);
+TAKES_BOOL_ALONE(RandomOptions, compact);
+TAKES_BOOL_ALONE(RandomOptions, replacement);
+TAKES_BOOL_ALONE(RawLayout, fortran_order);
+TAKES_BOOL_ALONE(RemoteOptions, anonymous);
+TAKES_BOOL_ALONE(SaveOptions, compress);
+TAKES_BOOL_ALONE(SaveOptions, sync);
+TAKES_BOOL_ALONE(ShardsOptions, index);
+TAKES_BOOL_ALONE(ShardsOptions, raw);
+TAKES_BOOL_ALONE(TransferOptions, copy);
+TAKES_BOOL_ALONE(TransferOptions, non_blocking);
+TAKES_BOOL_ALONE(WriterOptions, compress);
+TAKES_BOOL_ALONE(WriterOptions, resume);
+TAKES_BOOL_ALONE(WriterOptions, sync);
+TAKES_BOOL_ALONE(ZipOptions, compare_names);
+static_assert(std::is_assignable_v<ps::OptionalFlag&, std::optional<bool>>);

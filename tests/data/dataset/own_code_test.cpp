@@ -463,5 +463,41 @@ TEST(Map, OfATensorOverDictsSaysWhatToTake) {
   EXPECT_THAT(test::error_of([&] { wrong[0]; })->message(), HasSubstr("let it take a const Value&"));
 }
 
+/// Throws where it is asked for its size, a sample or a name.
+struct Throws final : DatasetInterface {
+  explicit Throws(bool in_size) : in_size_(in_size) {}
+  std::int64_t size() const override { return in_size_ ? throw std::runtime_error("uncounted") : 2; }
+  Value get(std::int64_t) const override { throw std::runtime_error("unread"); }
+  std::string describe(std::int64_t) const override { throw std::runtime_error("unnamed"); }
+
+ private:
+  bool in_size_;
+};
+
+TEST(OwnDataset, WhateverItThrowsIsAnError) {
+  const auto error = test::error_of([] { Dataset(Throws(true)); });
+  EXPECT_EQ(error->code(), ErrorCode::kUserCode);
+  EXPECT_THAT(error->message(), AllOf(HasSubstr("size"), HasSubstr("uncounted")));
+  const Dataset dataset = Throws(false);
+  EXPECT_THAT(dataset.describe(1), AllOf(HasSubstr("<dataset>[1]"), HasSubstr("unnamed")));
+  for (const std::size_t workers : {0, 2}) {
+    DataLoader loader(dataset, {.batch_size = 2, .num_workers = workers});
+    const auto unread = test::error_of([&] { loader.next(); });
+    EXPECT_EQ(unread->code(), ErrorCode::kUserCode);
+    EXPECT_THAT(unread->message(), AllOf(HasSubstr("<dataset>[0]"), HasSubstr("unread")));
+  }
+  DataLoader masks(dataset, {.batch_size = 2, .on_error = OnError::kSkip});
+  EXPECT_EQ(test::code_of([&] { masks.next(); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(masks.set_aside().size(), 2U);
+}
+
+TEST(Filter, IsNamedWhereItThrows) {
+  const auto error = test::error_of([] {
+    static_cast<void>(dataset({1, 2}).filter([](const Value&) -> bool { throw std::runtime_error("undecided"); }));
+  });
+  EXPECT_EQ(error->code(), ErrorCode::kUserCode);
+  EXPECT_THAT(error->message(), HasSubstr("the function of filter threw: undecided"));
+}
+
 }  // namespace
 }  // namespace penstock
