@@ -309,7 +309,8 @@ TEST(DTypeOf, IsThatOfTheCppType) {
 TEST(Tensor, AnIndexBelowZeroOfAnUnsignedNumberIsNotTheLast) {
   const Tensor tensor = Tensor::of({1, 2, 3});
   const std::size_t none = 0;
-  EXPECT_EQ(tensor[-1].values<int>()[0], 3);
+  const Tensor last = tensor[-1];
+  EXPECT_EQ(last.values<int>()[0], 3);
   EXPECT_EQ(tensor.at<int>(std::int8_t{-1}), 3);
   for (const auto& wrong : std::vector<std::function<void()>>{[&] { static_cast<void>(tensor[none - 1]); },
                                                               [&] { static_cast<void>(tensor.at<int>(none - 1)); }}) {
