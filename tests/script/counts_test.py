@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
-from count_compare import TOLERANCE, comparable, compare
+from count_compare import BRK_MORE, TOLERANCE, comparable, compare
 from count_tools import CannotRunError, count_calls, instructions_in, run
 
 BUILT = {
@@ -60,6 +60,16 @@ class CompareTest(unittest.TestCase):
     def test_a_new_call(self) -> None:
         self.pt["calls"]["fstat"] = 256
         self.assert_refused("small .pt: 256 calls of fstat", "recorded 0: new")
+
+    def test_steps_of_the_heap_that_depend_on_the_system(self) -> None:
+        self.pt["calls"]["brk"] = BRK_MORE
+        self.assertEqual(compare(RECORDED, self.now), [])
+        self.pt["calls"]["brk"] += 1
+        self.assert_refused("small .pt: 3 calls of brk", "recorded 0: new, 2 more allowed")
+
+    def test_other_calls_of_the_allocator_have_no_such_room(self) -> None:
+        self.pt["calls"]["mmap"] += 1
+        self.assert_refused("small .pt: 3 calls of mmap", "none more allowed")
 
     def test_a_workload_that_is_missing(self) -> None:
         del self.now["workloads"]["listing"]
