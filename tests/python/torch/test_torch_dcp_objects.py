@@ -4,6 +4,8 @@ believes what a file says."""
 from __future__ import annotations
 
 import argparse
+import enum
+import io
 import os
 import pickle
 import random
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint import metadata as tm
 
 import penstock
 import penstock.torch as pt
@@ -149,3 +152,37 @@ def test_metadata_of_any_protocol(tmp_path, protocol):
     dcp.save({"w": torch.arange(4), "n": {"e": 3}}, checkpoint_id=tmp_path, no_dist=True)
     theirs = dcp.FileSystemReader(tmp_path).read_metadata()
     assert metadata(pickle.dumps(theirs, protocol)) == theirs
+
+
+class _MembersByName(pickle.Pickler):
+    """As Python 3.11.2 pickles, which Debian 12 has."""
+
+    def reducer_override(self, value):
+        return (getattr, (type(value), value.name)) if isinstance(value, enum.Enum) else NotImplemented
+
+
+@pytest.mark.parametrize("memory_format", list(tm._MEM_FORMAT_ENCODING), ids=lambda member: member.name)
+def test_metadata_with_memory_formats_by_name(tmp_path, memory_format):
+    dcp.save({"w": torch.arange(4)}, checkpoint_id=tmp_path, no_dist=True)
+    theirs = dcp.FileSystemReader(tmp_path).read_metadata()
+    known = (torch.contiguous_format, torch.channels_last, torch.preserve_format)
+    theirs.state_dict_metadata["w"].properties.memory_format = known[memory_format.value]
+    written = io.BytesIO()
+    _MembersByName(written).dump(theirs)
+    assert b"getattr" in written.getvalue()
+    assert metadata(written.getvalue()) == theirs
+    (tmp_path / ".metadata").write_bytes(written.getvalue())
+    assert penstock.load(tmp_path)["w"].numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_metadata_that_takes_other_attributes_is_refused(tmp_path):
+    class Taken:
+        def __init__(self, *arguments):
+            self.arguments = arguments
+
+        def __reduce__(self):
+            return getattr, self.arguments
+
+    for arguments in [(tm._MEM_FORMAT_ENCODING, "__class__"), (tm.Metadata, "__init__"), (torch.Size, "numel")]:
+        with pytest.raises(penstock.UnsafeError, match="nothing was run"):
+            metadata(pickle.dumps(Taken(*arguments), 2))

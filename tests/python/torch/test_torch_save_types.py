@@ -28,6 +28,9 @@ class Flags(enum.Flag):
     A = 1
     B = 2
 
+    def __reduce_ex__(self, protocol):
+        return Flags, (self.value,)  # the first releases of Python 3.11 pickle calls of or_ and getattr
+
 
 class Text(str):
     pass

@@ -55,6 +55,9 @@ class Row(list):
 class Color(enum.Enum):
     RED = 1
 
+    def __reduce_ex__(self, protocol):
+        return Color, (self.value,)  # the first releases of Python 3.11 pickle a call of getattr
+
 
 def made(value):
     raise AssertionError

@@ -39,6 +39,10 @@ _RECORDS = frozenset(
 )
 _LAYOUTS = {str(layout): layout for layout in vars(torch).values() if isinstance(layout, torch.layout)}
 _MEMORY_FORMATS = (torch.contiguous_format, torch.channels_last, torch.preserve_format)
+# The first releases of Python 3.11, Debian 12's among them, pickle a member of an enumeration as a call of getattr.
+_MEMORY_FORMATS_BY_NAME = [
+    (_MEMORY_FORMAT, name) for name in ("TORCH_CONTIGUOUS_FORMAT", "TORCH_CHANNELS_LAST", "TORCH_PRESERVE_FORMAT")
+]
 
 
 def failed(
@@ -66,7 +70,7 @@ def _made(name: str, arguments: Any, state: Any, begun: Any) -> Any:
     """The object of that name; one that contains itself is none of these."""
     if state is ...:
         return None
-    if name in _LAYOUTS and arguments is None:
+    if arguments is None and (name in _LAYOUTS or name == _MEMORY_FORMAT):
         return name
     if arguments is not None:
         if name in _RECORDS:
@@ -77,6 +81,8 @@ def _made(name: str, arguments: Any, state: Any, begun: Any) -> Any:
             return vars(torch).get(arguments[0])  # getattr would import modules by that name
         if name == _MEMORY_FORMAT and len(arguments) == 1:
             return arguments[0]
+        if name == "builtins.getattr" and arguments in _MEMORY_FORMATS_BY_NAME:
+            return _MEMORY_FORMATS_BY_NAME.index(arguments)
     raise UnsafeError(
         f"it names {abbreviated(name)}, which is no part of the description of a checkpoint; nothing was run. If you "
         "trust the file, read it with StorageReader(..., weights_only=False)"
