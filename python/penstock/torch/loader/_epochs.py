@@ -11,7 +11,7 @@ from typing import Any
 
 import penstock
 
-__all__ = ["counted", "epoch_of"]
+__all__ = ["epoch_of", "with_epochs"]
 
 _OURS = (penstock.Sampler, penstock.BatchSampler)
 
@@ -22,7 +22,7 @@ def epoch_of(sampler: Any) -> int | None:
     return sampler._epoch if own is None and isinstance(sampler, _OURS) else own
 
 
-def counted(indices: Any, sampler: Any) -> Any:
+def with_epochs(indices: Any, sampler: Any) -> Any:
     """What gives the indices of an epoch, where `sampler` decides their order."""
     return _Epochs(indices, sampler) if isinstance(sampler, _OURS) else indices
 

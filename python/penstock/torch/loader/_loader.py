@@ -29,7 +29,7 @@ from penstock.torch.datasets._road import Road, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._dealing import Dealing, Order, deal, seed_of
-from penstock.torch.loader._epochs import counted
+from penstock.torch.loader._epochs import with_epochs
 from penstock.torch.loader._iteration import Iteration
 from penstock.torch.loader._position import Position, order_of
 from penstock.torch.loader._processes import (
@@ -353,7 +353,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     @property
     def _index_sampler(self) -> Any:
         given = vars(self).get("_given_indices")
-        return counted(super()._index_sampler, order_of(self)) if given is None else given
+        return with_epochs(super()._index_sampler, order_of(self)) if given is None else given
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:
