@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["abbreviated", "listed", "plural", "shown"]
-
 
 def abbreviated(name: str, most: int = 80) -> str:
     """A name, printable. The middle of a long one becomes "..."."""

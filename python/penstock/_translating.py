@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-__all__ = ["Translating"]
-
 
 class Translating(ContextDecorator):
     """Raises what `translate` makes of an exception that is raised within. The exception stays what

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 from penstock import errors
 from penstock._core import _without_secrets
 
-__all__ = ["names_arguments", "sentence"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Names of types that annotations have and modules do not, because only type checkers need them.

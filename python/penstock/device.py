@@ -151,10 +151,6 @@ def transfers(*, threads: str = "all") -> Transfers:
     threads
         "all" counts those of every thread of the process, loaders' and other people's included;
         "current" what this thread submits and waits for itself.
-
-    Returns
-    -------
-    Transfers
     """
     return _core.transfers(threads)
 
@@ -209,10 +205,6 @@ class StreamMethods:
         ----------
         device
             A Device, its text or its index; the current one unless given.
-
-        Returns
-        -------
-        Stream
         """
         return Stream._current(device)
 
@@ -226,10 +218,6 @@ class StreamMethods:
             A Device, its text or its index; the current one unless given.
         pointer
             Its handle as a number, such as `torch.cuda.Stream.cuda_stream`.
-
-        Returns
-        -------
-        Stream
         """
         return Stream._wrap(device, pointer)
 

@@ -12,20 +12,6 @@ if TYPE_CHECKING:
 
     from penstock._core import BatchSampler, Collate, Dataset, Sampler
 
-__all__ = [
-    "DistributedSampler",
-    "NodeLocalSampler",
-    "RandomSampler",
-    "SequentialSampler",
-    "SubsetSampler",
-    "WeightedSampler",
-    "length_buckets",
-    "pad",
-    "pad_to",
-    "ragged",
-    "samples",
-]
-
 
 def ragged(cu_seqlens: bool = False, keys: str | Iterable[str] | None = None) -> Collate:
     """Keeps the tensors of a batch apart: each becomes a list of tensors.
@@ -39,21 +25,12 @@ def ragged(cu_seqlens: bool = False, keys: str | Iterable[str] | None = None) ->
         over sequences of different length takes. Tensors without dimensions are stacked.
     keys
         Join only these keys of a dict, and stack the others.
-
-    Returns
-    -------
-    Collate
     """
     return _core.ragged(cu_seqlens, keys)
 
 
 def samples() -> Collate:
-    """Keeps the samples of a batch apart: the batch is a list of them as they are.
-
-    Returns
-    -------
-    Collate
-    """
+    """Keeps the samples of a batch apart: the batch is a list of them as they are."""
     return _core.samples()
 
 
@@ -86,10 +63,6 @@ def pad(
     dims
         Several dimensions, in place of `dim`, each to the longest of the batch. "lengths" then has a
         row for each sample, with a number for each dimension, and "mask" has all of them.
-
-    Returns
-    -------
-    Collate
     """
     return _core.pad(dim, mode, value, lengths, mask, keys, dims)
 
@@ -128,10 +101,6 @@ def pad_to(
         Only these keys of a dict are padded or cut; the others are stacked.
     dims
         The dimensions that a list of sizes is for; by default the last ones.
-
-    Returns
-    -------
-    Collate
     """
     return _core.pad_to(length, dim, mode, value, lengths, mask, keys, dims)
 
@@ -184,10 +153,6 @@ def length_buckets(
     too_long
         What becomes of a sample that is longer than max_tokens: "raise" names it, "alone" makes it a
         batch, "skip" leaves it out.
-
-    Returns
-    -------
-    BatchSampler
     """
     return _core.length_buckets(
         dataset, boundaries, max_tokens, batch_size, dim, key, shuffle, drop_last, num_replicas, rank, too_long
@@ -217,10 +182,6 @@ class SamplerMethods:
             The seed of all random numbers.
         epoch
             The number of the epoch, from 0.
-
-        Returns
-        -------
-        list of int
         """
         return self._order(seed, epoch)
 
@@ -401,10 +362,6 @@ class BatchSamplerMethods:
             The seed of all random numbers.
         epoch
             The number of the epoch, from 0.
-
-        Returns
-        -------
-        list of lists of int
         """
         return self._batches(seed, epoch)
 

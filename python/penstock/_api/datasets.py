@@ -16,24 +16,6 @@ if TYPE_CHECKING:
     from penstock._batches.streams import SampleStream
     from penstock._core import Dataset, LazyTensor
 
-__all__ = [
-    "choice",
-    "dataset",
-    "documents",
-    "files",
-    "join",
-    "lengths",
-    "mix",
-    "pack",
-    "pack_sequences",
-    "packed",
-    "rows",
-    "shards",
-    "subset",
-    "with_labels",
-    "zip",
-]
-
 
 def rows(
     source: object,
@@ -74,10 +56,6 @@ def rows(
     shape, offset, order
         One of them says that the file has no header, as `raw` has them. Then `dtype` is what the
         elements in the file are, and nothing is converted. A file that has a header is refused here.
-
-    Returns
-    -------
-    Dataset
 
     Examples
     --------
@@ -131,10 +109,6 @@ def files(
         A function that opens a file of the list of paths, which may be any text: it is given the path
         and gives the file's bytes, a Source of `penstock.remote`, another path, or an open file. It is
         called in the loader's threads. For stores that Penstock does not know.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.files(pattern, keys, index, exclude, raw, class_folders, dtype, strict, source)
 
@@ -175,10 +149,6 @@ def shards(
         Keep where each sample begins, in the user's cache folder (True) or in a file of your own, and
         next time look only into shards that changed. The file may be deleted at any time.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> data = penstock.shards("train-{000..146}.tar", keys=["npy", "cls"])
@@ -199,10 +169,6 @@ def packed(pattern: str | os.PathLike[str], mmap: bool | None = None) -> Dataset
         A folder, a glob or a file: the samples of every file that it matches, one after the other.
     mmap
         As for `rows`. None decides by the size of all files together.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.packed(pattern, mmap)
 
@@ -275,10 +241,6 @@ def documents(
     mmap
         Whether the tokens are mapped or read, as for `rows`.
 
-    Returns
-    -------
-    Dataset
-
     Raises
     ------
     CorruptError, TruncatedError
@@ -307,10 +269,6 @@ def dataset(samples: Iterable[Any] | int, get: Callable[[int], Any] | None = Non
         Called with an index from 0 to samples - 1, in the loader's worker threads; each call has the
         interpreter's lock for itself alone.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> clips = penstock.dataset([numpy.ones(3), numpy.ones(5)])
@@ -328,10 +286,6 @@ def subset(dataset: Dataset, indices: Iterable[int]) -> Dataset:
         The dataset to take samples from.
     indices
         An iterable, array or tensor of indices; negative ones count from the end.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.subset(dataset, indices)
 
@@ -384,10 +338,6 @@ def zip(*datasets: Dataset, **named: Dataset) -> Dataset:
         One dataset or more, for tuples.
     named
         Datasets by name, for dicts: `zip(image=a, label=b)`.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.zip(datasets, named, True)
 
@@ -421,10 +371,6 @@ def join(
     named
         Datasets by name, for dicts: `join(image=a, mask=b)`.
 
-    Returns
-    -------
-    Dataset
-
     Examples
     --------
     >>> pairs = penstock.join(penstock.files("images/*.npy"), penstock.files("masks/*.npy"))
@@ -449,10 +395,6 @@ def choice(datasets: Iterable[Dataset], weights: Iterable[float] | None = None) 
         Datasets of equal size.
     weights
         A number of 0 or more for each; probabilities are to each other as these. None: all are equal.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.choice(datasets, weights)
 
@@ -479,10 +421,6 @@ def with_labels(
         The column with the file names; by default the first.
     label
         The column with the labels; by default the second.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.with_labels(dataset, table, file, label)
 
@@ -501,10 +439,6 @@ def lengths(dataset: Dataset, dim: int = 0, key: str | None = None) -> list[int]
         The dimension whose size is the length; negative ones count from the last.
     key
         The part of a dict that is meant; by default the only tensor that has this dimension.
-
-    Returns
-    -------
-    list of int
     """
     return _core.lengths(dataset, dim, key)
 
@@ -542,10 +476,6 @@ def pack_sequences(
         "max_seqlen" (an int: the elements of the longest), as attention over sequences of different
         length takes them. What fills a row counts as one more sequence there. All rows have as many
         numbers; behind the last sequence each is the length of the row.
-
-    Returns
-    -------
-    Dataset
     """
     return _core.pack_sequences(dataset, length, too_long, value, key, cu_seqlens)
 
@@ -571,10 +501,6 @@ class DatasetMethods(Transforms):
         ----------
         index
             Which sample; negative ones count from the end.
-
-        Returns
-        -------
-        str
         """
         return self._describe(index)
 
@@ -585,10 +511,6 @@ class DatasetMethods(Transforms):
         ----------
         others
             Datasets.
-
-        Returns
-        -------
-        Dataset
         """
         return self._concat(*others)
 
@@ -608,10 +530,6 @@ class DatasetMethods(Transforms):
             rows of the array, else it is a ValueError.
         lengths
             How many rows each has, as list, array or tensor.
-
-        Returns
-        -------
-        Dataset
         """
         return self._slices(starts, lengths)
 
@@ -640,10 +558,6 @@ class DatasetMethods(Transforms):
             put together in their order. "shuffled": the same, in an order of the slices that follows from
             the loader's seed and the epoch, as Megatron makes samples of documents; `dataset[i]` has seed
             and epoch 0.
-
-        Returns
-        -------
-        Dataset
         """
         return self._windows(length, stride, shift, join)
 
@@ -662,10 +576,6 @@ class DatasetMethods(Transforms):
             Samples of an epoch.
         shift
             As for windows().
-
-        Returns
-        -------
-        Dataset
         """
         return self._random_windows(length, count, shift)
 
@@ -687,10 +597,6 @@ class DatasetMethods(Transforms):
         seeded
             Whether it is called with a numpy.random.Generator as well, made from the loader's seed, the
             epoch and the sample's index: the same for any number of workers and in a resumed run.
-
-        Returns
-        -------
-        Dataset
 
         Examples
         --------
@@ -715,10 +621,6 @@ class DatasetMethods(Transforms):
             DataLoader.
         num_workers
             Threads that read, and processes, as in DataLoader.
-
-        Returns
-        -------
-        Dataset
         """
         from penstock._processes import workers_for
 
@@ -736,10 +638,6 @@ class DatasetMethods(Transforms):
         ----------
         count
             How many.
-
-        Returns
-        -------
-        Dataset
         """
         return self._take(count)
 
@@ -750,10 +648,6 @@ class DatasetMethods(Transforms):
         ----------
         count
             How many.
-
-        Returns
-        -------
-        Dataset
         """
         return self._skip(count)
 
@@ -766,10 +660,6 @@ class DatasetMethods(Transforms):
         ----------
         times
             How often.
-
-        Returns
-        -------
-        Dataset
         """
         return self._repeat(times)
 
@@ -807,9 +697,5 @@ class DatasetMethods(Transforms):
         raw
             Fields that are the bytes of their files, as with `files(raw=True)`: one name, or several; True
             or False for all. None: as these files are.
-
-        Returns
-        -------
-        Dataset
         """
         return self._fields(templates, missing, check, raw)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock._core import Archive, LazyTensor, Tensor, WritableArchive
 
-__all__ = ["Writer", "doctor", "load", "open", "raw", "save"]
-
 
 def load(
     path: Any,
@@ -204,10 +202,6 @@ def open(path: Any, mode: str = "r", *, verify: bool = True) -> Archive | Writab
     verify
         Check recorded checksums when entries are loaded.
 
-    Returns
-    -------
-    Archive or WritableArchive
-
     Examples
     --------
     >>> with penstock.open("model.pt") as archive:
@@ -238,10 +232,6 @@ def raw(
         Bytes in front of the first element.
     order
         "C", or "F" where the elements of the first dimension lie together.
-
-    Returns
-    -------
-    LazyTensor
 
     Raises
     ------
@@ -325,10 +315,6 @@ class LazyTensorMethods:
         strict
             Raise where a value does not fit into `dtype` (1e300 into float32). By default it becomes
             infinite, as with NumPy.
-
-        Returns
-        -------
-        Tensor
         """
         return self._load(device, mmap, direct, gds, threads, report, dtype, strict)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from penstock._batches.streams import SampleStream
     from penstock._core import BatchSampler, Collate, Dataset, Sampler
 
-__all__ = ["DataLoader"]
-
 
 class DataLoader(_core.DataLoader):
     """Iterates over a dataset in batches that threads prepare ahead.

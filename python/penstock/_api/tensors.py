@@ -13,24 +13,6 @@ if TYPE_CHECKING:
 
     from penstock._core import Collate, DType, Generator, Tensor
 
-__all__ = [
-    "arange",
-    "asarray",
-    "cat",
-    "empty",
-    "from_dlpack",
-    "full",
-    "ones",
-    "promote_types",
-    "rand",
-    "randint",
-    "randn",
-    "result_type",
-    "stack",
-    "tensor",
-    "zeros",
-]
-
 
 def asarray(data: object, dtype: object = None, *, device: object = None) -> Tensor:
     """A tensor over the memory of an array; a Tensor is itself.
@@ -46,10 +28,6 @@ def asarray(data: object, dtype: object = None, *, device: object = None) -> Ten
         The dtype of the result.
     device
         Where the result lies.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.asarray(data, dtype, device)
 
@@ -68,10 +46,6 @@ def tensor(data: object, dtype: object = None, *, device: object = None) -> Tens
         The dtype of the result.
     device
         Where the result lies; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.tensor(data, dtype, device)
 
@@ -85,10 +59,6 @@ def from_dlpack(object: object) -> Tensor:
     ----------
     object
         An array of NumPy, PyTorch, JAX, ...
-
-    Returns
-    -------
-    Tensor
     """
     return _core.from_dlpack(object)
 
@@ -104,10 +74,6 @@ def empty(*size: Any, dtype: object = None, device: object = None) -> Tensor:
         The dtype of the elements; float32 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.empty(size, dtype, device)
 
@@ -123,10 +89,6 @@ def zeros(*size: Any, dtype: object = None, device: object = None) -> Tensor:
         The dtype of the elements; float32 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.zeros(size, dtype, device)
 
@@ -142,10 +104,6 @@ def ones(*size: Any, dtype: object = None, device: object = None) -> Tensor:
         The dtype of the elements; float32 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.ones(size, dtype, device)
 
@@ -163,10 +121,6 @@ def full(size: int | Iterable[int], fill_value: complex, *, dtype: object = None
         The dtype of the elements; bool, int64, float32 or complex64, by the value, unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.full(size, fill_value, dtype, device)
 
@@ -182,10 +136,6 @@ def arange(*args: float, dtype: object = None, device: object = None) -> Tensor:
         The dtype of the elements; of integers int64, else float32, unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.arange(args, dtype, device)
 
@@ -203,10 +153,6 @@ def rand(*size: Any, generator: Generator | None = None, dtype: object = None, d
         The dtype of the elements; float32 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.rand(size, generator, dtype, device)
 
@@ -224,10 +170,6 @@ def randn(*size: Any, generator: Generator | None = None, dtype: object = None, 
         The dtype of the elements; float32 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.randn(size, generator, dtype, device)
 
@@ -245,10 +187,6 @@ def randint(*args: Any, generator: Generator | None = None, dtype: object = None
         The dtype of the elements; int64 unless given.
     device
         Where the memory is taken; the CPU unless given.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.randint(args, generator, dtype, device)
 
@@ -262,10 +200,6 @@ def cat(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
         An iterable of Tensors.
     dim
         Along which dimension; negative ones count from the last.
-
-    Returns
-    -------
-    Tensor
     """
     return _core.cat(tensors, dim)
 
@@ -286,10 +220,6 @@ def stack(tensors: Iterable[Tensor] | EllipsisType = ..., dim: int = 0) -> Tenso
         An iterable of Tensors.
     dim
         Along which dimension; negative ones count from the last.
-
-    Returns
-    -------
-    Tensor or Collate
     """
     return _core.stack() if tensors is ... else _core.stack(tensors, dim)
 
@@ -303,10 +233,6 @@ def promote_types(type1: object, type2: object) -> DType:
         A DType or its name.
     type2
         A DType or its name.
-
-    Returns
-    -------
-    DType
     """
     return _core.promote_types(type1, type2)
 
@@ -320,10 +246,6 @@ def result_type(tensor1: Tensor | complex, tensor2: Tensor | complex) -> DType:
         A Tensor or a number.
     tensor2
         A Tensor or a number.
-
-    Returns
-    -------
-    DType
     """
     return _core.result_type(tensor1, tensor2)
 
@@ -402,10 +324,6 @@ class TensorMethods:
         ----------
         shape
             Sizes, each by itself or all in one sequence; one may be -1, which is inferred.
-
-        Returns
-        -------
-        Tensor
         """
         return self._reshape(shape)
 
@@ -416,10 +334,6 @@ class TensorMethods:
         ----------
         dims
             All dimensions, in their new order.
-
-        Returns
-        -------
-        Tensor
         """
         return self._permute(dims)
 
@@ -432,10 +346,6 @@ class TensorMethods:
             One of them.
         dim1
             The other one.
-
-        Returns
-        -------
-        Tensor
         """
         return self._transpose(dim0, dim1)
 
@@ -465,10 +375,6 @@ class TensorMethods:
             for.
         copy
             Make a new tensor also where nothing changes.
-
-        Returns
-        -------
-        Tensor
         """
         return self._to(target, dtype, device, non_blocking, copy)
 
@@ -481,10 +387,6 @@ class TensorMethods:
             An index, "cuda:1" or a Device; the current one unless given.
         non_blocking
             As in `to`.
-
-        Returns
-        -------
-        Tensor
         """
         return self._cuda(device, non_blocking)
 
@@ -513,74 +415,35 @@ class TensorMethods:
         ----------
         other
             A Tensor or an array of any library.
-
-        Returns
-        -------
-        bool
         """
         return self._equal(other)
 
     def neg(self: Tensor) -> Tensor:
-        """The negative of each element.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The negative of each element."""
         return self._neg()
 
     def exp(self: Tensor) -> Tensor:
-        """e to the power of each element; of integers, in float32.
-
-        Returns
-        -------
-        Tensor
-        """
+        """e to the power of each element; of integers, in float32."""
         return self._exp()
 
     def log(self: Tensor) -> Tensor:
-        """The natural logarithm of each element; of integers, in float32.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The natural logarithm of each element; of integers, in float32."""
         return self._log()
 
     def sqrt(self: Tensor) -> Tensor:
-        """The square root of each element; of integers, in float32.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The square root of each element; of integers, in float32."""
         return self._sqrt()
 
     def tanh(self: Tensor) -> Tensor:
-        """The hyperbolic tangent of each element; of integers, in float32.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The hyperbolic tangent of each element; of integers, in float32."""
         return self._tanh()
 
     def relu(self: Tensor) -> Tensor:
-        """Each element, 0 where it is negative.
-
-        Returns
-        -------
-        Tensor
-        """
+        """Each element, 0 where it is negative."""
         return self._relu()
 
     def abs(self: Tensor) -> Tensor:
-        """The absolute value of each element.
-
-        Returns
-        -------
-        Tensor
-        """
+        """The absolute value of each element."""
         return self._abs()
 
     def sum(
@@ -599,10 +462,6 @@ class TensorMethods:
             Keep reduced dimensions, with size 1.
         dtype
             The dtype of the result, in which the elements are added.
-
-        Returns
-        -------
-        Tensor
         """
         return self._sum(dim, keepdim, dtype)
 
@@ -619,10 +478,6 @@ class TensorMethods:
             Keep reduced dimensions, with size 1.
         dtype
             The dtype of the result, in which the elements are added.
-
-        Returns
-        -------
-        Tensor
         """
         return self._mean(dim, keepdim, dtype)
 
@@ -673,10 +528,6 @@ class TensorMethods:
             The dimension that is reduced; None for all of them together.
         keepdim
             Keep reduced dimensions, with size 1.
-
-        Returns
-        -------
-        Tensor
         """
         return self._argmax(dim, keepdim)
 
@@ -689,10 +540,6 @@ class TensorMethods:
         ----------
         other
             A Tensor of the same dtype.
-
-        Returns
-        -------
-        Tensor
         """
         return self._matmul(other)
 
@@ -705,10 +552,6 @@ class TensorMethods:
             The dimension; negative ones count from the last.
         index
             A vector of int32 or int64.
-
-        Returns
-        -------
-        Tensor
         """
         return self._index_select(dim, index)
 
@@ -734,10 +577,6 @@ class GeneratorMethods:
         ----------
         seed
             An integer.
-
-        Returns
-        -------
-        Generator
         """
         return self._manual_seed(seed)
 
@@ -756,9 +595,5 @@ class GeneratorMethods:
         ----------
         state
             What get_state() gave.
-
-        Returns
-        -------
-        Generator
         """
         return self._set_state(state)

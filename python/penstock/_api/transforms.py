@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     Keys = str | Iterable[str] | None
     Sizes = int | Iterable[int]
 
-__all__ = ["Transforms"]
-
 
 class Transforms:
     """What happens to tensors on their way into a batch: each method gives an object of the same kind
@@ -47,10 +45,6 @@ class Transforms:
         keys
             Which parts of a dict are meant, by the key of the innermost dict around them; None: every
             tensor of the sample.
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("cast", dtype, strict, keys)
 
@@ -64,10 +58,6 @@ class Transforms:
             bfloat16 in float32, and then rounded.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
 
         Raises
         ------
@@ -90,10 +80,6 @@ class Transforms:
         keys
             As for cast().
 
-        Returns
-        -------
-        Dataset
-
         Raises
         ------
         InvalidArgumentError
@@ -113,10 +99,6 @@ class Transforms:
             The bounds. For tensors of integers they must be numbers of their type.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("clamp", min, max, keys)
 
@@ -130,10 +112,6 @@ class Transforms:
             (channel, height, width) of (height, width, channel).
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("permute", dims, keys)
 
@@ -148,10 +126,6 @@ class Transforms:
             Which dimensions; None: the last ones, as many as there are sizes.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
 
         Raises
         ------
@@ -171,10 +145,6 @@ class Transforms:
             Which dimensions; None: the last ones, as many as there are sizes.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
 
         Raises
         ------
@@ -210,10 +180,6 @@ class Transforms:
             for one of a part of scale 1: `{"audio": 160, "mel": 1}`. `size` counts at scale 1: each part
             keeps its scale times as much. The place is one that all of these parts have room at. Names are
             keys as in `keys`, which it excludes; for tuples, a list of numbers by place.
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("random_crop", size, dims, keys, scales)
 
@@ -226,10 +192,6 @@ class Transforms:
             Which dimensions; None: the last one.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("flip", dims, keys)
 
@@ -246,10 +208,6 @@ class Transforms:
             With what probability.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("random_flip", dims, p, keys)
 
@@ -270,10 +228,6 @@ class Transforms:
             Which dimensions; None: the last ones, as many as there are numbers.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
         """
         return self._transformed("pad", before, after, value, dims, keys)
 
@@ -286,10 +240,6 @@ class Transforms:
             How many there are: the size of the new last dimension.
         keys
             As for cast().
-
-        Returns
-        -------
-        Dataset
 
         Raises
         ------

@@ -8,18 +8,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "drawn_since",
-    "generator",
-    "idle_generators",
-    "lent_generator",
-    "located",
-    "named",
-    "not_an_end",
-    "random_states",
-    "shared_generators",
-]
-
 
 def generator(seed: int, epoch: int, index: int, stage: int) -> Any:
     """NumPy's generator for one call of a seeded function.

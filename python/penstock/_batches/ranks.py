@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Ranks", "compare", "made", "ranks", "resolved"]
-
 _TORCH = "torch.distributed"
 
 

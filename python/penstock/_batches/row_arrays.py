@@ -15,8 +15,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["chunks", "chunks_of", "dtype", "part", "shape", "token", "token_of"]
-
 _CHUNK = 1 << 20  # bytes
 
 

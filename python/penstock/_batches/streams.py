@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = ["Opener", "SampleStream", "mixed", "stream"]
-
 
 class Opener:
     """Makes the iterators of a source, and keeps those that are being read.
@@ -104,10 +102,6 @@ def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> Sa
         Whether the function takes the number of the sample to begin at. A loader that goes on from
         a position then reads nothing again, as long as no shuffle, filter, mixture or repetition
         stands before it.
-
-    Returns
-    -------
-    SampleStream
 
     Examples
     --------
@@ -209,10 +203,6 @@ class SampleStream(Transforms):
         ----------
         count
             How many.
-
-        Returns
-        -------
-        SampleStream
         """
         return self._next("take", self._native.take(count), count)
 
@@ -223,10 +213,6 @@ class SampleStream(Transforms):
         ----------
         count
             How many are left out.
-
-        Returns
-        -------
-        SampleStream
         """
         return self._next("skip", self._native.skip(count), count)
 
@@ -239,10 +225,6 @@ class SampleStream(Transforms):
         ----------
         times
             How often; None: for ever.
-
-        Returns
-        -------
-        SampleStream
         """
         return self._next("repeat", self._native.repeat(times), times)
 
@@ -261,10 +243,6 @@ class SampleStream(Transforms):
         memory
             Bytes of tensors that the window may hold; beyond, OutOfMemoryError. None: half of the
             memory that this process may use.
-
-        Returns
-        -------
-        SampleStream
         """
         return self._next("shuffle", self._native.shuffle(window, seed, memory), window, seed, memory=memory)
 
@@ -275,10 +253,6 @@ class SampleStream(Transforms):
         ----------
         keep
             Called with each sample, one at a time.
-
-        Returns
-        -------
-        SampleStream
         """
         return self._next("filter", self._native.filter(keep), keep)
 
@@ -294,10 +268,6 @@ class SampleStream(Transforms):
         seeded
             Whether it is called with a numpy.random.Generator as well, made from the loader's seed,
             the epoch and the sample's number.
-
-        Returns
-        -------
-        SampleStream
         """
         named = {"batched": batched, "seeded": seeded}
         return self._with(self._samples.map(function, **named), "map", function, **named)

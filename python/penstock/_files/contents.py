@@ -12,8 +12,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["content"]
-
 _NPY = b"\x93NUMPY"
 _MOST_HEADER = 1 << 20
 _STEP = 1 << 18

@@ -14,8 +14,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["entry_of"]
-
 
 def entry_of(array: Any) -> Any:
     """The LazyTensor of the elements that the memmap has, or None where it is to be taken as memory."""

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["number_of", "read_up_to"]
-
 
 def number_of(file: Any) -> int | None:
     """The descriptor of an open file whose positions are those of the bytes on disk and that has

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["absolute"]
-
 
 def absolute(path: str | os.PathLike[str]) -> str:
     """The path behind the current folder; a URL, and an absolute path, as it is. Nothing in it is resolved: "a/.." of a

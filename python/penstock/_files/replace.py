@@ -10,8 +10,6 @@ from typing import Any
 import penstock
 from penstock._core import _goes_to_store, _Output, _put_file, _system_error
 
-__all__ = ["replaced", "told"]
-
 
 def replaced(path: str | bytes, write: Callable[[Any], None], *, sync: bool = False) -> None:
     """Calls `write` with a binary file that then takes the path's place, as `save` of Penstock does it.

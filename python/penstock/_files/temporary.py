@@ -12,8 +12,6 @@ from typing import IO, Any
 import penstock
 from penstock.errors import _renamed
 
-__all__ = ["copied", "temporary_path", "written"]
-
 _AT_ONCE = 1 << 20  # bytes
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from penstock._load.task import Task
 
-__all__ = ["load_async", "save_async"]
-
 
 @names_arguments
 def load_async(

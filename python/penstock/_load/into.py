@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["Unmatched", "load_into"]
-
 _MOST_SHOWN = 20
 _WAYS_IN_FILE = "load_into looks for a place for each: choose a part of the file with key=, or load it"
 

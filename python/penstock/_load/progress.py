@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock._core import _Meter
 
-__all__ = ["watched"]
-
 _PERIOD = 0.05
 
 

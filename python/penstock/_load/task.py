@@ -7,8 +7,6 @@ from collections.abc import Generator
 from concurrent.futures import Future
 from typing import Any
 
-__all__ = ["Task"]
-
 
 class Task(Future[Any]):
     """A future of the standard library, for threads that wait and, by `await`, for coroutines."""

@@ -6,8 +6,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from penstock._core import Tensor
 
-__all__ = ["Extremum"]
-
 
 class Extremum(tuple["Tensor", "Tensor"]):
     """The greatest or least elements, and where along the dimension they are.

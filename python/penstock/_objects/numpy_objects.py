@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Unfit", "rebuilt"]
-
 _PLAIN = re.compile(r"[?bBhHiIlLqQefdgFDG]|O8?|[biufcSUVMm]\d{1,9}")
 _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "

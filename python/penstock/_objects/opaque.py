@@ -10,8 +10,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Opaque"]
-
 
 class Opaque:
     """An object of a class that Penstock does not know, or a call that it does not make.

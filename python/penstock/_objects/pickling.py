@@ -13,26 +13,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "archive",
-    "dataset",
-    "entry",
-    "joined",
-    "loader",
-    "mapped",
-    "raw",
-    "reduced_dataset",
-    "reduced_loader",
-    "reduced_sampler",
-    "sampler",
-    "sourced_files",
-    "transformed",
-    "typed",
-    "viewed",
-    "with_fields",
-    "zipped",
-]
-
 # Types of torch that its own pickles cannot be read back with, and those that their bits pickle as.
 _BITS = {
     "uint16": "int16",

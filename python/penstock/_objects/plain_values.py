@@ -13,8 +13,6 @@ from typing import Any
 
 from penstock._text import plural
 
-__all__ = ["is_plain", "plain", "plain_of"]
-
 
 def is_plain(kind: type[Any]) -> bool:
     """Whether `plain` can make objects of this class. It makes none of derived classes."""

@@ -15,16 +15,6 @@ from penstock._processes import _worker
 from penstock._text import plural
 from penstock.errors import InvalidArgumentError
 
-__all__ = [
-    "explained",
-    "method_of",
-    "processes_for",
-    "threads_share_a_lock",
-    "why_threads",
-    "workers_argument",
-    "workers_for",
-]
-
 
 def workers_for(workers: Any, num_workers: Any, context: Any) -> Any:
     """The processes of a loader with these arguments; None where its functions are called in threads (`why_threads`).

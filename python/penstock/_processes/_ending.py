@@ -6,8 +6,6 @@ import os
 import select
 import time
 
-__all__ = ["is_over"]
-
 
 def is_over(pid: int, deadline: float) -> bool:
     """Waits until the process has ended; false where that takes longer than until `deadline` (time.monotonic)."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from penstock.errors import UserCodeError
 
-__all__ = ["WorkerTraceback", "packed", "unpacked"]
-
 
 class WorkerTraceback(Exception):  # noqa: N818 - it is the cause of an error
     """Where in a worker process an exception was raised, as text."""

@@ -29,8 +29,6 @@ from penstock._processes._ending import is_over
 from penstock._processes._functions import Held
 from penstock.errors import InvalidArgumentError
 
-__all__ = ["Fork", "require_safe"]
-
 
 def require_safe() -> None:
     """InvalidArgumentError where another thread may hold a lock that a fork would wait for."""

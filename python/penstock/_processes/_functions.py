@@ -16,8 +16,6 @@ from typing import Any
 
 from penstock import _core
 
-__all__ = ["Held", "pickled", "unpickled"]
-
 
 class _Pickler(pickle.Pickler):
     """Notes whether something is the program's main module's, which other processes do not have: by the name of that

@@ -29,8 +29,6 @@ from penstock._processes._functions import Held, pickled
 from penstock._processes._server import GREETING
 from penstock.errors import CancelledError
 
-__all__ = ["Launcher"]
-
 _PATIENCE = 1.5  # seconds that a process may take to end by itself
 # What a server imports before it forks, where the program has it.
 _PRELOADED = ("numpy", "torch", "penstock.torch.loader._processes")

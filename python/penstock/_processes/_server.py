@@ -13,8 +13,6 @@ import sys
 
 from penstock._processes import _worker
 
-__all__ = ["GREETING", "main"]
-
 GREETING = b"R"  # it has imported everything, and forks at once
 
 

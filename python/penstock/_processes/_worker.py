@@ -13,8 +13,6 @@ TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-__all__ = ["flush", "here", "require_prepared", "run", "unpickled"]
-
 
 class _Here:
     """What this process is, where it is a worker: one of `count`, with this number."""

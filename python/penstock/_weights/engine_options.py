@@ -9,8 +9,6 @@ from typing import Any
 
 import penstock
 
-__all__ = ["changed_signature", "checked_options", "mismatch", "version_of"]
-
 _TEXTS = {"include", "exclude", "ignore"}
 _OPTIONS = {"weights", "device", "ring_bytes", "threads", "key", "mmap", "ranks", *_TEXTS}
 

@@ -8,8 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PrefetchLoader", "TensorMeta", "rows_of"]
-
 
 @dataclass(frozen=True)
 class TensorMeta:

@@ -19,18 +19,6 @@ from penstock._weights.shards import Shards
 from penstock._wrong_argument import names_arguments
 from penstock.errors import _twin, _within
 
-__all__ = [
-    "CODES",
-    "Framework",
-    "SafeSlice",
-    "SafetensorError",
-    "load_bytes",
-    "safe_open",
-    "save_bytes",
-    "save_to",
-    "translated",
-]
-
 
 def _peer_error() -> type[Exception]:
     try:

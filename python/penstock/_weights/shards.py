@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import penstock
 
-__all__ = ["Shards"]
-
 
 class Shards:
     """`entries` by name: for one file in the order of their bytes, for an index in its own order.

@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 import penstock
 from penstock._core import _is_in_store, _names_in
 
-__all__ = ["KINDS", "weight_files"]
-
 # Each kind's files and index; the first of which there is a file holds the weights.
 KINDS = {"safetensors": "*.safetensors", "bin": "*.bin", "pt": "*.pt"}
 

@@ -11,8 +11,6 @@ import penstock
 from penstock._weights.safetensors import Framework, SafetensorError
 from penstock.errors import _twin
 
-__all__ = ["Array", "Arrays", "array_of", "check_header", "dtype_of"]
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 

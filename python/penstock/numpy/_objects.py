@@ -15,8 +15,6 @@ from penstock._objects.plain_values import plain_of
 from penstock._text import listed
 from penstock.numpy._arrays import Array, array_of
 
-__all__ = ["decoder_of", "objects_in", "refused"]
-
 # References to Python's data types are values: nothing is called to read them.
 _TYPES: dict[str, Any] = {
     f"builtins.{kind.__name__}": kind

@@ -16,8 +16,6 @@ import penstock
 from penstock.ray._layout import ALONE, PACKED
 from penstock.ray._places import Written, place_at
 
-__all__ = ["TensorDatasink", "write_tensors"]
-
 EXTENSIONS = {"packed": ".safetensors", "safetensors": ".safetensors", "npz": ".npz", "npy": ".npy", "pt": ".pt"}
 
 

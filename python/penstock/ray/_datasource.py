@@ -19,8 +19,6 @@ from penstock.ray._layout import EACH, Request, expanded, is_mixed, layout_of, t
 from penstock.ray._pieces import Piece, pieces_of, tasks_of
 from penstock.ray._read import blocks_of
 
-__all__ = ["TensorDatasource", "read_tensors"]
-
 _BLOCK = 128 << 20
 # A task costs Ray some milliseconds, in which this much is read.
 _WORTH_A_TASK = 8 << 20

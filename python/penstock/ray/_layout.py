@@ -15,8 +15,6 @@ from typing import Any
 import penstock
 from penstock._files.paths import absolute
 
-__all__ = ["Column", "FileLayout", "Request", "expanded", "flattened", "is_mixed", "layout_of", "together"]
-
 PathLike = str | bytes | os.PathLike[Any]
 
 EACH = ("row", "file", "tensor")

@@ -15,8 +15,6 @@ import ray.train
 
 import penstock
 
-__all__ = ["loader", "save_position"]
-
 
 def loader(
     dataset: Any, batch_size: int = 1, *, resume: bool = True, name: str = "loader", kind: Any = None, **options: Any

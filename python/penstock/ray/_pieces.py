@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from penstock.ray._layout import FileLayout
 
-__all__ = ["Piece", "pieces_of", "tasks_of"]
-
 _MOST_FILES = 4096
 
 

@@ -22,8 +22,6 @@ import penstock
 from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _require_new_place, _save_parts
 from penstock._files.paths import absolute
 
-__all__ = ["Place", "Written", "place_at"]
-
 
 class Written(NamedTuple):
     """A file of a task."""

@@ -19,8 +19,6 @@ import penstock
 from penstock.ray._layout import ALONE, OBJECT, FileLayout, Request, fields_of, flattened
 from penstock.ray._pieces import Piece
 
-__all__ = ["blocks_of"]
-
 Columns = dict[str, Any]
 
 

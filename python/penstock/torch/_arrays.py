@@ -16,8 +16,6 @@ from penstock._weights.shards import Shards
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import device_of, filled, present, reachable
 
-__all__ = ["Arrays"]
-
 
 def _no_type(dtype: object, name: str) -> SafetensorError:
     return SafetensorError(f"torch has no type for {dtype}, that of tensor {name!r}; use penstock.open")

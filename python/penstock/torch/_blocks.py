@@ -17,8 +17,6 @@ from penstock._load.shared_memory import mapped
 from penstock.sharing import _found, _made
 from penstock.torch._private import new_shared_storage
 
-__all__ = ["attach", "private_storage", "shared_storage"]
-
 
 def shared_storage(descriptor: int, nbytes: int, *, pinned: bool = False) -> torch.UntypedStorage:
     """A file in memory as a storage that processes share. A page-locked one is not torch's own shared memory, because

@@ -17,8 +17,6 @@ import penstock
 from penstock.torch import _private
 from penstock.torch._samples import as_mapping_of
 
-__all__ = ["batch_to_torch", "in_rows", "sample_to_torch", "to_torch"]
-
 
 def to_torch(tensor: penstock.Tensor) -> torch.Tensor:
     """A torch tensor over the memory of a Penstock tensor; the memory lives as long as either of

@@ -9,8 +9,6 @@ import torch
 import penstock
 from penstock._core import _load_storages_into, _load_typed_into
 
-__all__ = ["device_of", "filled", "filled_typed", "present", "reachable"]
-
 
 def device_of(device: str | int | torch.device) -> torch.device:
     """The device that an argument names, also as the text of a number; InvalidArgumentError where it names none."""

@@ -13,16 +13,6 @@ import penstock
 from penstock._translating import Translating
 from penstock.errors import _twin
 
-__all__ = [
-    "DeviceMemoryError",
-    "EmptyFileError",
-    "UnmadeError",
-    "UnmappableFileError",
-    "UnreachableDeviceError",
-    "as_torchs",
-    "torch_errors",
-]
-
 
 class EmptyFileError(penstock.UnknownFormatError, EOFError):
     """There is nothing in the file."""

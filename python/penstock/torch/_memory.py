@@ -13,8 +13,6 @@ import penstock
 from penstock._core import _memory_fault
 from penstock.torch._private import FakeTensor, debug_has_internal_overlap
 
-__all__ = ["has_span", "is_wrapper", "require_memory", "shares_elements"]
-
 
 def is_wrapper(tensor: torch.Tensor) -> bool:
     """Whether the tensor is its class and its attributes, without elements of its own. torch pickles it as those by the

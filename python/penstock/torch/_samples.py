@@ -12,8 +12,6 @@ import torch
 import penstock
 from penstock._core import _is_of_surroundings, _outage
 
-__all__ = ["Samples", "SetAside", "as_mapping_of", "to_device"]
-
 
 class Samples:
     """The samples of a loader's dataset as the dataset itself gives them, with the names that C++

@@ -8,8 +8,6 @@ import torch
 
 from penstock.torch._memory import is_wrapper
 
-__all__ = ["duplicate_names", "shared_names"]
-
 
 def _begin(tensor: torch.Tensor) -> int:
     return tensor.data_ptr()

@@ -15,8 +15,6 @@ from torch.utils import data as torch_data
 import penstock
 from penstock._core import _SharedWalk, _storage_fault
 
-__all__ = ["bounded", "collated", "require_few_ways"]
-
 _ADVICE = "a batch has a place for each: give samples that hold each part once, or a collate_fn of your own"
 
 

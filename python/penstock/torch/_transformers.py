@@ -10,8 +10,6 @@ import penstock
 from penstock._weights.engine_options import version_of
 from penstock.torch.safetensors import load, safe_open
 
-__all__ = ["transformers_loading"]
-
 
 @contextlib.contextmanager
 def transformers_loading() -> Iterator[None]:

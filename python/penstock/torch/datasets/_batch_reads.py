@@ -10,8 +10,6 @@ import penstock
 from penstock._core import _Feed, _samples_in_order, _stack_in_order, _stack_of_rows
 from penstock.torch._convert import sample_to_torch
 
-__all__ = ["BatchReads"]
-
 _Rule = Callable[[], penstock.Collate]
 
 

@@ -7,8 +7,6 @@ from functools import cached_property
 import penstock
 from penstock._core import _class_folders
 
-__all__ = ["ClassFolders"]
-
 
 class ClassFolders:
     """The labels of paths like "train/cat/1.pt", under the names that torchvision's ImageFolder has

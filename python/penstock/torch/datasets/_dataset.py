@@ -24,9 +24,6 @@ from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, 
 from penstock.torch.datasets._windows import Windows
 from penstock.torch.loading import load
 
-__all__ = ["Dataset", "counted", "has_plain_samples"]
-
-
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 

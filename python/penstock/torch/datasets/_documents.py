@@ -8,8 +8,6 @@ from collections.abc import Iterable
 import penstock
 from penstock.torch.datasets._dataset import Dataset, _Sample
 
-__all__ = ["Documents"]
-
 
 class Documents(Dataset[_Sample]):
     """Samples are the documents in files of tokens: Megatron's `.bin` with `.idx`, and llm.c's.

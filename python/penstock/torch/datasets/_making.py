@@ -12,8 +12,6 @@ from typing import Any
 
 from torch.utils.data import Subset
 
-__all__ = ["Both", "Branches", "Chosen", "Fields", "Items", "LookedUp", "Made", "Make", "batches_of", "looks_up"]
-
 Make = Callable[[int, Any], Any]
 
 

@@ -14,8 +14,6 @@ from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._seeded import Seeded
 from penstock.torch.datasets._taken_apart import taken_apart
 
-__all__ = ["Mapped"]
-
 
 class Mapped(torch_data.Dataset[Any]):
     """What `Dataset.map` gives. Without a loader, `mapped[i]` calls the function on sample i.

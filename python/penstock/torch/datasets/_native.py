@@ -15,8 +15,6 @@ from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._dataset import Dataset, _Sample
 from penstock.torch.loading._checkpoint import load_given
 
-__all__ = ["Files", "Packed", "Rows", "Shards"]
-
 
 class Rows(Dataset[_Sample]):
     """Samples are the rows of large arrays. Of several arrays, a sample is the tuple of their rows.

@@ -22,8 +22,6 @@ from penstock.torch.datasets._native import Rows
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import Promises
 
-__all__ = ["Functions", "Road", "asks_for_processes", "contains_penstock", "native_of", "promise", "road_of"]
-
 
 class Functions(NamedTuple):
     """What Python does with the samples of `dataset` when they are read: `make(index, sample)`,

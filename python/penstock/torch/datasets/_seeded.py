@@ -13,8 +13,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["Seeded", "calling"]
-
 _here = threading.local()
 
 

@@ -13,8 +13,6 @@ from penstock._wrong_argument import names_arguments
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 
-__all__ = ["Stream"]
-
 
 class _Walk:
     """The samples of one walk over a stream, which it keeps. It goes on behind an error, as a generator would not."""

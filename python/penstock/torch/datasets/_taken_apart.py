@@ -18,8 +18,6 @@ from penstock._text import plural
 from penstock.torch._samples import as_mapping_of
 from penstock.torch._shared_parts import require_few_ways
 
-__all__ = ["NotNativeWarning", "Promises", "holds_tensors_alone", "taken_apart"]
-
 
 class NotNativeWarning(UserWarning):
     """Penstock's own reading has no part in what the program asks for, of a Penstock dataset or by an argument that

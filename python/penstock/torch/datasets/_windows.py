@@ -9,8 +9,6 @@ from typing_extensions import Self
 
 import penstock
 
-__all__ = ["Windows"]
-
 
 class Windows:
     """Methods named as those of penstock.Dataset, which do the work."""

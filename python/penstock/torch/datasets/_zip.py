@@ -14,8 +14,6 @@ from penstock._core import join, zip
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import contains_penstock, native_of
 
-__all__ = ["Choice", "Zip"]
-
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 

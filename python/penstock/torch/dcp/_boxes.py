@@ -14,8 +14,6 @@ from penstock.errors import CorruptError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._metadata import failed
 
-__all__ = ["Boxes", "as_bytes", "is_direct", "place_of", "saved_dtype"]
-
 
 def place_of(item: ReadItem, metadata: Metadata, path: str) -> StorageInfo:
     """Where the stream lies that an item wants. CorruptError, UnsupportedError."""

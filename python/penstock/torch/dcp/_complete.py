@@ -15,8 +15,6 @@ from penstock._core import _dcp_require_apart, _dcp_require_cover
 from penstock.errors import CorruptError
 from penstock.torch.dcp._metadata import failed
 
-__all__ = ["require_apart", "require_cover", "require_filled"]
-
 _PLANS = ("create_local_plan", "create_global_plan", "finish_plan")
 
 

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from penstock._core import _goes_to_store, _names_in, _Output, _remove
 from penstock._files.replace import told
 
-__all__ = ["Folder", "folder_at"]
-
 
 def folder_at(path: str, sync: bool) -> Folder:
     """`sync`: whether files are on the disk when they appear. UnsupportedError for URLs that cannot be written to."""

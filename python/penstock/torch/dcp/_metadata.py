@@ -19,8 +19,6 @@ from penstock._text import abbreviated
 from penstock.errors import CorruptError, Error, LimitError, TruncatedError, UnsafeError, _within
 from penstock.torch._private import StorageInfo
 
-__all__ = ["failed", "metadata_in", "metadata_of"]
-
 T = TypeVar("T")
 
 _FIRST = 16 << 20  # bytes; nearly every `.metadata` has fewer

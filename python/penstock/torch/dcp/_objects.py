@@ -17,8 +17,6 @@ from penstock.errors import DTypeMismatchError, Error, UnsafeError
 from penstock.torch.dcp._metadata import failed
 from penstock.torch.loading import UnknownGlobalsError, load
 
-__all__ = ["require_readable", "safe_stream"]
-
 _load, _save = torch.load, torch.save  # as they are now: programs put penstock.torch's in their place
 
 

@@ -23,8 +23,6 @@ from penstock.torch.dcp._places import folder_of, is_folder, is_on_network, meta
 from penstock.torch.dcp._reading import Reading
 from penstock.torch.dcp._sharing import Assignment, assign, offer
 
-__all__ = ["StorageReader"]
-
 
 class StorageReader(storage.StorageReader):
     """Reads a folder of torch.distributed.checkpoint for `dcp.load`, in place of `dcp.FileSystemReader`.

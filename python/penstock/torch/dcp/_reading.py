@@ -24,8 +24,6 @@ from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._objects import safe_stream
 from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, require_all_read, rounds, transfer
 
-__all__ = ["Reading"]
-
 _AT_ONCE = 1 << 30  # bytes that are read straight into their tensors by one pass
 _STAGED = 64 << 20  # bytes that are held in between, where a target cannot be read into
 

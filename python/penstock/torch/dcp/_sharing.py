@@ -26,20 +26,6 @@ from torch.distributed.checkpoint.planner import LoadPlan, ReadItem
 from penstock.errors import CorruptError, InputOutputError, InvalidArgumentError
 from penstock.torch.dcp._metadata import failed
 
-__all__ = [
-    "Assignment",
-    "Key",
-    "Offer",
-    "Parcel",
-    "assign",
-    "key_of",
-    "offer",
-    "require_all_read",
-    "rounds",
-    "size_of",
-    "transfer",
-]
-
 #: The part of the checkpoint that an item wants: name, the chunk's offset, and the box in it.
 Key = tuple[str, tuple[int, ...] | None, tuple[int, ...], tuple[int, ...]]
 

@@ -35,8 +35,6 @@ from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._objects import require_readable
 from penstock.torch.dcp._places import can_be_written, folder_of, metadata_path
 
-__all__ = ["StorageWriter"]
-
 _VERSION = "1.0.0"  # of the format, as torch counts it
 _save = torch.save  # as it is now: programs put penstock.torch.save in its place
 

@@ -17,8 +17,6 @@ import torch.utils.data as torch_data
 from penstock._batches.ranks import Ranks
 from penstock._core import _require_share, _require_undealt
 
-__all__ = ["DEALING", "DRAWING", "Dealing", "DealtOrder", "DealtSampler", "Order", "deal", "seed_of"]
-
 # torch's samplers that draw from their generator, or from torch's global one.
 DRAWING = (torch_data.RandomSampler, torch_data.SubsetRandomSampler, torch_data.WeightedRandomSampler)
 

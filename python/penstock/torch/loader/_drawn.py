@@ -18,8 +18,6 @@ import penstock
 from penstock.torch.loader._dealing import DealtOrder
 from penstock.torch.loader._settings import Settings
 
-__all__ = ["Drawn", "require_same"]
-
 _TOLD = (torch_data.BatchSampler, torch_data.SequentialSampler, torch_data.RandomSampler)
 
 

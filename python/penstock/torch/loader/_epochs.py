@@ -11,8 +11,6 @@ from typing import Any
 
 import penstock
 
-__all__ = ["epoch_of", "with_epochs"]
-
 _OURS = (penstock.Sampler, penstock.BatchSampler)
 
 

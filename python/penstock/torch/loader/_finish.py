@@ -26,8 +26,6 @@ from penstock.torch.loader._packing import unpacked
 from penstock.torch.loader._reads import Read
 from penstock.torch.loader._thread_state import settings_now
 
-__all__ = ["Finish", "Timed"]
-
 
 class Finish:
     """Collates what was read, where that was not done natively, and calls the dataset's function, if it has one.

@@ -32,8 +32,6 @@ from penstock.torch.loader._signals import is_of_signal
 from penstock.torch.loader._threads import Threads, are_done
 from penstock.torch.loader._timeout import timed_out
 
-__all__ = ["Iteration"]
-
 
 class Iteration(BaseDataLoaderIter):
     """The iterator that `iter(loader)` gives. It derives from torch's base class for isinstance and

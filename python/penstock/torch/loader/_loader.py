@@ -45,9 +45,6 @@ from penstock.torch.loader._reads import explained
 from penstock.torch.loader._settings import settings_of
 from penstock.torch.loader._torch_iterators import before_first, iterator_of
 
-__all__ = ["DataLoader"]
-
-
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 
 from penstock._batches.functions import named
 
-__all__ = ["located_at", "noted", "of_sample", "raised_there", "sample_of"]
-
 _NOTE = "_penstock_indices"
 _SAMPLE = "_penstock_sample"
 

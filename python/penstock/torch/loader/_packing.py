@@ -17,8 +17,6 @@ from penstock._core import _answer_memory
 from penstock.torch import _private
 from penstock.torch._convert import to_torch
 
-__all__ = ["packed", "stacked_in_answer", "unpacked"]
-
 
 class _Pickler(pickle.Pickler):
     def __init__(self, file: io.BytesIO) -> None:

@@ -29,8 +29,6 @@ from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._worker_states import load_state, state_of
 
-__all__ = ["Generators", "Position", "draw_base_seed", "order_of"]
-
 _SETTLED = (torch_data.SequentialSampler.__iter__, *DEALING)
 _KIND = "penstock.torch.DataLoader"
 

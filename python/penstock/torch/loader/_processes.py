@@ -28,8 +28,6 @@ from penstock.torch.loader._located import noted
 from penstock.torch.loader._packing import packed, stacked_in_answer
 from penstock.torch.loader._reads import Read, is_default
 
-__all__ = ["Chosen", "Finisher", "Finishing", "Started", "State", "chosen", "left_behind", "why_it_stays"]
-
 
 class Finishing(NamedTuple):
     """Who makes the batches of a loader, and what they do for it."""

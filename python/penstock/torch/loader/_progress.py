@@ -18,8 +18,6 @@ from penstock.torch.loader._position import Position
 from penstock.torch.loader._reads import Reads
 from penstock.torch.loader._settings import Settings
 
-__all__ = ["Progress"]
-
 _MUCH = 0.5  # of the time
 
 

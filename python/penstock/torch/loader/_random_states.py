@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["generator_state", "process_state", "put_process_state", "text_of"]
-
 
 def text_of(state: torch.Tensor) -> str:
     return base64.b64encode(bytes(state.tolist())).decode("ascii")

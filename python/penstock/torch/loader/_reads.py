@@ -40,8 +40,6 @@ from penstock.torch.loader._settings import Settings
 from penstock.torch.loader._signals import cut_generator, is_of_signal
 from penstock.torch.loader._timeout import LoaderTimeoutError, timed_out
 
-__all__ = ["Read", "Reads", "arrives_on_device", "explained", "is_default"]
-
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
 

@@ -14,8 +14,6 @@ from penstock.torch.loader._signals import is_of_signal
 from penstock.torch.loader._threads import Threads, are_done
 from penstock.torch.loader._timeout import timed_out
 
-__all__ = ["SampleFeed"]
-
 
 class SampleFeed:
     """Does what `_Feed` does, with `dataset[i]` for each sample.

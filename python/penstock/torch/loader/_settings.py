@@ -19,8 +19,6 @@ from penstock.torch._samples import SetAside
 from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._dealing import Dealing
 
-__all__ = ["Settings", "drawn_from", "settings_of"]
-
 
 @dataclass(frozen=True)
 class Settings:

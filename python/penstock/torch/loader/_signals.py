@@ -14,8 +14,6 @@ from traceback import walk_tb
 from types import CodeType
 from typing import Any
 
-__all__ = ["cut_generator", "is_of_signal"]
-
 
 def is_of_signal(error: BaseException) -> bool:
     """Whether a handler raised it: what is no Exception, such as KeyboardInterrupt, or what came through the code of a

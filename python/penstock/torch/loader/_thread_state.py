@@ -20,8 +20,6 @@ import torch
 
 from penstock.torch import _private
 
-__all__ = ["ThreadState", "settings_now"]
-
 
 def _types_with_autocast() -> tuple[str, ...]:
     names = ("cpu", "cuda", "mps", "xpu", "hpu", "xla", "mtia", "ipu", "maia")

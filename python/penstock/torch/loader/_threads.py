@@ -17,8 +17,6 @@ from typing import Any
 from penstock._core import _forks, _require_own_process
 from penstock.torch.loader._thread_state import ThreadState
 
-__all__ = ["Threads", "are_done"]
-
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 _Queue = queue.SimpleQueue[_Call | None]
 

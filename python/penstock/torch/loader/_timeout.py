@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import penstock
 
-__all__ = ["LoaderTimeoutError", "timed_out"]
-
 
 class LoaderTimeoutError(penstock.TimedOutError, RuntimeError):
     """A batch took longer than the loader's `timeout`; a RuntimeError too, as from torch's own loader."""

@@ -27,8 +27,6 @@ from penstock.torch.loader._settings import settings_of
 from penstock.torch.loader._worker_reports import OfWorkers, Places
 from penstock.torch.loader._worker_states import Reported, WorkerState, has_state, load_state, reporting, state_of
 
-__all__ = ["before_first", "iterator_of"]
-
 _NO_BATCH = object()  # what stands for the end of an epoch that a worker tells of
 
 

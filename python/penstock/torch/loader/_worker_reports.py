@@ -13,8 +13,6 @@ import torch.utils.data as torch_data
 from penstock.torch.loader._position import Position
 from penstock.torch.loader._worker_states import Reported, WorkerState
 
-__all__ = ["OfWorkers", "Places"]
-
 
 class Places:
     """The places in their epoch of batches that were drawn and not given yet. torch numbers batches

@@ -20,8 +20,6 @@ from torch.utils.data.datapipes.datapipe import IterDataPipe, MapDataPipe
 from penstock.torch._private import pin_memory
 from penstock.torch.loader._random_states import process_state, put_process_state
 
-__all__ = ["Reported", "WorkerState", "has_state", "load_state", "reporting", "state_of"]
-
 
 class WorkerState(NamedTuple):
     """The state of a worker's dataset, with None for each part that has none.

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["RefusedError", "require_plain_class", "set_attributes"]
-
 _NO_PLACE = object()
 
 

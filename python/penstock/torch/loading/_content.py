@@ -13,8 +13,6 @@ from penstock._core import _assemble, _entry_parts, _part
 from penstock._text import abbreviated
 from penstock.torch.loading._checkpoint import load_archive
 
-__all__ = ["Content", "EntryAt", "Made", "is_plain", "kind_of", "shape_of"]
-
 _SCALARS = (type(None), bool, int, float, complex, str, bytes)
 _TENSORS = ("", "torch.nn.parameter.Buffer", "torch.nn.parameter.Parameter")
 

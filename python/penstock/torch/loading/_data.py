@@ -12,8 +12,6 @@ from typing import Any
 
 import penstock
 
-__all__ = ["NOT_DATA", "Fields", "Items", "begun_data", "data_of", "left_over", "without_marks"]
-
 NOT_DATA: Any = object()
 # Without attributes these have no state in a pickle, as a call of any function has none.
 _EMPTY = ("argparse.Namespace", "types.SimpleNamespace")

@@ -13,8 +13,6 @@ import torch
 from penstock.torch._private import make_wrapper_subclass, set_obj_state
 from penstock.torch.loading._typed import Conversion
 
-__all__ = ["is_of_torch", "made", "wrapper"]
-
 # Of the allowed ones; what is merely named so is no class of torch's.
 _OWN_WAYS = ("torch.distributed.device_mesh.", "torch.distributed.tensor.placement_types.")
 

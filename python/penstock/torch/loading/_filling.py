@@ -15,8 +15,6 @@ from penstock.torch._memory import has_span, is_wrapper
 from penstock.torch._private import debug_has_internal_overlap
 from penstock.torch.loading._content import EntryAt
 
-__all__ = ["fill"]
-
 
 def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt | torch.Tensor, str]]) -> None:
     """Reads tensors straight into the target's memory where that memory has the right form and

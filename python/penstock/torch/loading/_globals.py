@@ -12,8 +12,6 @@ import torch
 
 from penstock.torch._private import FakeTensor, get_allowed_globals, storage_classes
 
-__all__ = ["DATA_TYPES", "Readable", "full_name", "is_filled"]
-
 _BUILTINS = (bool, bytearray, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
 _COLLECTIONS = (collections.Counter, collections.OrderedDict, collections.defaultdict)
 _LAZY = (torch.nn.parameter.UninitializedBuffer, torch.nn.parameter.UninitializedParameter)

@@ -24,8 +24,6 @@ from penstock.torch.loading._storages import MapLocation, check_map_location
 from penstock.torch.loading._targets import Plan
 from penstock.torch.loading._together import Together, together_of
 
-__all__ = ["IncompatibleKeys", "load_into"]
-
 _MOST_SHOWN, _MOST_OF_A_KEY = 40, 1000
 
 

@@ -18,8 +18,6 @@ from penstock._core import _lend, _Lent, _require_unchanged
 from penstock.torch._arrays import Arrays
 from penstock.torch.loading._weights_once import Pairs
 
-__all__ = ["Lending"]
-
 # Variables of the loop, and of generators between it and here, still name the tensors before the one that is asked for.
 _MOST_OUT = 4
 

@@ -9,8 +9,6 @@ import torch
 
 from penstock.torch._private import NormBase
 
-__all__ = ["has_own_ways", "keys_of_later", "tensors_of"]
-
 
 def has_own_ways(module: torch.nn.Module) -> bool:
     """Whether loading means more than copying, because torch's load_state_dict calls something that

@@ -35,23 +35,6 @@ from penstock._load.shared_memory import mapped, new_file, opened, path_of
 from penstock.torch._blocks import private_storage, shared_storage
 from penstock.torch.loading._ranks import Ranks
 
-__all__ = [
-    "BlockLayout",
-    "Kind",
-    "Loaded",
-    "NoSharedMemoryError",
-    "Piece",
-    "common_file",
-    "first_long",
-    "layout_of",
-    "most_of_a_piece",
-    "parted",
-    "read_block",
-    "read_once",
-    "read_pinned",
-    "read_shared",
-]
-
 _ROUND = 64 << 20  # bytes that each rank reads before it sends them
 _LEAST = 8 << 20  # smaller parts of a tensor are not worth a read of their own
 _BY_ROWS = {"safetensors", "shard-index", "npy"}  # formats whose tensors have no checksum, which is of a whole record

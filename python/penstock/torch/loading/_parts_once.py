@@ -19,8 +19,6 @@ from penstock.torch._arrays import Arrays
 from penstock.torch.loading._once import BlockLayout, Kind, Piece, first_long, most_of_a_piece, parted, read_block
 from penstock.torch.loading._ranks import Ranks, agreed, plan_of
 
-__all__ = ["read_parts"]
-
 
 @dataclass(frozen=True)
 class _Run:

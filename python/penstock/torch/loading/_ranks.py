@@ -20,8 +20,6 @@ import torch.distributed as dist
 import penstock
 from penstock._core import _entry_parts, _file_versions, _storage_count, _storage_parts
 
-__all__ = ["Plan", "Ranks", "agreed", "plan_of", "ranks_of", "telling"]
-
 Result = TypeVar("Result")
 
 

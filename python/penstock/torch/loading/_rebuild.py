@@ -27,8 +27,6 @@ from penstock.torch.loading._sparse import has_values, sparse_compressed, sparse
 from penstock.torch.loading._storages import MapLocation, Packed
 from penstock.torch.loading._typed import Conversion
 
-__all__ = ["Rebuilder", "Use"]
-
 _WRAPPER = "torch.wrapper_subclass"
 _SUBCLASS = "torch.tensor_subclass"
 # What makes tensors of a type that it is told.

@@ -11,8 +11,6 @@ import penstock
 from penstock.torch._private import FakeTensor
 from penstock.torch.loading._storages import skips_data
 
-__all__ = ["has_values", "sparse_compressed", "sparse_coo"]
-
 
 def has_values(*tensors: torch.Tensor | None) -> bool:
     """Whether there is something to check: tensors on the meta device and fake ones have no elements, and within

@@ -35,24 +35,6 @@ from penstock.torch._private import detect_fake_mode, serialization_state, set_t
 from penstock.torch.loading._once import BlockLayout, layout_of
 from penstock.torch.loading._together import Together
 
-__all__ = [
-    "MapLocation",
-    "Packed",
-    "Views",
-    "arrays_of",
-    "check_map_location",
-    "devices_of",
-    "in_a_block",
-    "is_meta",
-    "meta_storage",
-    "moved",
-    "read_tensors",
-    "skips_data",
-    "stays_on_cpu",
-    "storage_of",
-    "storages_of",
-]
-
 Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
 MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
 

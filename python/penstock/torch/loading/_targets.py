@@ -19,8 +19,6 @@ from penstock.torch._memory import require_memory, shares_elements
 from penstock.torch.loading._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
 from penstock.torch.loading._modules import has_own_ways, keys_of_later, tensors_of
 
-__all__ = ["Plan"]
-
 _Steps = tuple[Any, ...]
 _MOST_OF_A_PATH = 1000
 

@@ -14,8 +14,6 @@ from penstock.torch.loading._once import BlockLayout, Kind, Loaded, read_once, r
 from penstock.torch.loading._parts_once import read_parts
 from penstock.torch.loading._ranks import Ranks, agreed, plan_of, ranks_of
 
-__all__ = ["Together", "together_of"]
-
 
 @dataclass(frozen=True)
 class Together:

@@ -42,8 +42,6 @@ from penstock.torch.loading._storages import (
 )
 from penstock.torch.loading._together import Together
 
-__all__ = ["Conversion", "conversion_of", "read_converted"]
-
 # Objects that keep the types of their parts: a quantized tensor is none of floating-point numbers, and a storage has
 # bytes. What the attributes of a wrapper mean only its class knows; torch's own DTensor has its local part in one.
 _KEPT = ("torch.quantized", "torch.storage.TypedStorage")

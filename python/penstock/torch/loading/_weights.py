@@ -27,8 +27,6 @@ from penstock.torch.loading._lending import Lending
 from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of, telling
 from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
 
-__all__ = ["weights"]
-
 _BY_TENSOR = {"safetensors", "shard-index", "dcp"}
 
 

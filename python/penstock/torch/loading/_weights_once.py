@@ -26,8 +26,6 @@ from penstock._load.shared_memory import aligned, mapped
 from penstock.torch.loading._once import NoSharedMemoryError, common_file
 from penstock.torch.loading._ranks import Ranks
 
-__all__ = ["Pairs", "Unit", "taken_together"]
-
 Pairs = list[tuple[str, torch.Tensor]]
 
 

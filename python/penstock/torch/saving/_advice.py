@@ -13,8 +13,6 @@ import torch
 
 import penstock
 
-__all__ = ["advice"]
-
 
 def advice(obj: Any) -> str:
     """What to save instead of the object, such as "tensor.as_subclass(torch.Tensor)"."""

@@ -10,8 +10,6 @@ import penstock
 from penstock._core import _memory_fault
 from penstock.torch import _private
 
-__all__ = ["described"]
-
 _QUANTIZED = {
     torch.quint8: torch.uint8,
     torch.qint8: torch.int8,

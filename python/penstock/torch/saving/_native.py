@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["is_native"]
-
 _Parts = Callable[[Any], Iterable[Iterable[Any]] | None]
 
 _PLAIN = (NoneType, bool, int, float, complex, str, bytes)

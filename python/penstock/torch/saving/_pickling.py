@@ -20,8 +20,6 @@ from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._advice import advice
 from penstock.torch.saving._places import place_of
 
-__all__ = ["save_pickled"]
-
 _SAVE = torch.save  # as torch has it: programs may set torch.save to ours
 
 

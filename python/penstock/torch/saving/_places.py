@@ -8,8 +8,6 @@ from typing import Any
 
 from penstock._text import abbreviated
 
-__all__ = ["place_of"]
-
 
 def place_of(root: Any, wanted: Any) -> str:
     """ "at ['a'][1]: " for the nearest part that is `wanted` or of that class; "" for the whole, or no part."""

@@ -20,8 +20,6 @@ from penstock.torch.saving._describe import described
 from penstock.torch.saving._native import is_native
 from penstock.torch.saving._pickling import save_pickled
 
-__all__ = ["save"]
-
 _PROTOCOL = 2
 _IN_MEMORY = 64 << 20  # bytes of tensors up to which a file is made in memory before it goes to an open file
 
