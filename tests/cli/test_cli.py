@@ -214,6 +214,7 @@ def test_cat_prints_rows_and_planes(tmp_path):
     assert run("cat", tmp_path / "x.npy").stdout == "0.1\n"
 
 
+@pytest.mark.slow
 def test_bench_measures_files_and_rows(tmp_path):
     for i in range(8):
         np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))
@@ -233,6 +234,7 @@ def test_bench_measures_files_and_rows(tmp_path):
     assert "of the floor" in run("bench", tmp_path, "--batch-size", 4).stdout
 
 
+@pytest.mark.slow
 def test_bench_names_the_limit_and_writes_a_trace(tmp_path):
     for i in range(40):
         np.save(tmp_path / f"{i}.npy", np.full((400,), i, dtype=np.float32))
@@ -248,6 +250,7 @@ def test_bench_names_the_limit_and_writes_a_trace(tmp_path):
     assert re.search(r"^limit: \d+ % of what ", printed, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_bench_runs_long_enough_or_says_that_it_did_not(tmp_path):
     for i in range(8):
         np.save(tmp_path / f"{i}.npy", np.full((4,), i, dtype=np.float32))

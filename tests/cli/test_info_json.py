@@ -203,6 +203,7 @@ def test_a_small_pickle_prints_little(tmp_path, kind):
     assert len(printed) < 40 * len(SMALL[kind]) + 2_000
 
 
+@pytest.mark.slow
 def test_many_tensors_are_told_in_time_that_grows_with_them(tmp_path):
     count = 100_000
     spans = {f"w{i}": {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i in range(count)}

@@ -92,6 +92,7 @@ def test_a_sound_folder_is_good(folder):
     assert verify(folder, "--quiet").stdout == ""
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_of_a_stored_member_is_found(tmp_path):
     path = tmp_path / "x.npz"
     np.savez(path, x=np.arange(6, dtype="u1"))
@@ -236,6 +237,7 @@ def limited(*args: object) -> subprocess.CompletedProcess:
     return subprocess.run([PROGRAM, *map(str, args)], capture_output=True, text=True, preexec_fn=limit, timeout=300)
 
 
+@pytest.mark.slow
 def test_memory_stays_low_however_large_the_file_is(tmp_path):
     size = 1 << 30
     header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
@@ -247,6 +249,7 @@ def test_memory_stays_low_however_large_the_file_is(tmp_path):
     assert done.stdout == "1 file, 1 tensor, 1.1 GB: all good\n"
 
 
+@pytest.mark.slow
 def test_memory_stays_low_however_much_a_member_inflates(tmp_path):
     path = tmp_path / "zeros.npz"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("x.npy", "w") as member:
@@ -393,6 +396,7 @@ def test_damage_in_a_chunk_is_noticed_by_all_that_read_it(checkpoint, tmp_path, 
     assert compared.returncode == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_ends_in_the_stream_of_an_empty_chunk(tmp_path):
     """A rank that has nothing of a tensor may write a stream for it all the same."""
     torch = pytest.importorskip("torch")

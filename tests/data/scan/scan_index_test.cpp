@@ -9,9 +9,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -35,25 +37,31 @@ using ::testing::HasSubstr;
 
 class IndexedFiles : public ::testing::Test {
  protected:
-  void SetUp() override {
-    for (const char* name : {"d/a/1.pt", "d/a/2.pt", "d/b/3.pt", "d/b/deep/4.pt", "d/0.pt"}) add(name);
-  }
-
-  void add(const std::string& name) {
-    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
-    test::write_file(folder_ / name, "x");
-  }
-
-  /// As if all folders had been made long ago. The time of the last change of an inode cannot be set, so it is waited
-  /// for: what changed within the last two seconds is not remembered.
-  void age() const {
-    timespec past[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ / "d")) {
-      if (entry.is_directory()) ::utimensat(AT_FDCWD, entry.path().c_str(), past, 0);
+  /// What changed within the last two seconds is not remembered, and the time of the last change of an inode cannot be
+  /// set. So the folders of all tests are made here, and the first test that wants old ones waits for all.
+  static void SetUpTestSuite() {
+    const auto tests =
+        static_cast<std::size_t>(::testing::UnitTest::GetInstance()->current_test_suite()->total_test_count());
+    for (std::size_t i = 0; i < tests; ++i) {
+      const TemporaryFolder& folder = *unused_.emplace_back(std::make_unique<TemporaryFolder>(test::quick_folder()));
+      for (const char* name : {"d/a/1.pt", "d/a/2.pt", "d/b/3.pt", "d/b/deep/4.pt", "d/0.pt", "e/a/1.pt", "e/b/3.pt",
+                               "e/b/deep/4.pt", "e/0.pt"})
+        make_file(folder / name);
+      timespec past[2] = {{1'600'000'000, 0}, {1'600'000'000, 0}};
+      for (const char* name : {"d/b/deep", "d/b", "d/a", "d", "e/b/deep", "e/b", "e/a", "e"})
+        ::utimensat(AT_FDCWD, (folder / name).c_str(), past, 0);
     }
-    ::utimensat(AT_FDCWD, (folder_ / "d").c_str(), past, 0);
-    ::usleep(2'100'000);
+    old_at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(2100);
   }
+  static void TearDownTestSuite() { unused_.clear(); }
+
+  static void make_file(const std::filesystem::path& path) {
+    std::filesystem::create_directories(path.parent_path());
+    test::write_file(path.string(), "x");
+  }
+  void add(const std::string& name) const { make_file(folder_ / name); }
+
+  static void age() { std::this_thread::sleep_until(old_at_); }
 
   std::vector<std::string> names(const std::string& pattern = "d/**/*.pt") const {
     const PathTable table = expand(folder_ / pattern, {.index = true, .index_path = index_});
@@ -67,7 +75,16 @@ class IndexedFiles : public ::testing::Test {
     return scan_folders("/", parts, {.known = ScanIndex(index_, folder_ / pattern).read(parts.size())}).fresh;
   }
 
-  TemporaryFolder folder_{test::quick_folder()};
+  static std::unique_ptr<TemporaryFolder> next_folder() {
+    auto folder = std::move(unused_.back());
+    unused_.pop_back();
+    return folder;
+  }
+
+  static inline std::vector<std::unique_ptr<TemporaryFolder>> unused_;
+  static inline std::chrono::steady_clock::time_point old_at_;
+  const std::unique_ptr<TemporaryFolder> owned_ = next_folder();
+  const TemporaryFolder& folder_ = *owned_;
   std::string index_ = folder_ / "files.index";
 };
 
@@ -166,8 +183,6 @@ TEST_F(IndexedFiles, OtherFilesAreNotWrittenOver) {
 }
 
 TEST_F(IndexedFiles, AnotherFoldersIsNotBelieved) {
-  std::filesystem::copy(folder_ / "d", folder_ / "e", std::filesystem::copy_options::recursive);
-  std::filesystem::remove(folder_ / "e/a/2.pt");
   age();
   names();
   EXPECT_THAT(names("e/**/*.pt"), ElementsAre("e/0.pt", "e/a/1.pt", "e/b/3.pt", "e/b/deep/4.pt"));

@@ -70,7 +70,7 @@ Source file_of(const std::string& archive, const test::TemporaryFolder& folder) 
 Walked walk(const std::string& archive) {
   TarMemory memory(bytes_of(archive));
   const Walked out = walked_by(memory);
-  const test::TemporaryFolder folder;
+  const test::TemporaryFolder folder(test::quick_folder());
   for (const Source& source : {file_of(archive, folder), test::source_of(archive, folder / "a.tar")}) {
     TarWindow window(source);
     EXPECT_EQ(text_of(walked_by(window)), text_of(out));

@@ -15,6 +15,8 @@ from loader_data import N, pairs
 
 import penstock
 
+pytestmark = pytest.mark.slow
+
 
 def threads():
     return len(os.listdir("/proc/self/task"))

@@ -99,6 +99,7 @@ def test_loaders_of_one_dataset_with_functions_of_the_program(folder):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.slow
 def test_a_loader_is_closed_while_others_iterate(folder, workers):
     def attempt():
         loader = penstock.DataLoader(penstock.files(folder).map(doubled), 2, sampler=Backwards(N), num_workers=workers)
@@ -117,6 +118,7 @@ def test_a_loader_is_closed_while_others_iterate(folder, workers):
         attempt()
 
 
+@pytest.mark.slow
 def test_loaders_that_lead_back_to_their_functions_are_collected(folder):
     """By the garbage collector, whose threads see nothing of the workers that call the functions meanwhile."""
     gone = []

@@ -129,6 +129,7 @@ def test_python_samplers_of_wrong_length(folder, kind, given):
         list(loader)
 
 
+@pytest.mark.slow
 def test_endless_samplers_without_length(folder):
     with pytest.raises(penstock.LimitError, match=r"no length and gave more than 67108864 indices.*__len__"):
         penstock.DataLoader(penstock.rows(folder / "labels.npy"), sampler=itertools.cycle([0]))

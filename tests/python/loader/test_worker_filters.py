@@ -10,9 +10,12 @@ from worker_pairs import PROCESSES, batches, listed
 
 import penstock
 
-pytestmark = pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
+    ),
+]
 
 
 def numbers(count=40):

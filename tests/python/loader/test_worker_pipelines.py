@@ -103,6 +103,7 @@ def compare(count, seed):
                 assert batches(again) == expected[stop:], (number, ways)
 
 
+@pytest.mark.slow
 def test_random_pipelines_do_not_depend_on_who_calls():
     compare(60, 7)
 

@@ -18,9 +18,12 @@ from worker_programs import PROGRAM, WITHOUT_CLOUDPICKLE, run_program
 
 import penstock
 
-pytestmark = pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
+    ),
+]
 
 
 def stat_of(pid):

@@ -14,9 +14,12 @@ from worker_pairs import PROCESSES, batches
 
 import penstock
 
-pytestmark = pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
+    ),
+]
 WIDE = 1024  # elements of 4 bytes: slots of such a size are awaited
 
 

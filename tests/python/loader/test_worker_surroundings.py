@@ -12,9 +12,12 @@ from worker_programs import PROGRAM, run_program
 
 import penstock
 
-pytestmark = pytest.mark.skipif(
-    not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="without a lock functions are called in threads"
+    ),
+]
 
 # Has the kernel answer memfd_create with an error, as the filters of some containers do.
 WITHOUT_MEMFD = """

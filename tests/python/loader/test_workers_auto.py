@@ -12,6 +12,8 @@ from worker_pairs import COUNT, MAPS, batches, rows
 
 import penstock
 
+pytestmark = pytest.mark.slow
+
 AUTO = {"num_workers": 2, "workers": "auto"}
 
 has_lock = pytest.mark.skipif(
