@@ -91,35 +91,8 @@ from penstock._core import (
 from penstock._core import (
     _version as __version__,
 )
-from penstock.errors import CancelledError as CancelledError
-from penstock.errors import ChangedError as ChangedError
-from penstock.errors import ChecksumError as ChecksumError
-from penstock.errors import CorruptError as CorruptError
-from penstock.errors import DeviceFailedError as DeviceFailedError
-from penstock.errors import DeviceMismatchError as DeviceMismatchError
-from penstock.errors import DTypeMismatchError as DTypeMismatchError
+from penstock.errors import *  # noqa: F403  its classes may be written penstock.NotFoundError too
 from penstock.errors import Error
-from penstock.errors import IndexOutOfRangeError as IndexOutOfRangeError
-from penstock.errors import InputOutputError as InputOutputError
-from penstock.errors import InvalidArgumentError as InvalidArgumentError
-from penstock.errors import IsDirectoryError as IsDirectoryError
-from penstock.errors import KeyNotFoundError as KeyNotFoundError
-from penstock.errors import LimitError as LimitError
-from penstock.errors import NoDeviceError as NoDeviceError
-from penstock.errors import NotDirectoryError as NotDirectoryError
-from penstock.errors import NotFoundError as NotFoundError
-from penstock.errors import OutOfMemoryError as OutOfMemoryError
-from penstock.errors import PairWarning as PairWarning
-from penstock.errors import PermissionDeniedError as PermissionDeniedError
-from penstock.errors import ShapeMismatchError as ShapeMismatchError
-from penstock.errors import ShardWarning as ShardWarning
-from penstock.errors import TimedOutError as TimedOutError
-from penstock.errors import TransferWarning as TransferWarning
-from penstock.errors import TruncatedError as TruncatedError
-from penstock.errors import UnknownFormatError as UnknownFormatError
-from penstock.errors import UnsafeError as UnsafeError
-from penstock.errors import UnsupportedError as UnsupportedError
-from penstock.errors import UserCodeError as UserCodeError
 
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
@@ -151,7 +124,7 @@ _LATER = {
     "to": "_load.moving",
 }
 
-# What a program writes by name. `penstock.errors` lists the errors, which may be written `penstock.NotFoundError` too.
+# What a program writes by name, beside the errors.
 __all__ = [
     "Archive",
     "BatchSampler",

@@ -12,6 +12,7 @@ for programs that have such an object already.
 from __future__ import annotations
 
 import operator
+from dataclasses import KW_ONLY, dataclass
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._core import Source, _open_source, _source_from
@@ -63,7 +64,7 @@ class _Options:
     __slots__: tuple[str, ...] = ()
 
     def _values(self) -> dict[str, Any]:
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {name: value for name in sorted(self.__slots__) if (value := getattr(self, name)) is not None}
 
     def __repr__(self) -> str:
         shown = (f"{name}={'...' if name in _SECRETS else repr(value)}" for name, value in self._values().items())
@@ -79,6 +80,7 @@ class _Options:
 _SECRETS = {"account_key", "sas_token", "secret_access_key", "session_token", "token"}
 
 
+@dataclass(repr=False, eq=False, slots=True)
 class CacheOptions(_Options):
     """A folder on disk that keeps what was read by URL, shared with other processes that name it.
 
@@ -92,16 +94,13 @@ class CacheOptions(_Options):
         For so long an object in it is taken for unchanged; 0: always asked.
     """
 
-    __slots__ = ("folder", "max_bytes", "trust_seconds")
-
-    def __init__(
-        self, folder: str | os.PathLike[str] = "", *, max_bytes: int = 50_000_000_000, trust_seconds: float = 0
-    ) -> None:
-        self.folder = folder
-        self.max_bytes = max_bytes
-        self.trust_seconds = trust_seconds
+    folder: str | os.PathLike[str] = ""
+    _: KW_ONLY
+    max_bytes: int = 50_000_000_000
+    trust_seconds: float = 0
 
 
+@dataclass(repr=False, eq=False, slots=True, kw_only=True)
 class RemoteOptions(_Options):
     """Options of a location behind a URL. What is None follows from the environment, as docs/remote.md says.
 
@@ -135,61 +134,22 @@ class RemoteOptions(_Options):
         and to no other that a redirect names.
     """
 
-    __slots__ = (
-        "access_key_id",
-        "account",
-        "account_key",
-        "addressing",
-        "anonymous",
-        "cache",
-        "endpoint",
-        "hedges",
-        "region",
-        "requests",
-        "retry_seconds",
-        "sas_token",
-        "secret_access_key",
-        "session_token",
-        "timeout",
-        "token",
-    )
-
-    def __init__(
-        self,
-        *,
-        timeout: float | None = None,
-        retry_seconds: float | None = None,
-        hedges: float | None = None,
-        requests: int | None = None,
-        cache: CacheOptions | None = None,
-        endpoint: str | None = None,
-        addressing: str | None = None,
-        region: str | None = None,
-        access_key_id: str | None = None,
-        secret_access_key: str | None = None,
-        session_token: str | None = None,
-        account: str | None = None,
-        account_key: str | None = None,
-        sas_token: str | None = None,
-        anonymous: bool | None = None,
-        token: str | None = None,
-    ) -> None:
-        self.timeout = timeout
-        self.retry_seconds = retry_seconds
-        self.hedges = hedges
-        self.requests = requests
-        self.cache = cache
-        self.endpoint = endpoint
-        self.addressing = addressing
-        self.region = region
-        self.access_key_id = access_key_id
-        self.secret_access_key = secret_access_key
-        self.session_token = session_token
-        self.account = account
-        self.account_key = account_key
-        self.sas_token = sas_token
-        self.anonymous = anonymous
-        self.token = token
+    timeout: float | None = None
+    retry_seconds: float | None = None
+    hedges: float | None = None
+    requests: int | None = None
+    cache: CacheOptions | None = None
+    endpoint: str | None = None
+    addressing: str | None = None
+    region: str | None = None
+    access_key_id: str | None = None
+    secret_access_key: str | None = None
+    session_token: str | None = None
+    account: str | None = None
+    account_key: str | None = None
+    sas_token: str | None = None
+    anonymous: bool | None = None
+    token: str | None = None
 
 
 def open(location: str, options: RemoteOptions | None = None) -> Source:

@@ -154,7 +154,7 @@ def length_buckets(
         What becomes of a sample that is longer than max_tokens: "raise" names it, "alone" makes it a
         batch, "skip" leaves it out.
     """
-    return _core.length_buckets(
+    return _core._LengthBuckets(
         dataset, boundaries, max_tokens, batch_size, dim, key, shuffle, drop_last, num_replicas, rank, too_long
     )
 

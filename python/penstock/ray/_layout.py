@@ -134,10 +134,8 @@ def layout_of(path: str, request: Request) -> FileLayout:
         packed = PACKED in archive.metadata
         is_folder = archive.format not in DEFAULT_EACH or path.endswith(".index.json") or os.path.isdir(path)
         each = request.each or ("row" if packed else "tensor" if is_folder else DEFAULT_EACH[archive.format])
-        if packed and each == "row":
-            return _packed_layout(path, request)
-        if archive.format == TAR and each == "row":
-            return _tar_layout(path, request)
+        if each == "row" and (packed or archive.format == TAR):
+            return _layout_of_samples(path, request, tar=not packed)
         leaves = dict(_distinct(path, flattened(archive.structure)))
         _require_keys(path, request, leaves)
         chosen = {name: leaf for name, leaf in leaves.items() if request.wants(name)}
@@ -169,37 +167,24 @@ def _distinct(path: str, leaves: Iterable[tuple[str, Any]]) -> Iterator[tuple[st
         yield name, leaf
 
 
-def _packed_layout(path: str, request: Request) -> FileLayout:
-    samples = penstock.packed(path)
+def _layout_of_samples(path: str, request: Request, *, tar: bool) -> FileLayout:
+    """Of a packed shard, or of a tar; columns are those of the first sample."""
+    samples = penstock.shards([path]) if tar else penstock.packed(path)
     rows = len(samples)
-    first = dict(_distinct(path, flattened(samples[0]))) if rows else {}
-    if rows:
-        _require_keys(path, request, first)
-    columns = {}
-    for name, value in first.items():
-        if request.wants(name):
-            tensor = value if isinstance(value, penstock.Tensor) else penstock.tensor(value)
-            columns[name] = _column(path, name, tensor, request)
-    size = os.path.getsize(path) if "://" not in path else sum(column.nbytes for column in columns.values()) * rows
-    return FileLayout(path, "row", True, True, rows, size, columns)
-
-
-def _tar_layout(path: str, request: Request) -> FileLayout:
-    samples = penstock.shards([path])
-    rows = len(samples)
-    first = dict(_distinct(path, fields_of(samples[0]))) if rows else {}
+    first = dict(_distinct(path, fields_of(samples[0]) if tar else flattened(samples[0]))) if rows else {}
     if rows:
         _require_keys(path, request, first)
     columns = {}
     for name, value in first.items():
         if not request.wants(name):
             continue
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not isinstance(value, penstock.Tensor) and (is_number or not tar):
             value = penstock.tensor(value)
         is_tensor = isinstance(value, penstock.Tensor)
         columns[name] = _column(path, name, value, request) if is_tensor else Column(OBJECT, (), 0)
     size = os.path.getsize(path) if "://" not in path else sum(column.nbytes for column in columns.values()) * rows
-    return FileLayout(path, "row", True, True, rows, size, columns, tar=True)
+    return FileLayout(path, "row", True, True, rows, size, columns, tar=tar)
 
 
 def _column(path: str, name: str, tensor: penstock.LazyTensor | penstock.Tensor, request: Request) -> Column:
