@@ -63,6 +63,34 @@ debian_archive() {
   printf '%s\n' "${uri%/}"
 }
 
+# bare_system SUITE FOLDER PACKAGES: what debootstrap makes of a release of Debian or Ubuntu, once. As root. Without a key
+# that signs it, debootstrap would take whatever it is given. Ubuntu's is in its package ubuntu-keyring, which Debian 13
+# has and Debian 12 does not; KEYRING names another file.
+bare_system() {
+  local suite=$1 folder=$2 options=(--variant=minbase "--include=$3") mirror=() scripts=/usr/share/debootstrap/scripts
+  local keyring=${KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}
+  [ ! -e "$folder/is-made" ] || return 0
+  [ "$(id -u)" = 0 ] || die "only root may make another system and change into it"
+  command -v debootstrap >/dev/null || die "debootstrap is missing: apt-get install debootstrap"
+  # Releases that this debootstrap is too old to know are made as Debian's newest is, and as Ubuntu's all are.
+  case $suite in
+    bionic | focal | jammy | noble | resolute)
+      [ -e "$keyring" ] || die "$suite wants Ubuntu's keys in $keyring (package ubuntu-keyring); KEYRING names another file"
+      options+=("--keyring=$keyring" "--components=main,universe")
+      mirror=("" "$scripts/gutsy")  # from where debootstrap has Ubuntu
+      ;;
+    *)
+      mirror=("$(debian_archive)")
+      [ -e "$scripts/$suite" ] || mirror+=("$scripts/sid")
+      ;;
+  esac
+  rm -rf --one-file-system "$folder"
+  mkdir -p "${folder%/*}"
+  with_heartbeat "debootstrap $suite" debootstrap "${options[@]}" "$suite" "$folder" "${mirror[@]}" >"$folder.log" 2>&1 ||
+    die "debootstrap $suite failed: $(tail -n 1 "$folder.log")"
+  touch "$folder/is-made"
+}
+
 # configure PRESET [CMAKE ARGUMENT...]: once; afterwards the build itself sees when CMake has to run again.
 configure() {
   local folder=build/$1 log
