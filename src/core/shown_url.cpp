@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "core/ascii.h"
 #include "core/url_scheme.h"
@@ -14,6 +15,20 @@ constexpr auto kHarmless = std::to_array<std::string_view>(
 
 /// What begins a parameter that signs.
 constexpr auto kSignatures = std::to_array<std::string_view>({"sig=", "X-Amz-Signature=", "X-Goog-Signature="});
+
+/// The same, and what proves who asks: of web addresses, and no name that an object has.
+constexpr auto kProofs = std::to_array<std::string_view>({"sig=", "X-Amz-Signature=", "X-Goog-Signature=", "Signature=",
+                                                          "X-Amz-Security-Token=", "token=", "access_token="});
+
+/// Whether one of these begins a parameter of the query.
+bool has_one_of(std::span<const std::string_view> names, std::string_view query) noexcept {
+  for (const std::string_view name : names) {
+    for (std::size_t at = query.find(name); at != query.npos; at = query.find(name, at + 1)) {
+      if (at > 0 && (query[at - 1] == '?' || query[at - 1] == '&')) return true;
+    }
+  }
+  return false;
+}
 
 bool is_of_scheme(char c) noexcept { return is_letter_or_digit(c) || c == '+' || c == '-' || c == '.'; }
 
@@ -52,7 +67,7 @@ bool has_key(const Parts& url) {
   const UrlScheme* const scheme = url_scheme(url.scheme + "://");
   if (scheme == nullptr || scheme->kind == UrlKind::kHttp) return false;
   const std::string_view query = url.rest.substr(std::min(url.rest.size(), url.rest.find('?')));
-  return !has_signature(query);
+  return !has_one_of(kProofs, query);
 }
 
 /// Whether what is behind a ':' is no port, so that it is a password, which may have a '/' in it.
@@ -83,14 +98,7 @@ bool drop_user(std::string_view& rest, std::string_view ends) {
 
 }  // namespace
 
-bool has_signature(std::string_view query) noexcept {
-  for (const std::string_view name : kSignatures) {
-    for (std::size_t at = query.find(name); at != query.npos; at = query.find(name, at + 1)) {
-      if (at > 0 && (query[at - 1] == '?' || query[at - 1] == '&')) return true;
-    }
-  }
-  return false;
-}
+bool has_signature(std::string_view query) noexcept { return has_one_of(kSignatures, query); }
 
 std::string shown_path(std::string_view path) {
   Parts url = parts_of(path);

@@ -23,6 +23,8 @@ const std::vector<std::pair<std::string, std::string>> kShown = {
     {"az://container/x?sig=abc", "az://container/x?..."},
     {"az://container/x?y#z", "az://container/x?y#z"},
     {"s3://bucket/x?a=b&X-Amz-Signature=abc", "s3://bucket/x?..."},
+    {"s3://bucket/x?AWSAccessKeyId=A&Signature=abc", "s3://bucket/x?..."},
+    {"hf://owner/repo/x?token=abc", "hf://owner/repo/x?..."},
     {"s3://bucket/x?design=abc", "s3://bucket/x?design=abc"},
     {"https://user:hunter2@h:8/x", "https://...@h:8/x"},
     {"https://user:hunt/er2@h/x", "https://...@h/x"},

@@ -8,6 +8,8 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -212,6 +214,47 @@ def test_a_cold_load_brings_hardly_more_than_its_bytes(proxy, cache):
         penstock.load(f"{proxy.url}/large.npy", report=report)
         assert report["remote_received_bytes"] + report["remote_cached_bytes"] >= len(content)
     assert proxy.sent <= 1.005 * len(content)
+
+
+@pytest.mark.parametrize("size", [100, 400_000])
+def test_threads_that_open_an_object_at_once_bring_it_once(proxy, cache, size):
+    content = npy_of(numbers(size))
+    proxy.origin.objects["/x.npy"] = content
+    proxy.delay = 0.2  # so that they want it together
+    together = threading.Barrier(4)
+
+    def load_it(_: int) -> np.ndarray:
+        together.wait()
+        return np.asarray(penstock.load(f"{proxy.url}/x.npy"))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.array_equal(array, numbers(size)) for array in pool.map(load_it, range(4)))
+    assert proxy.sent == len(content)
+
+
+def test_an_object_that_is_named_twice_is_brought_once(proxy, cache):
+    content = npy_of(numbers(100))
+    proxy.origin.objects["/x.npy"] = content
+    loader = penstock.DataLoader(penstock.files([f"{proxy.url}/x.npy"] * 4), batch_size=4)
+    assert [np.array_equal(np.asarray(row), numbers(100)) for batch in loader for row in batch] == [True] * 4
+    assert proxy.sent == len(content)
+
+
+@pytest.mark.parametrize("folder", ["s3://bucket/cache", "file:///tmp/cache", "~nobody/cache", "~nobody"])
+def test_what_is_no_path_of_this_machine_is_refused(url, settings, tmp_path, monkeypatch, folder):
+    """It would become a folder of that name, wherever the program happens to run."""
+    monkeypatch.chdir(tmp_path)
+    settings(PENSTOCK_CACHE=folder)
+    with pytest.raises(penstock.InvalidArgumentError, match="PENSTOCK_CACHE"):
+        penstock.load(url)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["PENSTOCK_CACHE_TRUST_SECONDS", "PENSTOCK_REMOTE_REQUESTS"])
+def test_part_of_a_second_or_a_request_is_refused(url, settings, name):
+    settings(**{name: "1.5"})
+    with pytest.raises(penstock.InvalidArgumentError, match=f"{name} is '1.5'.*whole"):
+        penstock.load(url)
 
 
 def test_another_users_folder_is_not_used(url, cache, tmp_path):

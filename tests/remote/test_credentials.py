@@ -232,6 +232,19 @@ def test_paths_in_variables_may_begin_at_home(store, tmp_path, settings):
     loads()
 
 
+def test_without_a_home_the_current_folder_is_not_taken_for_it(store, settings, tmp_path, monkeypatch):
+    """A folder called '~' there may be of whoever owns that place."""
+    (tmp_path / "~").mkdir()
+    write_config(tmp_path / "~", f"[default]\n{KEYS}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOME")
+    with refused(penstock.PermissionDeniedError, "unsigned"):
+        penstock.load("s3://bucket/x.npy")
+    settings(AWS_CONFIG_FILE="~/.aws/config")
+    with refused(penstock.InvalidArgumentError, "AWS_CONFIG_FILE", "HOME"):
+        penstock.load("s3://bucket/x.npy")
+
+
 SIGNED = {"AWS_ACCESS_KEY_ID": "ACCESSKEY1", "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 
 
@@ -363,6 +376,52 @@ def test_a_web_identity_is_not_sent_by_http(store, world, settings, tmp_path):
     with refused(penstock.PermissionDeniedError, "AWS_ENDPOINT_URL_STS"):
         penstock.load("s3://bucket/x.npy")
     assert not world.requests
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [
+        ("AWS_ENDPOINT_URL", "s3://bucket/x.npy"),
+        ("PENSTOCK_GS_ENDPOINT", "gs://bucket/x.npy"),
+        ("HF_ENDPOINT", "hf://owner/repo/x.npy"),
+        ("AZURE_STORAGE_BLOB_ENDPOINT", "az://c/x.npy"),
+        ("AZURE_AUTHORITY_HOST", "az://c/x.npy"),
+        ("AWS_ENDPOINT_URL_STS", "s3://bucket/x.npy"),
+    ],
+)
+@pytest.mark.parametrize(
+    "endpoint", ["store.test", "ftp://store.test", "http://", "https://u:pAsSwOrD@s.test", "http://s?x"]
+)
+def test_an_endpoint_that_is_none_is_refused(settings, tmp_path, name, url, endpoint):
+    (tmp_path / "token").write_text("hf_sEcReT")
+    settings(AZURE_STORAGE_ACCOUNT="account", AZURE_TENANT_ID="t", AZURE_CLIENT_ID="c", AZURE_CLIENT_SECRET="pAsSwOrD")
+    settings(AWS_ROLE_ARN="arn", AWS_WEB_IDENTITY_TOKEN_FILE=tmp_path / "token", **{name: endpoint})
+    with refused(penstock.InvalidArgumentError, name):
+        penstock.load(url)
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "given"),
+    [
+        ("PENSTOCK_S3_ANONYMOUS", "s3://bucket/x.npy", SIGNED),
+        ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "hf://owner/repo/x.npy", {"HF_TOKEN_PATH": "~/token"}),
+    ],
+)
+def test_a_switch_is_on_off_or_refused(store, settings, tmp_path, name, url, given):
+    (tmp_path / "token").write_text("hf_sEcReT")
+    store.origin.objects["/owner/repo/resolve/main/x.npy"] = SMALL
+    settings(HF_ENDPOINT=store.url, **given)
+    for value in ("0", "false", "False", "no", "off", ""):
+        settings(**{name: value})
+        same(penstock.load(url), penstock.load(SMALL))
+        assert "authorization" in store.origin.seen
+    for value in ("1", "true", "TRUE", "yes", "on"):
+        settings(**{name: value})
+        with refused(penstock.PermissionDeniedError):
+            penstock.load(url)
+    settings(**{name: "maybe"})
+    with refused(penstock.InvalidArgumentError, name, "maybe"):
+        penstock.load(url)
 
 
 @pytest.mark.parametrize("off", [False, True])

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -99,6 +100,19 @@ def test_of_s3_the_bundle_of_amazons_tools_counts(nginx, place_of_http, settings
     settings(AWS_CA_BUNDLE=nginx.certificate)
     with refused(penstock.NotFoundError):
         penstock.load("s3://bucket/none.npy")
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "AWS_CA_BUNDLE"])
+def test_a_fifo_in_place_of_certificates_is_not_waited_for(nginx, tmp_path, name):
+    os.mkfifo(tmp_path / "fifo")
+    environment = {name: str(tmp_path / "fifo"), "AWS_ENDPOINT_URL": nginx.https_url, "PENSTOCK_S3_ANONYMOUS": "1"}
+    program = "import penstock; penstock.load('s3://bucket/x.npy')"  # of its own, because it would hang
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, timeout=60, capture_output=True, text=True
+    )
+    assert "InputOutputError" in done.stderr
+    assert name in done.stderr
+    assert "fifo" in done.stderr
 
 
 def test_a_folder_of_certificates(nginx, place_of_http, settings, tmp_path):

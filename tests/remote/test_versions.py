@@ -210,6 +210,20 @@ ENDLESS = {
 }
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [lambda page: [f"train/{page}.npy"] * 2, lambda page: [f"train/{page}.npy", f"train/{page + 1}.npy"]],
+    ids=["on a page", "on two pages"],
+)
+def test_a_list_that_names_an_object_twice_is_none(bucket, keys):
+    """Its samples would come twice."""
+    token = "<IsTruncated>true</IsTruncated><NextContinuationToken>{}</NextContinuationToken>"
+    bucket.origin = Pages(lambda page: token.format(page + 1) if page < 3 else "", keys)
+    for pattern in ("s3://bucket/train/*.npy", "s3://bucket/train/", "s3://bucket/**/*.npy"):
+        with refused(penstock.InputOutputError, "twice"):
+            penstock.files(pattern)
+
+
 @pytest.mark.parametrize("pages", ENDLESS)
 def test_a_list_without_end_is_an_error(bucket, pages):
     bucket.origin = ENDLESS[pages]

@@ -30,24 +30,11 @@ std::string first_of(std::initializer_list<const char*> names) {
 
 bool is_same_word(std::string_view a, std::string_view b) { return core::lower(a) == core::lower(b); }
 
-std::string without_end(std::string url) {
-  while (url.ends_with('/')) url.pop_back();
-  return url;
-}
-
-void require_endpoint(const std::string& endpoint) {
-  const bool is_http = endpoint.starts_with("http://") || endpoint.starts_with("https://");
-  if (is_http && endpoint.find_first_of("?#@ ") == endpoint.npos && !host_of(endpoint).empty()) return;
-  throw Error(
-      ErrorCode::kInvalidArgument,
-      "AZURE_STORAGE_BLOB_ENDPOINT, or the one of the connection string, must be a URL of http or https without "
-      "a query, such as http://127.0.0.1:10000/devstoreaccount1");
-}
+constexpr std::string_view kEndpoint = "AZURE_STORAGE_BLOB_ENDPOINT, or the one of the connection string,";
 
 /// "http://127.0.0.1:10000/NAME", as the emulator has it, or "https://NAME.blob...".
 std::string name_in(const std::string& endpoint) {
-  if (endpoint.empty()) return {};
-  require_endpoint(endpoint);
+  if (endpoint_of(endpoint, kEndpoint).empty()) return {};
   const std::string_view path =
       std::string_view(endpoint).substr(std::min(endpoint.size(), endpoint.find('/', endpoint.find("://") + 3)));
   if (path.size() > 1) return std::string(path.substr(path.rfind('/') + 1));
@@ -56,7 +43,8 @@ std::string name_in(const std::string& endpoint) {
 }
 
 std::string endpoint_in(std::string_view connection, const std::string& name) {
-  if (std::string given = connection_part(connection, "BlobEndpoint"); !given.empty()) return without_end(given);
+  if (std::string given = connection_part(connection, "BlobEndpoint"); !given.empty())
+    return endpoint_of(given, kEndpoint);
   if (name.empty()) return {};
   const std::string scheme = connection_part(connection, "DefaultEndpointsProtocol");
   const std::string suffix = connection_part(connection, "EndpointSuffix");
@@ -82,7 +70,7 @@ std::string connection_for(const std::string& name) {
 /// That of the variables; `of_url` where they name none.
 AzureAccount account_of_variables(const AzureAccount& of_url) {
   AzureAccount out{.name = first_of({"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"}),
-                   .endpoint = without_end(variable("AZURE_STORAGE_BLOB_ENDPOINT")),
+                   .endpoint = endpoint_of(variable("AZURE_STORAGE_BLOB_ENDPOINT"), kEndpoint),
                    .key = first_of({"AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"}),
                    .sas = variable("AZURE_STORAGE_SAS_TOKEN")};
   const std::string connection = connection_for(out.name);
@@ -107,7 +95,7 @@ AzureAccount account_of_variables(const AzureAccount& of_url) {
                            core::quoted(out.name)));
   }
   if (out.endpoint.empty()) out.endpoint = out.name == of_url.name ? of_url.endpoint : endpoint_in({}, out.name);
-  require_endpoint(out.endpoint);
+  static_cast<void>(endpoint_of(out.endpoint, kEndpoint));
   if (out.sas.starts_with('?')) out.sas.erase(0, 1);
   return out;
 }

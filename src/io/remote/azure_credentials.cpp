@@ -14,12 +14,11 @@
 
 #include "core/format.h"
 #include "core/per_process.h"
-#include "core/text.h"
 #include "io/remote/json_text.h"
 #include "io/remote/key_service.h"
 #include "io/remote/location.h"
 #include "io/remote/settings.h"
-#include "io/remote/small_file.h"
+#include "io/remote/store.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -68,13 +67,9 @@ FetchedKeys token_from(const std::string& json, std::string_view place) {
 /// What proves to Entra who asks: a secret, or a token of the cluster, which is read anew because it is replaced.
 Query proof_of_client() {
   if (std::string secret = variable("AZURE_CLIENT_SECRET"); !secret.empty()) return {{"client_secret", secret}};
-  const std::string file = path_variable("AZURE_FEDERATED_TOKEN_FILE");
-  if (file.empty()) return {};
-  const std::optional<std::string> token = text_of(file);
-  if (!token) {
-    throw Error(ErrorCode::kPermission, "AZURE_FEDERATED_TOKEN_FILE names a file that cannot be read", {file});
-  }
-  return {{"client_assertion", std::string(core::trimmed(*token))},
+  const std::string token = text_of_setting("AZURE_FEDERATED_TOKEN_FILE");
+  if (token.empty()) return {};
+  return {{"client_assertion", token},
           {"client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}};
 }
 
@@ -84,21 +79,23 @@ std::optional<FetchedKeys> from_entra(bool waits) {
   if (tenant.empty() || client.empty()) return std::nullopt;
   Query form = proof_of_client();
   if (form.empty()) return std::nullopt;
-  std::string host = or_else(variable("AZURE_AUTHORITY_HOST"), "https://login.microsoftonline.com");
-  while (host.ends_with('/')) host.pop_back();
-  if (!is_private(host)) {
+  const std::string host = or_else(endpoint_of(variable("AZURE_AUTHORITY_HOST"), "AZURE_AUTHORITY_HOST"),
+                                   "https://login.microsoftonline.com");
+  HttpRequest request{.method = "POST",
+                      .url = core::format("{}/{}/oauth2/v2.0/token", host, percent_encoded(tenant, false))};
+  if (!takes_secrets(request)) {
     throw Error(ErrorCode::kPermission,
                 "AZURE_AUTHORITY_HOST is asked by http, where others may read the token; name it by https", {host});
   }
-  HttpRequest request{.method = "POST",
-                      .url = core::format("{}/{}/oauth2/v2.0/token", host, percent_encoded(tenant, false))};
   request.headers = {"Content-Type: application/x-www-form-urlencoded"};
   request.secrets = {form.front().second};
   form.emplace_back("client_id", client);
   form.emplace_back("grant_type", "client_credentials");
   form.emplace_back("scope", core::format("{}.default", kResource));
   request.body = query_text(form);
-  return token_from(ask_service(request, host, waits), "the token service");
+  constexpr std::string_view kAsker = "AZURE_TENANT_ID, AZURE_CLIENT_ID, and its secret or AZURE_FEDERATED_TOKEN_FILE";
+  const KeyService service{.name = host, .settings = kAsker, .is_whole = is_json_object};
+  return token_from(ask_service(request, service, waits), "the token service");
 }
 
 /// What a managed identity is asked for.
@@ -117,24 +114,32 @@ bool is_near(const std::string& url) {
 std::optional<FetchedKeys> from_container_identity(bool waits) {
   const std::string endpoint = variable("IDENTITY_ENDPOINT");
   const std::string proof = variable("IDENTITY_HEADER");
-  if (endpoint.empty() || proof.empty() || proof.find_first_of("\r\n") != std::string::npos) return std::nullopt;
+  if (endpoint.empty() || proof.empty()) return std::nullopt;
+  require_line(proof, "IDENTITY_HEADER");
   if (!is_near(endpoint)) {
     throw Error(ErrorCode::kPermission,
                 "IDENTITY_ENDPOINT names another host by http; tokens are asked for by https there", {endpoint});
   }
-  HttpRequest request{.url = core::format("{}?{}", endpoint, identity_query("2019-08-01")), .past_proxies = true};
+  const char joint = endpoint.find('?') == std::string::npos ? '?' : '&';
+  HttpRequest request{.url = core::format("{}{}{}", endpoint, joint, identity_query("2019-08-01")),
+                      .past_proxies = true};
   request.headers = {"X-IDENTITY-HEADER: " + proof};
   request.secrets = {proof};
-  return token_from(ask_service(request, endpoint, waits), "the container's service");
+  const KeyService service{
+      .name = endpoint, .settings = "IDENTITY_HEADER and AZURE_CLIENT_ID", .is_whole = is_json_object};
+  return token_from(ask_service(request, service, waits), "the container's service");
 }
 
 std::optional<FetchedKeys> from_machine(bool waits, std::string& why_none) {
-  std::string base = or_else(variable("AZURE_POD_IDENTITY_AUTHORITY_HOST"), "http://169.254.169.254");
-  while (base.ends_with('/')) base.pop_back();
+  constexpr const char* kPlace = "AZURE_POD_IDENTITY_AUTHORITY_HOST";
+  const std::string base = or_else(endpoint_of(variable(kPlace), kPlace), "http://169.254.169.254");
   HttpRequest request{.url = core::format("{}/metadata/identity/oauth2/token?{}", base, identity_query("2018-02-01")),
                       .past_proxies = true};
   request.headers = {"Metadata: true"};
-  const std::optional<std::string> json = ask_metadata(request, base, waits, why_none);
+  const std::optional<std::string> json = ask_metadata(
+      request,
+      {.name = base, .settings = "AZURE_CLIENT_ID and the identity of this machine", .is_whole = is_json_object}, waits,
+      why_none);
   return json ? std::optional(token_from(*json, "the machine's metadata service")) : std::nullopt;
 }
 

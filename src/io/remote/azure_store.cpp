@@ -60,7 +60,7 @@ void add_signature(const std::string& sas, HttpRequest& request) {
                 "AZURE_STORAGE_SAS_TOKEN has characters that no query has; copy it as Azure shows it, "
                 "sv=...&sig=...");
   }
-  if (!is_private(request.url)) {
+  if (!takes_secrets(request)) {
     request.unsigned_because =
         "no signature was sent, because the URL is not https and others may listen; AZURE_STORAGE_SAS_TOKEN goes by "
         "https";
@@ -93,7 +93,7 @@ void sign_for_azure(const Location& location, const Ask& ask, HttpRequest& reque
   if (!ask.query.empty()) request.url += "?" + query_text(ask.query);
   request.headers.push_back("x-ms-date: " + http_date(std::time(nullptr)));
   request.headers.push_back(core::format("x-ms-version: {}", kVersion));
-  if (const std::string anonymous = variable("PENSTOCK_AZ_ANONYMOUS"); !anonymous.empty() && anonymous != "0") {
+  if (is_on("PENSTOCK_AZ_ANONYMOUS")) {
     request.unsigned_because = "the request was unsigned, because PENSTOCK_AZ_ANONYMOUS is set";
     return;
   }

@@ -59,6 +59,9 @@ struct Exchange {
   bool writes = false;      ///< it is an upload: errors say "write"
   /// A text that the body of every good answer contains. A store may answer 200 and explain an error in the body.
   std::string_view expects = {};
+  /// Whether the text of a good answer is all of it; others are asked for again.
+  bool (*is_whole)(const std::string& text) = nullptr;
+  bool may_pass = false;  ///< it failed by what another try may not meet
   bool unsettled =
       false;  ///< a try that was no success may have been carried out: its answer was lost, or is no refusal
   /// Looks at an answer of status 2xx, 304 or 416; else 2xx is success. May throw Error.

@@ -55,6 +55,12 @@ RemoteTraffic traffic_of(const Answer& answer) noexcept {
           .at_once = answer.at_once};
 }
 
+std::size_t bytes_of(const Exchange& exchange) noexcept {
+  std::size_t bytes = 0;
+  for (const Scatter& part : exchange.into) bytes += part.bytes;
+  return bytes;
+}
+
 milliseconds random_pause(unsigned tries) {
   thread_local std::minstd_rand generator{std::random_device{}()};
   const milliseconds most = std::min(kMostPause, kFirstPause * (1U << std::min(tries, 10U)));
@@ -176,8 +182,10 @@ class Retrying {
     const ValuesScope scope(exchange.values ? exchange.values : ValuesScope::current());
     transfer.request = exchange.request();
     if (!exchange.redirected.empty()) redirect(transfer.request, exchange.redirected);
+    for (const std::string& header : transfer.request.headers) require_line(header, "a header of the request");
     transfer.most_text = exchange.most_text;
     transfer.settings = settings_of(one);
+    require_certificates(transfer.request, transfer.settings);
   }
 
   /// Makes second requests for those that have waited for longer than they should. When to look again.
@@ -195,7 +203,7 @@ class Retrying {
                        std::chrono::duration_cast<std::chrono::nanoseconds>(*patience);
       if (due > SteadyClock::now()) {
         next = std::min(next, due);
-      } else if (reactor_.hedging().spend()) {
+      } else if (reactor_.hedging().spend(bytes_of(*one.exchange))) {
         hedge(i);
       }
     }
@@ -208,8 +216,7 @@ class Retrying {
     auto second = std::make_unique<Hedge>();
     try {
       prepare(second->transfer, one);
-      std::size_t bytes = 0;
-      for (const Scatter& part : one.exchange->into) bytes += part.bytes;
+      const std::size_t bytes = bytes_of(*one.exchange);
       second->memory = Buffer::allocate(bytes);
       second->transfer.into = {{second->memory.data(), bytes}};
     } catch (const Error&) {
@@ -266,7 +273,8 @@ class Retrying {
     if (answer.code != curl::kOk || answer.status < 200 || answer.status >= 400) return;
     const Hedging::Seconds first_byte(answer.first_byte_seconds);
     const Hedging::Seconds rest(answer.seconds - answer.first_byte_seconds);
-    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_of(one).hedges, rest);
+    reactor_.hedging().answered(authority_of(transfer.request.url), first_byte, settings_of(one).hedges, rest,
+                                answer.received);
   }
 
   static bool is_good(const Running& one, const Transfer& transfer) {
@@ -297,6 +305,7 @@ class Retrying {
   static void redirect(HttpRequest& request, const std::string& url) {
     const bool same = authority_of(request.url) == authority_of(url) && scheme_of(request.url) == scheme_of(url);
     if (!same) {
+      request.past_proxies = false;
       std::erase_if(request.headers, [](const std::string& header) { return header.starts_with("Authorization:"); });
     }
     request.url = url;
@@ -336,6 +345,9 @@ class Retrying {
     const bool looks =
         exchange.accept && (arrived || answer.status == 416 || answer.status == 200 || answer.status == 304);
     if (looks) return exchange.accept(answer);
+    if (arrived && exchange.is_whole != nullptr && !exchange.is_whole(answer.text)) {
+      return again("the answer is none that such a service gives, or a part of one");
+    }
     const bool explains = answer.text.find(exchange.expects) == std::string::npos;
     return arrived && !explains ? Verdict{} : judge(exchange, request, answer);
   }
@@ -358,6 +370,7 @@ class Retrying {
     const SteadyClock::time_point now = SteadyClock::now();
     const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
     if (!exchange.patient || now + pause - one.begun > settings_of(one).retry_time) {
+      exchange.may_pass = true;
       const bool waited = exchange.answer.code == curl::kTimedOut;
       const auto seconds = std::chrono::duration<double>(now - one.begun).count();
       return fail(one, Error(waited ? ErrorCode::kTimeout : ErrorCode::kIo,

@@ -6,10 +6,12 @@
 
 namespace penstock::io::remote {
 
-void Hedging::answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer) noexcept try {
+void Hedging::answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer,
+                       std::uint64_t bytes) noexcept try {
   constexpr std::size_t kBetweenLooks = 8;
   const std::scoped_lock lock(mutex_);
   saved_ = std::min(kMostSaved, saved_ + share);
+  saved_bytes_ = std::min(kMostSavedBytes, saved_bytes_ + share * static_cast<double>(bytes));
   auto found = servers_.find(authority);
   if (found == servers_.end()) {
     // Nobody talks to so many for long; which of them are forgotten does not matter.
@@ -25,8 +27,8 @@ void Hedging::answered(std::string_view authority, Seconds first_byte, double sh
   const auto sum = [known](const auto& of) {
     return std::accumulate(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(known), 0.0);
   };
-  const double bytes = sum(server.transfers);
-  if (bytes > sum(server.seconds) && bytes > kLeastPatience.count() * static_cast<double>(known)) {
+  const double moving = sum(server.transfers);
+  if (moving > sum(server.seconds) && moving > kLeastPatience.count() * static_cast<double>(known)) {
     server.patience.reset();
     return;
   }
@@ -43,10 +45,12 @@ std::optional<Hedging::Seconds> Hedging::patience(std::string_view authority) co
   return found == servers_.end() ? std::nullopt : found->second.patience;
 }
 
-bool Hedging::spend() noexcept {
+bool Hedging::spend(std::uint64_t bytes) noexcept {
   const std::scoped_lock lock(mutex_);
-  if (saved_ < 1) return false;
+  const double counted = bytes > kLargeBytes ? static_cast<double>(bytes) : 0;
+  if (saved_ < 1 || saved_bytes_ < counted) return false;
   saved_ -= 1;
+  saved_bytes_ -= counted;
   return true;
 }
 

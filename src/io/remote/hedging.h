@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -25,19 +26,24 @@ class Hedging {
   static constexpr std::size_t kLeastAnswers = 20;  ///< of a server, before it is judged
 
   /// A request to the server `authority` was answered, with the first byte after `first_byte`, and the others in
-  /// `transfer` behind it. `share`: of all answers, how many may be second ones.
-  void answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer = Seconds(0)) noexcept;
+  /// `transfer` behind it. `share`: of all answers, and of all `bytes`, how many may be second ones.
+  void answered(std::string_view authority, Seconds first_byte, double share, Seconds transfer = Seconds(0),
+                std::uint64_t bytes = 0) noexcept;
   /// How long to wait for a first byte of that server, before a second request is made: as long as 95 of 100 answers
   /// take at most. Nothing while too few are known, and where the answers mostly wait for their bytes: what is asked
   /// twice takes its share of the bandwidth then.
   std::optional<Seconds> patience(std::string_view authority) const;
-  /// Takes one second request from those that may be made; false where there is none.
-  bool spend() noexcept;
+  /// Takes one second request from those that may be made; false where there is none, or where `bytes`, of a large one,
+  /// are more than may come twice: many small answers are no reason to fetch a large one again.
+  bool spend(std::uint64_t bytes) noexcept;
+  static constexpr std::uint64_t kLargeBytes = std::uint64_t{1} << 20;  ///< those of more are counted
 
  private:
   static constexpr std::size_t kRemembered = 128;
   static constexpr std::size_t kMostServers = 32;
-  static constexpr double kMostSaved = 10;  ///< second requests that may be made at once
+  static constexpr double kMostSaved = 10;        ///< second requests that may be made at once
+  static constexpr double kFirstBytes = 8 << 20;  ///< a part of a large load may come late among the first
+  static constexpr double kMostSavedBytes = 64 << 20;
 
   /// The last answers of a server.
   struct Server {
@@ -50,6 +56,7 @@ class Hedging {
   mutable std::mutex mutex_;
   std::map<std::string, Server, std::less<>> servers_;
   double saved_ = 0;
+  double saved_bytes_ = kFirstBytes;
 };
 
 }  // namespace penstock::io::remote

@@ -44,4 +44,13 @@ std::string json_text(std::string_view json, std::string_view name) {
   return std::move(reader.found);
 }
 
+bool is_json_object(const std::string& text) {
+  try {
+    TextReader(text, {}).read();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace penstock::io::remote

@@ -3,6 +3,8 @@
 
 #include "io/remote/judge.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -26,7 +28,9 @@ constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 50
 constexpr auto kRetriedCodes = std::to_array<std::string_view>(
     {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
      // The upload was damaged on its way, or others wrote the object at the same time.
-     "BadDigest", "XAmzContentChecksumMismatch", "Md5Mismatch", "ConditionalRequestConflict", "OperationAborted"});
+     "BadDigest", "XAmzContentChecksumMismatch", "Md5Mismatch", "ConditionalRequestConflict", "OperationAborted",
+     // Services that give keys say so of themselves, and of those that they ask.
+     "IDPCommunicationError", "temporarily_unavailable"});
 constexpr auto kNoBucketCodes =
     std::to_array<std::string_view>({"NoSuchBucket", "ContainerNotFound", "ResourceNotFound"});
 /// The keys were valid but have expired.
@@ -60,18 +64,20 @@ Verdict refused_by_proxy(const Exchange& exchange, const HttpRequest& request, c
       core::format("{}{}; check its user name and password, and whether it allows this host", said, through(request)));
 }
 
+/// That a file of certificates, which a setting names, is none.
+std::string no_certificates(const HttpRequest& request, const std::string& file) {
+  return core::format("the file of certificates {} cannot be read, which {} names; name one that can",
+                      core::quoted(file),
+                      request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle");
+}
+
 Verdict judge_ca_file(const Exchange& exchange, const HttpRequest& request, const std::string& problem) {
   const std::string& file = request.ca_file.empty() ? settings().ca_file : request.ca_file;
-  if (file.empty()) {
-    return failed(exchange, ErrorCode::kIo,
-                  core::format("the certificates of this machine cannot be read: {}; install the Debian package "
-                               "ca-certificates",
-                               problem));
-  }
-  return failed(
-      exchange, ErrorCode::kIo,
-      core::format("the file of certificates {} cannot be read, which {} names; name one that can", core::quoted(file),
-                   request.ca_file.empty() ? "SSL_CERT_FILE" : "AWS_CA_BUNDLE or the profile's ca_bundle"));
+  if (!file.empty()) return failed(exchange, ErrorCode::kIo, no_certificates(request, file));
+  return failed(exchange, ErrorCode::kIo,
+                core::format("the certificates of this machine cannot be read: {}; install the Debian package "
+                             "ca-certificates",
+                             problem));
 }
 
 /// The connection or the reply itself failed.
@@ -191,6 +197,11 @@ std::optional<Verdict> judge_write(const Exchange& exchange, const StoreError& s
   return std::nullopt;
 }
 
+/// What to look at where no store refused: a service that gives keys says by which settings it was asked.
+std::string check(const Exchange& exchange, std::string_view otherwise) {
+  return core::format("; check {}", exchange.terms.keys.empty() ? otherwise : exchange.terms.keys);
+}
+
 /// 401 and 403: who asks may not, or did not say who it is.
 Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, const StoreError& store,
                          const std::string& text) {
@@ -202,16 +213,17 @@ Verdict judge_permission(const Exchange& exchange, const HttpRequest& request, c
     return failed(exchange, ErrorCode::kPermission, core::format("{}; {}", text, request.unsigned_because));
   }
   if (exchange.bucket.empty()) {
-    return failed(exchange, ErrorCode::kPermission, text + "; check the token, and whether the URL has expired");
+    return failed(exchange, ErrorCode::kPermission,
+                  text + check(exchange, "the token, and whether the URL has expired"));
   }
   return failed(exchange, ErrorCode::kPermission,
-                core::format("{}; check the keys ({}) and what they may {}", text, exchange.terms.keys,
-                             exchange.writes ? "write" : "read"));
+                core::format("{}; check the keys ({}) and what they may {}{}{}", text, exchange.terms.keys,
+                             exchange.writes ? "write" : "read", request.signer.empty() ? "" : "; ", request.signer));
 }
 
 /// Where nothing was found.
 std::string what_to_check(const Exchange& exchange, const HttpRequest& request, const StoreError& store) {
-  if (exchange.bucket.empty()) return "; check the URL";
+  if (exchange.bucket.empty()) return check(exchange, "the URL");
   // Azure says so too of what a stranger may not see.
   if (store.code == "ResourceNotFound" && !request.unsigned_because.empty()) return "; " + request.unsigned_because;
   const bool no_bucket = has(kNoBucketCodes, store.code);
@@ -241,11 +253,20 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
     case 416:
       return failed(exchange, ErrorCode::kChanged, text + "; the object is shorter now than when it was opened");
     default:
-      return failed(exchange, ErrorCode::kIo, text + "; check the URL, and what the server's log says");
+      return failed(exchange, ErrorCode::kIo,
+                    text + (exchange.bucket.empty() ? check(exchange, "the URL, and what the server's log says")
+                                                    : "; check the URL, and what the server's log says"));
   }
 }
 
 }  // namespace
+
+void require_certificates(const HttpRequest& request, const Settings& settings) {
+  const std::string& file = request.ca_file.empty() ? settings.ca_file : request.ca_file;
+  struct stat status {};
+  if (file.empty() || ::stat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw Error(ErrorCode::kIo, no_certificates(request, file));
+}
 
 bool is_redirect(long status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -261,7 +282,8 @@ bool is_refusal(const Answer& answer) noexcept {
 
 Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
   if (answer.code != curl::kOk && answer.status < 300) return judge_connection(exchange, request, answer);
-  const StoreError store = store_error(request, answer);
+  const bool is_service = exchange.bucket.empty() && !exchange.terms.keys.empty();
+  const StoreError store = is_service ? service_error(request, answer) : store_error(request, answer);
   const long status = answer.status;
   const bool has_status = std::find(kRetriedStatus.begin(), kRetriedStatus.end(), status) != kRetriedStatus.end();
   if (has_status || has(kRetriedCodes, store.code)) return again(said(status, store));
@@ -280,6 +302,9 @@ Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer
   if (status == 401 && store.code == "InvalidAuthenticationInfo" && exchange.tries < kMostNewTokens &&
       renewed_keys(exchange)) {
     return again("the token had expired");
+  }
+  if (is_redirect(status) && is_service) {
+    return failed(exchange, ErrorCode::kIo, said(status, store) + "; a redirect is not followed" + check(exchange, ""));
   }
   if (is_redirect(status)) {
     return failed(exchange, ErrorCode::kIo,

@@ -11,6 +11,10 @@ namespace penstock::io::remote {
 /// answers that a later try may better. Redirects are for whoever follows them.
 Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer);
 
+/// kIo where what should be a file of certificates is none: of a FIFO libcurl would wait for a writer, on the one
+/// thread of all requests.
+void require_certificates(const HttpRequest& request, const Settings& settings);
+
 bool is_redirect(long status) noexcept;
 
 /// Whether it is certain that the request was not carried out: the store says so, or was not reached.

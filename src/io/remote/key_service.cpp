@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/settings.h"
+#include "io/remote/small_file.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -20,11 +22,15 @@ constexpr std::chrono::minutes kEarly{5};
 constexpr std::chrono::minutes kNone{1};
 /// A service that failed while keys are still good is asked again after this, or a tenth of the time that is left.
 constexpr std::chrono::seconds kAgain{10};
+/// Keys that have ended are used so long: by the clock of the store they may be good, and else it says so.
+constexpr std::chrono::seconds kLeast{1};
 
-Exchange asked(const HttpRequest& request, const std::string& name, bool patient) {
+Exchange asked(const HttpRequest& request, const KeyService& service, bool patient) {
   Exchange exchange;
-  exchange.name = name;
+  exchange.name = service.name;
+  exchange.terms.keys = service.settings;
   exchange.request = [&] { return request; };
+  exchange.is_whole = service.is_whole;
   exchange.patient = patient;
   run_all({&exchange, 1});
   return exchange;
@@ -32,24 +38,32 @@ Exchange asked(const HttpRequest& request, const std::string& name, bool patient
 
 }  // namespace
 
-std::string ask_service(const HttpRequest& request, const std::string& name, bool patient) {
-  Exchange exchange = asked(request, name, patient);
-  if (exchange.error) throw *exchange.error;
+std::string ask_service(const HttpRequest& request, const KeyService& service, bool patient) {
+  Exchange exchange = asked(request, service, patient);
+  if (exchange.error) throw exchange.error->prefixed("no keys could be had: ");
   return std::move(exchange.answer.text);
 }
 
-std::optional<std::string> ask_metadata(const HttpRequest& request, const std::string& base, bool waits,
+std::optional<std::string> ask_metadata(const HttpRequest& request, const KeyService& service, bool waits,
                                         std::string& why_none) {
-  Exchange exchange = asked(request, base, false);
+  Exchange exchange = asked(request, service, false);
   const long status = exchange.answer.status;
-  const bool may_pass = exchange.answer.connected && (status < 200 || status == 429 || status >= 500);
-  if (exchange.error && may_pass && waits) exchange = asked(request, base, true);
+  const bool may_pass = exchange.answer.connected && (exchange.may_pass || status < 200 || status >= 500);
+  if (exchange.error && may_pass && waits) exchange = asked(request, service, true);
   if (!exchange.error) return std::move(exchange.answer.text);
   const ErrorCode code = exchange.error->code();
   if (code == ErrorCode::kCancelled || code == ErrorCode::kUnsupported) throw *exchange.error;
   if (may_pass) throw exchange.error->prefixed("the keys of this machine's role cannot be had: ");
   why_none = core::format("the machine's metadata service gave none ({})", exchange.error->message());
   return std::nullopt;
+}
+
+std::string text_of_setting(const char* name) {
+  const std::string file = path_variable(name);
+  if (file.empty()) return {};
+  std::string text(core::trimmed(text_of(file).value_or("")));
+  if (!text.empty()) return text;
+  throw Error(ErrorCode::kPermission, core::format("{} names a file that cannot be read, or is empty", name), {file});
 }
 
 Keys KeptKeys::get(std::span<const char* const> places, Fetch fetch, std::string& why_none) {
@@ -61,7 +75,7 @@ Keys KeptKeys::get(std::span<const char* const> places, Fetch fetch, std::string
   why_none = why_none_;
   if (is_known && now < until_) return *keys_;
   const bool is_good = is_known && !keys_->empty() && now < ends_;
-  const auto later = [&] { return now + std::min<Clock::duration>(kAgain, (ends_ - now) / 10); };
+  const auto later = [&] { return now + std::clamp<Clock::duration>((ends_ - now) / 10, kLeast, kAgain); };
   std::optional<FetchedKeys> found;
   why_none.clear();
   try {

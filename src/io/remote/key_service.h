@@ -14,14 +14,26 @@
 
 namespace penstock::io::remote {
 
-/// The text that a service answers with, or the error of the request. `name` is what errors call it, `patient` whether
-/// it is there for sure, so that it is worth trying again.
-std::string ask_service(const HttpRequest& request, const std::string& name, bool patient);
+/// Who is asked for keys.
+struct KeyService {
+  std::string name = {};           ///< what errors call it: its URL
+  std::string_view settings = {};  ///< what to check where it refuses
+  /// Whether an answer is all of one, and not part of it or the page of somebody else: those are asked for again.
+  bool (*is_whole)(const std::string& text) = nullptr;
+};
+
+/// The text that a service answers with, or the error of the request. `patient`: it is there for sure, so that it is
+/// worth trying again.
+std::string ask_service(const HttpRequest& request, const KeyService& service, bool patient);
+
+/// The text of the file that a variable names, without white space around it; empty where the variable is not set.
+/// kPermission where there is no such text.
+std::string text_of_setting(const char* name);
 
 /// What the metadata of a machine says. Nothing on a machine that has none, which is found out by waiting for it for a
 /// second; `why_none` then says so. A service that was there and did not give a good answer is asked again (`waits`),
 /// or its error is thrown: that it has no keys is not known.
-std::optional<std::string> ask_metadata(const HttpRequest& request, const std::string& base, bool waits,
+std::optional<std::string> ask_metadata(const HttpRequest& request, const KeyService& service, bool waits,
                                         std::string& why_none);
 
 struct FetchedKeys {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "core/url_scheme.h"
 #include "io/remote/list_page.h"
 #include "io/remote/store.h"
@@ -49,6 +50,15 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
   const auto before = [](const Object& a, const Object& b) { return a.key < b.key; };
   std::sort(out.objects.begin(), out.objects.end(), before);
   std::sort(out.folders.begin(), out.folders.end());
+  const auto is_same = [](const Object& a, const Object& b) { return a.key == b.key; };
+  if (const auto twice = std::adjacent_find(out.objects.begin(), out.objects.end(), is_same);
+      twice != out.objects.end()) {
+    throw Error(ErrorCode::kIo,
+                core::format("the store's list names {} twice, so that it cannot be believed; try again, and ask who "
+                             "runs the store",
+                             core::quoted(twice->key)),
+                {.path = bucket.shown});
+  }
   return out;
 }
 

@@ -138,6 +138,13 @@ Location parse_bucket(const core::UrlScheme& scheme, std::string_view url) {
           .shown = std::string(url)};
 }
 
+std::string hf_endpoint(std::string_view url) try {
+  const std::string given = endpoint_of(variable("HF_ENDPOINT"), "HF_ENDPOINT");
+  return given.empty() ? "https://huggingface.co" : given;
+} catch (const Error& error) {
+  throw error.within({.path = std::string(url)});
+}
+
 /// "hf://[datasets/]OWNER/REPO[@REV]/PATH"
 Location parse_hf(std::string_view url) {
   const auto wrong = [&] { refuse("write hf://OWNER/REPO[@REV]/PATH or hf://datasets/OWNER/REPO[@REV]/PATH", url); };
@@ -160,9 +167,7 @@ Location parse_hf(std::string_view url) {
     repo = repo.substr(0, at);
   }
   if (owner.empty() || repo.empty() || rev.empty() || rest.empty()) wrong();
-  std::string endpoint = variable("HF_ENDPOINT");
-  if (endpoint.empty()) endpoint = "https://huggingface.co";
-  while (endpoint.ends_with('/')) endpoint.pop_back();
+  const std::string endpoint = hf_endpoint(url);
   const std::string revision = rev.find('%') != std::string_view::npos ? std::string(rev) : percent_encoded(rev, false);
   return {.kind = Kind::kHf,
           .url = core::format("{}/{}{}/{}/resolve/{}/{}", endpoint, type, percent_encoded(owner, false),
@@ -242,6 +247,18 @@ std::string_view host_of(std::string_view url) noexcept {
   const std::string_view port = authority.substr(host.size());
   const bool is_port = port.empty() || (port.front() == ':' && port.find_first_not_of("0123456789", 1) == port.npos);
   return is_port ? host : authority;
+}
+
+std::string endpoint_of(std::string url, std::string_view setting) {
+  while (url.ends_with('/')) url.pop_back();
+  const bool is_http = url.starts_with("http://") || url.starts_with("https://");
+  const auto is_plain = [](char c) { return static_cast<unsigned char>(c) > 0x20 && c != 0x7f; };
+  const bool is_clean = url.find_first_of("?#@\\") == url.npos && std::all_of(url.begin(), url.end(), is_plain);
+  if (url.empty() || (is_http && is_clean && !host_of(url).empty())) return url;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("{} must begin with http:// or https:// and have no user and no query, such as "
+                           "http://localhost:9000",
+                           setting));
 }
 
 bool is_private(std::string_view url) noexcept {

@@ -47,6 +47,9 @@ std::string in_folder(std::string_view url, std::string_view name);
 std::string_view authority_of(std::string_view url) noexcept;
 /// Its host alone, as it is written: "h", "127.0.0.1", "[::1]"; all of the authority where that is no host and port.
 std::string_view host_of(std::string_view url) noexcept;
+/// The URL of a server that a setting names, without '/' at its end; empty stays empty. kInvalidArgument for one that
+/// is no URL of http or https, or has a user or a query in it. Neither may be shown.
+std::string endpoint_of(std::string url, std::string_view setting);
 /// Whether what is sent to the URL reaches nobody on the way: it is https, or a server of this machine.
 bool is_private(std::string_view url) noexcept;
 /// The scheme in front of "://".

@@ -8,6 +8,7 @@
 
 #include "core/format.h"
 #include "io/file/url.h"
+#include "io/remote/cache/claim.h"
 #include "io/remote/range_answer.h"
 #include "io/remote/remote.h"
 #include "io/remote/remote_source.h"
@@ -34,9 +35,13 @@ class Opening {
     }
     if (cache_) {
       key_ = BlockCache::key_of(location);
-      kept_ = cache_->find(key_, wanted_, small_);
+      look();
     }
   }
+
+  /// What the cache has of it, which another thread may have brought meanwhile.
+  void look() { kept_ = cache_->find(key_, wanted_, small_); }
+  const std::string& key() const noexcept { return key_; }
 
   /// Whether no request has to be made.
   bool is_known() const { return kept_ && kept_->is_fresh; }
@@ -168,11 +173,51 @@ class Opening {
   Buffer head_ = {};  ///< what is asked for
 };
 
+namespace {
+
+/// An object that has to be asked for, and its place among those that are opened.
+struct Asked {
+  std::size_t place;
+  std::unique_ptr<Opening> opening;
+};
+
+void ask(std::span<Asked> asked, std::vector<Opened>& out) {
+  if (asked.empty()) return;
+  std::vector<Exchange> exchanges;
+  for (const Asked& one : asked) exchanges.push_back(one.opening->exchange());
+  run_all(exchanges);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Exchange& exchange = exchanges[i];
+    out[asked[i].place] = exchange.error ? Opened(*exchange.error) : Opened(asked[i].opening->source(exchange));
+  }
+}
+
+/// What another thread is opening is waited for, because its first block is in the cache then.
+void ask_once(std::vector<Asked> asked, std::vector<Opened>& out) {
+  std::vector<ClaimedBlock> wanted;
+  for (const Asked& one : asked) wanted.emplace_back(one.opening->key(), 0);
+  Claim claim(std::move(wanted));
+  std::vector<Asked> ours;
+  for (const std::size_t i : claim.ours()) ours.push_back(std::move(asked[i]));
+  std::erase_if(asked, [](const Asked& one) { return one.opening == nullptr; });
+  ask(ours, out);
+  claim.end();
+  if (asked.empty()) return;
+  claim.wait_for_others();
+  for (Asked& one : asked) {
+    one.opening->look();
+    if (one.opening->is_known()) out[one.place] = one.opening->known();
+  }
+  std::erase_if(asked, [](const Asked& one) { return one.opening->is_known(); });
+  ask(asked, out);
+}
+
+}  // namespace
+
 std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const std::uint64_t> heads,
                              std::uint64_t small) {
   const std::shared_ptr<const BlockCache> cache = BlockCache::of(cache_settings());
-  std::vector<std::unique_ptr<Opening>> openings;
-  std::vector<Exchange> exchanges;
+  std::vector<Asked> asked;
   std::vector<Opened> out;
   out.reserve(urls.size());
   for (std::size_t i = 0; i < urls.size(); ++i) {
@@ -180,27 +225,18 @@ std::vector<Opened> open_all(std::span<const std::string> urls, std::span<const 
       auto opening = std::make_unique<Opening>(urls[i], heads.empty() ? RemoteSource::kHead : heads[i], small, cache);
       if (opening->is_known()) {
         out.emplace_back(opening->known());
-        opening = nullptr;
       } else {
-        exchanges.push_back(opening->exchange());
         out.emplace_back(Error(ErrorCode::kIo, {}));
+        asked.push_back({i, std::move(opening)});
       }
-      openings.push_back(std::move(opening));
     } catch (const Error& error) {
-      openings.push_back(nullptr);
       out.emplace_back(error);
     }
   }
-  if (!exchanges.empty()) run_all(exchanges);
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < openings.size(); ++i) {
-    if (!openings[i]) continue;
-    Exchange& exchange = exchanges[next++];
-    if (exchange.error) {
-      out[i] = *exchange.error;
-    } else {
-      out[i] = openings[i]->source(exchange);
-    }
+  if (cache) {
+    ask_once(std::move(asked), out);
+  } else {
+    ask(asked, out);
   }
   return out;
 }

@@ -6,8 +6,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/settings.h"
@@ -26,18 +29,25 @@ std::string path_of(const char* name, const char* otherwise) {
 
 /// A file as it was last seen.
 struct Known {
+  std::string path = {};
   std::string seen = {};
   Sections sections = {};
+  bool is_there = false;
+  bool is_read = false;
 
-  void look(const std::string& path) {
+  void look(std::string where) {
+    path = std::move(where);
     struct stat status {};
     std::string now = path;
-    if (::stat(path.c_str(), &status) == 0) {
+    is_there = ::stat(path.c_str(), &status) == 0;
+    if (is_there) {
       now = core::format("{}\n{} {} {} {}.{:09}", path, status.st_dev, status.st_ino, status.st_size,
                          status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
     }
     if (now == seen) return;
-    sections = read_profiles(text_of(path).value_or(""));
+    const std::optional<std::string> text = text_of(path);
+    is_read = text.has_value();
+    sections = read_profiles(text.value_or(""));
     seen = std::move(now);
   }
 
@@ -53,12 +63,18 @@ struct Files {
   Known config;
 };
 
+constexpr const char* kCredentials = "AWS_SHARED_CREDENTIALS_FILE";
+constexpr const char* kConfig = "AWS_CONFIG_FILE";
+
 const Files& files() {
   thread_local Files one;
-  one.credentials.look(path_of("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"));
-  one.config.look(path_of("AWS_CONFIG_FILE", "~/.aws/config"));
+  one.credentials.look(path_of(kCredentials, "~/.aws/credentials"));
+  one.config.look(path_of(kConfig, "~/.aws/config"));
   return one;
 }
+
+/// The second is an older name of the first.
+constexpr auto kProfiles = std::to_array<const char*>({"AWS_PROFILE", "AWS_DEFAULT_PROFILE"});
 
 /// Of the file of credentials before that of settings, where "[profile default]" goes before "[default]".
 std::string entry(std::string_view name) {
@@ -71,16 +87,30 @@ std::string entry(std::string_view name) {
     is_there = true;
     if (const auto found = entries->find(name); found != entries->end()) return found->second;
   }
-  if (!is_there && !variable("AWS_PROFILE").empty()) {
-    throw Error(ErrorCode::kPermission,
-                core::format("there is no profile {}; AWS_PROFILE names it", core::quoted(profile)));
+  for (const char* const name_of_it : kProfiles) {
+    if (is_there || variable(name_of_it).empty()) continue;
+    throw Error(ErrorCode::kPermission, core::format("there is no profile {}; {} names it{}", core::quoted(profile),
+                                                     name_of_it, unread_profiles()));
   }
   return {};
+}
+
+/// What stands in "[profile dev]", with one space between the words and no quotes around the name.
+std::string section_name(std::string_view text) {
+  text = trimmed(text);
+  const std::string_view word = text.substr(0, text.find_first_of(" \t"));
+  std::string_view rest = trimmed(text.substr(word.size()));
+  const bool is_quoted =
+      rest.size() > 1 && rest.front() == rest.back() && (rest.front() == '"' || rest.front() == '\'');
+  if (is_quoted) rest = rest.substr(1, rest.size() - 2);
+  return rest.empty() ? std::string(word) : core::format("{} {}", word, rest);
 }
 
 }  // namespace
 
 Sections read_profiles(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Sections out;
   Entries* section = nullptr;
   std::string above;  ///< the entry that indented lines belong to, where it has no value of its own
@@ -90,10 +120,10 @@ Sections read_profiles(std::string_view text) {
     const std::string_view content = trimmed(line);
     if (content.empty() || content.front() == '#' || content.front() == ';') continue;
     if (content.front() == '[') {
-      section = &out[std::string(trimmed(content.substr(1, content.find(']') - 1)))];
+      section = &out[section_name(content.substr(1, content.find(']') - 1))];
       above.clear();
     } else if (const std::size_t equals = content.find('='); equals != std::string_view::npos && section != nullptr) {
-      const std::string name(trimmed(content.substr(0, equals)));
+      const std::string name = core::lower(trimmed(content.substr(0, equals)));
       const std::string_view value = trimmed(content.substr(equals + 1));
       const bool is_below = line.front() == ' ' || line.front() == '\t';
       if (!is_below) {
@@ -108,8 +138,24 @@ Sections read_profiles(std::string_view text) {
 }
 
 std::string profile_name() {
-  const std::string name = variable("AWS_PROFILE");
-  return name.empty() ? "default" : name;
+  for (const char* const setting : kProfiles) {
+    if (std::string name = variable(setting); !name.empty()) return name;
+  }
+  return "default";
+}
+
+std::string unread_profiles() {
+  std::string out;
+  const Files& known = files();
+  const auto add = [&](const Known& file, const char* setting) {
+    const bool is_named = !variable(setting).empty();
+    if (file.is_read || (!file.is_there && !is_named)) return;
+    out += core::format(", the file {}{} cannot be read", core::quoted(file.path),
+                        is_named ? core::format(", which {} names,", setting) : "");
+  };
+  add(known.credentials, kCredentials);
+  add(known.config, kConfig);
+  return out;
 }
 
 std::string profile_setting(std::string_view name) { return entry(name); }

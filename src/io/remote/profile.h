@@ -9,13 +9,15 @@
 namespace penstock::io::remote {
 
 /// Sections and their entries: "[profile x]", "name = value". An indented line below "s3 =" is the entry "s3.name".
-/// Lines that are neither are stepped over.
+/// Lines that are neither are stepped over. Names of entries are in lower case.
 using Entries = std::map<std::string, std::string, std::less<>>;
 using Sections = std::map<std::string, Entries, std::less<>>;
 Sections read_profiles(std::string_view text);
 
-/// The name of the profile in use, which AWS_PROFILE sets.
+/// The name of the profile in use, which AWS_PROFILE sets, or AWS_DEFAULT_PROFILE.
 std::string profile_name();
+/// Which of the files are there, or named by a variable, and could not be read, as ", the file ... cannot be read".
+std::string unread_profiles();
 /// What the profile in use says of `name` ("region", "endpoint_url"); empty where it says nothing. kPermission where
 /// AWS_PROFILE names none that is there. The files are read again when they have changed.
 std::string profile_setting(std::string_view name);

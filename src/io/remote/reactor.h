@@ -34,6 +34,7 @@ struct HttpRequest {
   std::vector<std::string> secrets = {};    ///< what no error may show
   std::string ca_file = {};                 ///< certificates to trust, in place of those of the settings
   std::string unsigned_because = {};        ///< that and why it says nothing of who asks, for the error of a refusal
+  std::string signer = {};                  ///< what that error says of whose keys signed it
 };
 
 /// What came back. Names of headers are in lower case.

@@ -64,21 +64,15 @@ std::string region_of(const std::string& bucket) {
                            core::quoted(region)));
 }
 
-std::string without_slash(std::string url) {
-  while (url.ends_with('/')) url.pop_back();
-  return url;
-}
-
 std::string s3_endpoint() {
   std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
   if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
   if (endpoint.empty()) endpoint = service_setting("s3", "endpoint_url");
   if (endpoint.empty()) endpoint = profile_setting("endpoint_url");
-  endpoint = without_slash(std::move(endpoint));
-  if (endpoint.empty() || endpoint.starts_with("http://") || endpoint.starts_with("https://")) return endpoint;
-  throw Error(ErrorCode::kInvalidArgument,
-              "AWS_ENDPOINT_URL must begin with http:// or https://, such as http://localhost:9000");
+  return endpoint_of(std::move(endpoint), "AWS_ENDPOINT_URL, or the profile's endpoint_url,");
 }
+
+std::string gs_endpoint() { return endpoint_of(variable("PENSTOCK_GS_ENDPOINT"), "PENSTOCK_GS_ENDPOINT"); }
 
 /// Whether buckets of another store than Amazon's are part of the host's name, as some want it.
 bool are_hosts() {
@@ -107,7 +101,7 @@ struct Place {
 Place place_of(const Location& location, const std::string& region) {
   const std::string in_path = "/" + location.bucket + "/";
   if (location.kind == Kind::kGs) {
-    const std::string endpoint = without_slash(variable("PENSTOCK_GS_ENDPOINT"));
+    const std::string endpoint = gs_endpoint();
     return {endpoint.empty() ? "https://storage.googleapis.com" : endpoint, in_path};
   }
   if (std::string endpoint = s3_endpoint(); !endpoint.empty()) {
@@ -134,20 +128,25 @@ std::string now() {
   return text;
 }
 
-struct FoundKeys {
-  Keys keys = {};
-  std::string why_none = {};
-};
+/// They are sent in headers: a line break would begin another one.
+void require_plain(const Keys& keys, std::string_view where) {
+  const auto is_plain = [](char c) { return c > 0x20 && c < 0x7f; };
+  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7f; };
+  if (std::all_of(keys.id.begin(), keys.id.end(), is_plain) &&
+      std::all_of(keys.token.begin(), keys.token.end(), is_plain) &&
+      std::all_of(keys.secret.begin(), keys.secret.end(), is_text)) {
+    return;
+  }
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the keys have a line break, a space or another character that no key has; copy them anew "
+                           "({}), without what stands around them",
+                           where));
+}
 
 FoundKeys keys_of(const Location& location) {
-  FoundKeys out;
-  if (location.kind == Kind::kS3) {
-    out.keys = aws_keys(out.why_none);
-    return out;
-  }
-  out.keys = {variable("PENSTOCK_GS_ACCESS_KEY_ID"), variable("PENSTOCK_GS_SECRET_ACCESS_KEY")};
-  out.why_none = "there are no PENSTOCK_GS_ACCESS_KEY_ID and PENSTOCK_GS_SECRET_ACCESS_KEY";
-  return out;
+  if (location.kind == Kind::kS3) return aws_keys();
+  return {.keys = keys_of_variables("PENSTOCK_GS_ACCESS_KEY_ID", "PENSTOCK_GS_SECRET_ACCESS_KEY"),
+          .remark = "there are no PENSTOCK_GS_ACCESS_KEY_ID and PENSTOCK_GS_SECRET_ACCESS_KEY"};
 }
 
 void sign_for(const Location& location, const Ask& ask, const Place& place, const std::string& region,
@@ -155,12 +154,14 @@ void sign_for(const Location& location, const Ask& ask, const Place& place, cons
   const FoundKeys found = keys_of(location);
   const Keys& keys = found.keys;
   if (keys.id.empty() || keys.secret.empty()) {
-    request.unsigned_because = core::format("the request was unsigned, because {}", found.why_none);
+    request.unsigned_because = core::format("the request was unsigned, because {}", found.remark);
     const std::string token = location.kind == Kind::kGs ? variable("GOOGLE_OAUTH_ACCESS_TOKEN") : std::string();
     if (token.empty()) return;
     request.unsigned_because.clear();
     return add_bearer(token, "GOOGLE_OAUTH_ACCESS_TOKEN", request);
   }
+  require_plain(keys, location.kind == Kind::kS3 ? kS3Store.terms.keys : kGsStore.terms.keys);
+  if (location.kind == Kind::kS3) request.signer = found.remark;
   const std::string time = now();
   const std::string hash = !request.payload.empty() ? "UNSIGNED-PAYLOAD"
                            : request.body.empty()   ? std::string(kEmptyHash)
@@ -200,9 +201,9 @@ void sign_in_bucket(const Location& location, const Ask& ask, HttpRequest& reque
 }
 
 std::string identity_in_bucket(const Location& location) {
-  const std::string endpoint = location.kind == Kind::kGs ? variable("PENSTOCK_GS_ENDPOINT") : s3_endpoint();
-  return core::format("{}\n{}\n{}\n{}", location.kind == Kind::kGs ? "gs" : "s3", without_slash(endpoint),
-                      location.bucket, location.key);
+  const bool is_gs = location.kind == Kind::kGs;
+  return core::format("{}\n{}\n{}\n{}", is_gs ? "gs" : "s3", is_gs ? gs_endpoint() : s3_endpoint(), location.bucket,
+                      location.key);
 }
 
 }  // namespace

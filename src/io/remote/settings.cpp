@@ -1,8 +1,9 @@
 #include "io/remote/settings.h"
 
 #include <charconv>
-#include <cstdint>
+#include <cmath>
 
+#include "core/ascii.h"
 #include "core/environment.h"
 #include "core/format.h"
 #include "core/text.h"
@@ -16,7 +17,7 @@ std::chrono::milliseconds seconds(double count) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
 }
 
-std::size_t requests() { return static_cast<std::size_t>(number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64)); }
+std::size_t requests() { return static_cast<std::size_t>(whole_number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64)); }
 
 }  // namespace
 
@@ -30,6 +31,23 @@ double number(const char* name, double least, double most, double otherwise) {
                                                         core::quoted(text), least, most));
 }
 
+std::uint64_t whole_number(const char* name, std::uint64_t least, std::uint64_t most, std::uint64_t otherwise) {
+  const double out =
+      number(name, static_cast<double>(least), static_cast<double>(most), static_cast<double>(otherwise));
+  if (out == std::floor(out)) return static_cast<std::uint64_t>(out);
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the setting {} is {}; it must be a whole number", name, core::quoted(variable(name))));
+}
+
+bool is_on(const char* name) {
+  const std::string text = variable(name);
+  const std::string word = core::lower(core::trimmed(text));
+  if (word.empty() || word == "0" || word == "false" || word == "no" || word == "off") return false;
+  if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("the setting {} is {}; it must be 1 or 0", name, core::quoted(text)));
+}
+
 std::string variable(const char* name) {
   if (const ValuesPtr& values = ValuesScope::current()) {
     if (const auto found = values->of.find(std::string_view(name)); found != values->of.end()) return found->second;
@@ -38,12 +56,34 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-std::string path_variable(const char* name) { return with_home(variable(name)); }
+std::string path_variable(const char* name) {
+  const std::string path = variable(name);
+  const bool is_others = path.starts_with('~') && path != "~" && !path.starts_with("~/");
+  if (is_others || path.find("://") < path.find('/')) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("the setting {} is {}; it must be a path of this machine, written whole: of what shells and "
+                     "URLs have, only ~/ may begin it",
+                     name, core::quoted(path)));
+  }
+  const std::string out = with_home(path);
+  if (!path.empty() && out.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the setting {} is {}, and HOME, which ~ stands for, is not set; write the path whole",
+                             name, core::quoted(path)));
+  }
+  return out;
+}
 
 std::string with_home(std::string path) {
+  if (path != "~" && !path.starts_with("~/")) return path;
   const std::string home = variable("HOME");
-  if (home.empty() || (path != "~" && !path.starts_with("~/"))) return path;
-  return path.replace(0, 1, home);
+  return home.empty() ? home : path.replace(0, 1, home);
+}
+
+void require_line(std::string_view text, std::string_view name) {
+  if (text.find_first_of("\r\n") == std::string_view::npos) return;
+  throw Error(ErrorCode::kInvalidArgument, core::format("{} has a line break in it", name));
 }
 
 std::size_t process_requests() {

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace penstock::io::remote {
 
@@ -26,10 +28,19 @@ std::size_t process_requests();
 
 /// The variable as a number from `least` to `most`, or `otherwise` where it is not set. kInvalidArgument.
 double number(const char* name, double least, double most, double otherwise);
+/// The same of a whole number.
+std::uint64_t whole_number(const char* name, std::uint64_t least, std::uint64_t most, std::uint64_t otherwise);
+/// Whether the variable is "1", "true", "yes" or "on"; not for "0", "false", "no", "off" and where it is not set.
+/// kInvalidArgument for other values: each would be taken for what its user did not mean.
+bool is_on(const char* name);
 /// The variable's value, or that of an option in its place (values.h); empty where it is not set.
 std::string variable(const char* name);
-/// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it.
+/// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it. kInvalidArgument for
+/// what would become a folder of that name here: a URL, "~user/".
 std::string path_variable(const char* name);
+/// Empty where HOME is not set: a folder called "~" in the current one is somebody else's.
 std::string with_home(std::string path);
+/// kInvalidArgument for a text with a line break in it: in a request it would begin another header. `name`: what it is.
+void require_line(std::string_view text, std::string_view name);
 
 }  // namespace penstock::io::remote

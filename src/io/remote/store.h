@@ -52,6 +52,9 @@ HttpRequest request_for(const Location& location, const Ask& ask);
 /// Where the object is, as nothing else is: its host and path, the bucket's region left out. May hold a secret.
 std::string identity(const Location& location);
 
+/// Whether a secret may go with the request: by https, or to this machine, where no proxy is to read it.
+bool takes_secrets(HttpRequest& request);
+
 /// Sends a token as `Authorization: Bearer`, where nobody listens on the way: it is as good as a password. `name` is
 /// the setting that it comes from.
 void add_bearer(const std::string& token, std::string_view name, HttpRequest& request);

@@ -4,11 +4,13 @@
 #include "io/remote/store_error.h"
 
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 #include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/remote/json_text.h"
 
 namespace penstock::io::remote {
 namespace {
@@ -87,6 +89,16 @@ StoreError store_error(const HttpRequest& request, const Answer& answer) {
             harmless(request, answer.header("x-error-message"))};
   }
   return {harmless(request, xml_text(answer.text, "Code")), harmless(request, xml_text(answer.text, "Message"))};
+}
+
+StoreError service_error(const HttpRequest& request, const Answer& answer) {
+  if (!answer.text.starts_with('{')) return store_error(request, answer);
+  const auto first = [&](std::initializer_list<std::string_view> names) {
+    std::string found;
+    for (const std::string_view name : names) found = found.empty() ? json_text(answer.text, name) : found;
+    return harmless(request, std::move(found));
+  };
+  return {first({"error", "code", "Code"}), first({"error_description", "message", "Message"})};
 }
 
 }  // namespace penstock::io::remote

@@ -20,6 +20,8 @@ struct StoreError {
   std::string message = {};  ///< short, without secrets, safe to show
 };
 StoreError store_error(const HttpRequest& request, const Answer& answer);
+/// The same of a service that gives keys, which may explain itself in JSON.
+StoreError service_error(const HttpRequest& request, const Answer& answer);
 
 /// `text` without anything of `request` that is secret, escaped and cut to what a sentence takes.
 std::string harmless(const HttpRequest& request, std::string text);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/format.h"
+#include "core/text.h"
 #include "io/remote/azure_store.h"
 #include "io/remote/s3_store.h"
 #include "io/remote/settings.h"
@@ -17,12 +18,13 @@ namespace {
 /// The one that `hf auth login` keeps, unless it is not to be sent unasked.
 std::string hf_token() {
   if (std::string token = variable("HF_TOKEN"); !token.empty()) return token;
-  const std::string implicit = variable("HF_HUB_DISABLE_IMPLICIT_TOKEN");
-  if (!implicit.empty() && implicit != "0" && implicit != "false") return {};
+  if (is_on("HF_HUB_DISABLE_IMPLICIT_TOKEN")) return {};
   std::string file = path_variable("HF_TOKEN_PATH");
   if (file.empty()) {
-    const std::string folder = path_variable("HF_HOME");
-    file = (folder.empty() ? with_home("~/.cache/huggingface") : folder) + "/token";
+    std::string folder = path_variable("HF_HOME");
+    if (folder.empty()) folder = with_home("~/.cache/huggingface");
+    if (folder.empty()) return {};
+    file = folder + "/token";
   }
   const std::string text = text_of(file).value_or("");
   const std::size_t begin = std::min(text.size(), text.find_first_not_of(" \t\r\n"));
@@ -30,13 +32,30 @@ std::string hf_token() {
 }
 
 /// A token for plain URLs is for one host, which has to be named: it would go to strangers otherwise.
+void add_http_token(HttpRequest& request) {
+  const std::string host = variable("PENSTOCK_HTTP_TOKEN_HOST");
+  if (host.find_first_of("/?#@*, \t") != std::string::npos) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "the setting PENSTOCK_HTTP_TOKEN_HOST must be one host as URLs have it, HOST or HOST:PORT");
+  }
+  const std::string token = variable("PENSTOCK_HTTP_TOKEN");
+  if (token.empty()) return;
+  if (authority_of(request.url) == host) return add_bearer(token, "PENSTOCK_HTTP_TOKEN", request);
+  request.unsigned_because =
+      host.empty()
+          ? "no token was sent, because PENSTOCK_HTTP_TOKEN goes to the host in PENSTOCK_HTTP_TOKEN_HOST alone, "
+            "which is not set"
+          : core::format("no token was sent, because PENSTOCK_HTTP_TOKEN_HOST is {}, and the URL's is {}",
+                         core::quoted(host), core::quoted(authority_of(request.url)));
+}
+
 void add_token(const Location& location, const Ask&, HttpRequest& request) {
   request.url = location.url;
-  if (location.kind == Kind::kHf) {
-    add_bearer(hf_token(), "HF_TOKEN", request);
-  } else if (const std::string host = variable("PENSTOCK_HTTP_TOKEN_HOST");
-             !host.empty() && authority_of(location.url) == host) {
-    add_bearer(variable("PENSTOCK_HTTP_TOKEN"), "PENSTOCK_HTTP_TOKEN", request);
+  if (location.kind == Kind::kHttp) return add_http_token(request);
+  const std::string token = hf_token();
+  if (!token.empty()) return add_bearer(token, "HF_TOKEN", request);
+  if (!variable("HF_TOKEN_PATH").empty()) {
+    request.unsigned_because = "no token was sent, because HF_TOKEN_PATH names a file without one";
   }
 }
 
@@ -61,12 +80,16 @@ const Store& store_of(Kind kind) noexcept {
   return kServer;
 }
 
+bool takes_secrets(HttpRequest& request) {
+  if (!is_private(request.url)) return false;
+  if (scheme_of(request.url) == "http") request.past_proxies = true;
+  return true;
+}
+
 void add_bearer(const std::string& token, std::string_view name, HttpRequest& request) {
   if (token.empty()) return;
-  if (token.find_first_of("\r\n") != std::string::npos) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("{} has a line break in it", name));
-  }
-  if (!is_private(request.url)) {
+  require_line(token, name);
+  if (!takes_secrets(request)) {
     request.unsigned_because =
         core::format("no token was sent, because the URL is not https and others may listen; {} goes by https", name);
     return;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 
 namespace penstock::io::remote {
@@ -46,17 +47,31 @@ TEST(Hedging, AServerThatAnswersAtOnceIsWaitedForNevertheless) {
 
 TEST(Hedging, SpendsAShareOfTheAnswers) {
   Hedging hedging;
-  EXPECT_FALSE(hedging.spend());
+  EXPECT_FALSE(hedging.spend(0));
   answer(hedging, 41, 1);
-  EXPECT_TRUE(hedging.spend());
-  EXPECT_TRUE(hedging.spend());
-  EXPECT_FALSE(hedging.spend());
+  EXPECT_TRUE(hedging.spend(0));
+  EXPECT_TRUE(hedging.spend(0));
+  EXPECT_FALSE(hedging.spend(0));
   answer(hedging, 10'000, 1);
   int spent = 0;
-  while (hedging.spend()) ++spent;
+  while (hedging.spend(0)) ++spent;
   EXPECT_EQ(spent, 10) << "not all at once";
   answer(hedging, 100, 1, "s", 0);
-  EXPECT_FALSE(hedging.spend());
+  EXPECT_FALSE(hedging.spend(0));
+}
+
+TEST(Hedging, ManySmallAnswersAreNoReasonToFetchALargeOneTwice) {
+  constexpr std::uint64_t kPart = std::uint64_t{8} << 20;
+  Hedging hedging;
+  answer(hedging, 400, 1);
+  EXPECT_TRUE(hedging.spend(kPart)) << "one part is free";
+  EXPECT_FALSE(hedging.spend(kPart));
+  for (int i = 0; i < 19; ++i) hedging.answered("s", Seconds(1), 0.05, Seconds(0), kPart);
+  EXPECT_FALSE(hedging.spend(kPart));
+  for (int i = 0; i < 2; ++i) hedging.answered("s", Seconds(1), 0.05, Seconds(0), kPart);
+  EXPECT_TRUE(hedging.spend(kPart));
+  EXPECT_FALSE(hedging.spend(kPart));
+  EXPECT_TRUE(hedging.spend(Hedging::kLargeBytes));
 }
 
 TEST(Hedging, RemembersABoundedNumberOfServers) {

@@ -35,8 +35,8 @@ CacheSettings cache_settings() {
     }
     out.limit = *bytes;
   }
-  constexpr double kYear = 366.0 * 24 * 3600;
-  out.trust = std::chrono::seconds(static_cast<std::int64_t>(number("PENSTOCK_CACHE_TRUST_SECONDS", 0, kYear, 0)));
+  constexpr std::uint64_t kYear = std::uint64_t{366} * 24 * 3600;
+  out.trust = std::chrono::seconds(whole_number("PENSTOCK_CACHE_TRUST_SECONDS", 0, kYear, 0));
   return out;
 }
 

@@ -6,21 +6,16 @@
 #include "io/remote/cache/cached_ranges.h"
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "core/forks.h"
 #include "core/format.h"
-#include "core/stop_scope.h"
+#include "io/remote/cache/claim.h"
 #include "io/remote/traffic.h"
 #include "penstock/buffer.h"
 #include "penstock/error.h"
@@ -43,68 +38,6 @@ struct Missing {
   std::vector<Wanted> wanted = {};
   Buffer own = {};              ///< where nobody's memory takes all of it
   std::byte* memory = nullptr;  ///< where it is fetched to
-};
-
-/// The blocks that threads of this process are fetching, by object and number.
-struct Fetching {
-  using Block = std::pair<std::string, std::uint64_t>;
-
-  const std::uint64_t forks = core::forks();
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::set<Block> blocks;
-
-  /// That of this process. In a forked child the parent's is left alone: its threads do not exist there.
-  static Fetching& get() {
-    static std::atomic<Fetching*> current{nullptr};
-    Fetching* found = current.load();
-    while (found == nullptr || found->forks != core::forks()) {
-      auto fresh = std::make_unique<Fetching>();
-      if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
-    }
-    return *found;
-  }
-};
-
-/// The blocks of a round that no other thread is fetching; until the end, they are this thread's. It waits for others
-/// only then, so that no two wait for each other.
-class Claim {
- public:
-  Claim(const CachedObject& object, const std::map<std::uint64_t, Missing>& missing)
-      : fetching_(Fetching::get()), object_(core::format("{} {}", object.key, object.etag)) {
-    const std::scoped_lock lock(fetching_.mutex);
-    for (const auto& [number, block] : missing) {
-      if (fetching_.blocks.emplace(object_, number).second) blocks_.push_back(number);
-    }
-  }
-  ~Claim() { end(); }
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-
-  const std::vector<std::uint64_t>& blocks() const noexcept { return blocks_; }
-
-  void end() {
-    const std::scoped_lock lock(fetching_.mutex);
-    for (const std::uint64_t number : blocks_) fetching_.blocks.erase({object_, number});
-    blocks_.clear();
-    fetching_.ended.notify_all();
-  }
-
-  /// kCancelled within 50 ms of a stop.
-  void wait_for(std::uint64_t number) const {
-    std::unique_lock lock(fetching_.mutex);
-    while (fetching_.blocks.contains({object_, number})) {
-      fetching_.ended.wait_for(lock, std::chrono::milliseconds(50));
-      if (core::StopScope::stop_requested()) {
-        throw Error(ErrorCode::kCancelled, "the read was cancelled before it was complete");
-      }
-    }
-  }
-
- private:
-  Fetching& fetching_;
-  std::string object_;
-  std::vector<std::uint64_t> blocks_;
 };
 
 void scatter(const std::byte* block, const Wanted& wanted) {
@@ -156,12 +89,20 @@ class CachedRanges::Reading {
 
   /// Those that another thread is fetching come last: until then it may have kept them.
   void fetch_missing() {
-    Claim claim(object_, missing_);
+    std::vector<std::uint64_t> numbers;
+    std::vector<ClaimedBlock> blocks;
+    const std::string object = core::format("{} {}", object_.key, object_.etag);
+    for (const auto& [number, block] : missing_) {
+      numbers.push_back(number);
+      blocks.emplace_back(object, number);
+    }
+    Claim claim(std::move(blocks));
     std::map<std::uint64_t, Missing> ours;
-    for (const std::uint64_t number : claim.blocks()) ours.insert(missing_.extract(number));
+    for (const std::size_t i : claim.ours()) ours.insert(missing_.extract(numbers[i]));
     fetch(ours);
     claim.end();
-    for (const auto& [number, block] : missing_) claim.wait_for(number);
+    if (missing_.empty()) return;
+    claim.wait_for_others();
     for (auto it = missing_.begin(); it != missing_.end();) it = is_kept(*it) ? missing_.erase(it) : std::next(it);
     fetch(missing_);
     missing_.clear();
