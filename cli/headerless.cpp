@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -10,9 +12,9 @@
 #include "cli/option.h"
 #include "cli/standard_input.h"
 #include "format/format.h"
-#include "penstock/error.h"
 
 namespace penstock::cli {
+
 namespace {
 
 /// "-1,1024"; brackets and blanks, as Python prints a shape, are taken too.
@@ -80,6 +82,13 @@ Archive Headerless::open_either(const std::string& word) const {
 
 Archive Headerless::open(Source source) const {
   return is_said() ? archive::headerless_archive(std::move(source), layout()) : penstock::open(source);
+}
+
+Dataset headerless_samples(const TensorFiles& files, const Headerless& headerless) {
+  if (files.is_single) return rows(headerless.open(files.paths.front()).entry(0));
+  return dataset(std::ssize(files.paths), [paths = files.paths, headerless](std::int64_t i) {
+    return headerless.open(paths[static_cast<std::size_t>(i)]).load();
+  });
 }
 
 }  // namespace penstock::cli

@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "cli/tensor_files.h"
+#include "penstock/dataset.h"
 #include "penstock/load.h"
 #include "penstock/raw.h"
 
@@ -37,5 +39,10 @@ class Headerless {
   std::optional<std::int64_t> offset_;
   std::optional<std::string> order_;
 };
+
+// Files without a header as what a loader takes, for the commands that run one.
+
+/// The rows of one file that is named; of several files one sample each.
+Dataset headerless_samples(const TensorFiles& files, const Headerless& headerless);
 
 }  // namespace penstock::cli

@@ -1,24 +1,16 @@
 #include "cli/option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <sstream>
 #include <utility>
 
 #include "core/byte_size.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 
 namespace penstock::cli {
 namespace {
-
-std::optional<std::int64_t> number_from(const std::string& text) {
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stopped != end) return std::nullopt;
-  return value;
-}
 
 std::string range_text(std::int64_t least, std::int64_t most) {
   return core::format("a whole number from {} to {}", least, most);
@@ -27,7 +19,7 @@ std::string range_text(std::int64_t least, std::int64_t most) {
 /// Nothing where the text is such a number; else what was expected. Digits alone are left of the text, because what
 /// begins with 0 is octal to CLI11.
 std::string check_number(std::string& text, std::int64_t least, std::int64_t most) {
-  const std::optional<std::int64_t> value = number_from(text);
+  const std::optional<std::int64_t> value = core::parse_number<std::int64_t>(text);
   if (!value || *value < least || *value > most) return range_text(least, most);
   text = std::to_string(*value);
   return {};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/headerless_samples.h"
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/terminal/interrupt.h"

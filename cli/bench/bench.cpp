@@ -10,12 +10,11 @@
 
 #include "cli/bench/bench_floor.h"
 #include "cli/command.h"
-#include "cli/headerless_samples.h"
+#include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
 #include "cli/output_file.h"
 #include "cli/report/page.h"
-#include "cli/report/page_file.h"
 #include "cli/report/trace_report.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"

@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "core/format.h"
-#include "penstock/error.h"
 
 namespace penstock::cli {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "cli/convert/choice.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_set>

@@ -5,7 +5,7 @@
 
 #include "archive/composition.h"
 #include "archive/unloaded.h"
-#include "cli/json/add_member.h"
+#include "cli/json/json_type.h"
 #include "core/format.h"
 #include "format/flat_tensors.h"
 #include "io/file/output.h"

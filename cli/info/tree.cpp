@@ -3,7 +3,6 @@
 
 #include "cli/info/tree.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -40,13 +39,6 @@ struct Node {
   std::unordered_map<std::string, std::size_t> groups = {};  ///< children that are groups, by label
 };
 
-std::string shortened(std::string text) {
-  if (text.size() <= kMostText) return text;
-  std::size_t end = kMostText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end) + "...";
-}
-
 std::string key_text(const Value& key) { return key.is(Kind::kString) ? key.as_string() : key.to_string(); }
 
 /// Values that stand for themselves on a line.
@@ -64,7 +56,7 @@ class Builder {
     if (value.is(Kind::kTensor)) {
       describe_tensor(node, value, path);
     } else if (!is_container(value)) {
-      node.what = shortened(value.to_string());
+      node.what = shortened(value.to_string(), kMostText);
     } else if (const auto [seen, is_new] = seen_.try_emplace(value.node_id(), path); !is_new && value.size() > 0) {
       node.what = "the same as " + (seen->second.empty() ? "the whole" : seen->second);
     } else {
@@ -145,8 +137,8 @@ class Builder {
 
   /// Short, since every part keeps its own.
   static std::string below(const std::string& path, const std::string& key) {
-    if (path.empty()) return shortened(key);
-    return (path.size() > 2 * kMostText ? "..." : path) + (key.starts_with('[') ? "" : ".") + shortened(key);
+    if (path.empty()) return shortened(key, kMostText);
+    return (path.size() > 2 * kMostText ? "..." : path) + (key.starts_with('[') ? "" : ".") + shortened(key, kMostText);
   }
 
   /// A list of nothing but numbers, text and the like, which takes one line.
@@ -159,11 +151,11 @@ class Builder {
   }
 
   static std::string row_of_values(const Value& value) {
-    if (value.size() <= kMostItems) return shortened(value.to_string());
+    if (value.size() <= kMostItems) return shortened(value.to_string(), kMostText);
     const std::string_view kind = value.is(Kind::kTuple) ? "tuple" : value.is(Kind::kSet) ? "set" : "list";
     std::string text = core::format("{} of ", kind) + counted(value.size(), "item") + ": ";
-    for (std::size_t i = 0; i < kMostItems; ++i) text += shortened(value[i].to_string()) + ", ";
-    return shortened(text + "...");
+    for (std::size_t i = 0; i < kMostItems; ++i) text += shortened(value[i].to_string(), kMostText) + ", ";
+    return shortened(text + "...", kMostText);
   }
 
   const Archive& archive_;
@@ -196,7 +188,8 @@ class Rows {
     if (level > depth_) return;
     for (const Node& child : node.children) {
       const bool is_last = &child == &node.children.back();
-      add_row(before + std::string(is_last ? branches_.last : branches_.middle) + printable(shortened(child.label)),
+      add_row(before + std::string(is_last ? branches_.last : branches_.middle) +
+                  printable(shortened(child.label, kMostText)),
               child);
       below(child, before + std::string(is_last ? branches_.none : branches_.through), level + 1);
     }

@@ -1,13 +1,12 @@
 #include "cli/inspect/compare.h"
 
-#include <charconv>
 #include <cmath>
 #include <map>
-#include <system_error>
 
 #include "archive/archive_state.h"
 #include "cli/inspect/look_at.h"
 #include "cli/option.h"
+#include "core/parse_number.h"
 #include "format/format.h"
 
 namespace penstock::cli {
@@ -15,9 +14,11 @@ namespace {
 
 void take_tolerance(Arguments& arguments, const std::string& name, double& value, const std::string& description) {
   const auto parse = [name, &value](const std::string& text) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && value >= 0) return;
-    throw WrongUsage(name + ": takes a number that is not below 0, such as 1e-5");
+    const auto given = core::parse_number<double>(text);
+    if (!given || !std::isfinite(*given) || *given < 0) {
+      throw WrongUsage(name + ": takes a number that is not below 0, such as 1e-5");
+    }
+    value = *given;
   };
   arguments.add(name, parse, description).takes("NUMBER");
 }

@@ -16,7 +16,6 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "penstock/error.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {

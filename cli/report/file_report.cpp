@@ -5,27 +5,21 @@
 #include <string>
 
 #include "cli/inspect/numbers_json.h"
-#include "cli/json/add_member.h"
-#include "cli/report/marks.h"
+#include "cli/json/json_type.h"
+#include "cli/terminal/terminal.h"
 #include "io/source/composed_source.h"
 
 namespace penstock::cli {
+
 namespace {
 
 constexpr std::size_t kBins = 32;
 /// A page is no place for long texts, which `cat` prints.
 constexpr std::size_t kMostText = 2000;
 
-std::string shortened(const std::string& text) {
-  if (text.size() <= kMostText) return text;
-  std::size_t end = kMostText;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return text.substr(0, end) + "...";
-}
-
 Json metadata_json(const Archive& archive) {
   Json out = Json::object();
-  for (const auto& [key, text] : archive.metadata()) add_member(out, key, shortened(text));
+  for (const auto& [key, text] : archive.metadata()) add_member(out, key, shortened(text, kMostText));
   return out;
 }
 
@@ -33,6 +27,17 @@ std::uint64_t file_bytes(const Archive& archive) {
   std::uint64_t bytes = 0;
   for (const Source& source : archive.sources()) bytes += io::as_composed(source) ? 0 : source.size();
   return bytes;
+}
+
+/// Whether the least normal number is so small that denormals are what is left of something larger.
+bool has_wide_exponent(const DType& dtype) {
+  return dtype == DType::float64 || dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::complex64 ||
+         dtype == DType::complex128;
+}
+
+bool is_denormal(const archive::Statistics& of) {
+  if (of.denormals() == 0) return false;
+  return has_wide_exponent(of.dtype()) || of.denormals() * 2 > of.finite() - of.zeros();
 }
 
 }  // namespace
@@ -68,7 +73,7 @@ void FileReport::write_values(JsonWriter& out) const {
   out.write_key("values");
   out.begin_array();
   for (const archive::Leaf& leaf : leaves_) {
-    write_json(out, Json{{"name", leaf.path}, {"value", shortened(leaf.value.to_string())}});
+    write_json(out, Json{{"name", leaf.path}, {"value", shortened(leaf.value.to_string(), kMostText)}});
   }
   out.end();
   write_members(out, Json{{"values_left_out", leaves_left_out_}});
@@ -98,6 +103,21 @@ void FileReport::write_tensors(JsonWriter& out) const {
     out.end();
   }
   out.end();
+}
+
+std::vector<std::string_view> marks_of(const archive::Statistics& of) {
+  std::vector<std::string_view> marks;
+  if (of.nans() > 0) marks.emplace_back("nan");
+  if (of.positive_infinities() + of.negative_infinities() > 0) marks.emplace_back("inf");
+  if (of.finite() > 1 && of.finite() == of.count()) {
+    if (of.zeros() == of.count()) {
+      marks.emplace_back("zero");
+    } else if (of.min() == of.max() && of.least() == of.greatest()) {
+      marks.emplace_back("constant");
+    }
+  }
+  if (is_denormal(of)) marks.emplace_back("denormal");
+  return marks;
 }
 
 }  // namespace penstock::cli

@@ -13,7 +13,6 @@
 #include "cli/report/diff_report.h"
 #include "cli/report/file_report.h"
 #include "cli/report/page.h"
-#include "cli/report/page_file.h"
 #include "cli/report/trace_report.h"
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"

@@ -1,7 +1,6 @@
 // One tensor after the other is chosen, laid out for what it is drawn on, read and drawn, with a caption that says what
 // was done to it. Of several files contact_sheet.h draws one picture of each.
 
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 
@@ -119,10 +119,8 @@ int run(const ShowOptions& options) {
 }
 
 std::optional<double> finite_number(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = core::parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::optional<NumberRange> range_from(std::string_view text) {

@@ -108,6 +108,13 @@ std::string printable(std::string_view text) {
   }
 }
 
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
 std::string human_bytes(double bytes) {
   constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t unit = 0;

@@ -35,6 +35,9 @@ void print_error(std::string_view what) noexcept;
 /// for the beginning of an escape.
 std::string printable(std::string_view text);
 
+/// The text, or the whole characters of its first `most` bytes and "...".
+std::string shortened(const std::string& text, std::size_t most);
+
 /// "1.5 GB"; decimal units, as disks and buses are measured.
 std::string human_bytes(double bytes);
 /// "12,345".

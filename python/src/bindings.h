@@ -5,13 +5,10 @@
 // tensor/, content/ (what a file holds, as Python's objects; functions of the program), file/ (opening, loading,
 // saving), dataset/, worker/ (processes), loader/.
 
-#include <nanobind/nanobind.h>
-
 #include <string>
 
+#include "interpreter/nanobind.h"
 #include "penstock/error.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -50,9 +50,7 @@ nb::object error_of_system(int number, const std::string& what, nb::handle path)
 
 nb::tuple classes_and_numbers(const Dataset& files) {
   data::ClassFolders found = data::class_folders(files);
-  nb::list names;
-  for (const std::string& name : found.classes) names.append(path_text(name));
-  return nb::make_tuple(names, nb::cast(found.numbers));
+  return nb::make_tuple(list_of(found.classes, path_text), nb::cast(found.numbers));
 }
 
 void require_nothing_at(nb::handle path) {

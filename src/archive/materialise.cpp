@@ -24,7 +24,10 @@ void require_modest(const Tensor& compact) {
                            core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
 }
 
-/// The same elements as rows of bytes, which can be copied without alignment.
+}  // namespace
+
+std::size_t natural_alignment(const DType& dtype) noexcept { return std::max<std::size_t>(dtype.swap_width(), 1); }
+
 Tensor as_bytes(const Tensor& tensor) {
   const auto width = static_cast<std::int64_t>(tensor.dtype().itemsize());
   Shape shape = tensor.shape();
@@ -34,10 +37,6 @@ Tensor as_bytes(const Tensor& tensor) {
   strides.push_back(1);
   return {tensor.buffer(), DType::uint8, shape, strides, tensor.byte_offset()};
 }
-
-}  // namespace
-
-std::size_t natural_alignment(const DType& dtype) noexcept { return std::max<std::size_t>(dtype.swap_width(), 1); }
 
 void decode(const Encoding& encoding, const Tensor& tensor) {
   if (encoding.swapped) ops::swap_bytes({tensor.data(), tensor.nbytes()}, tensor.dtype().swap_width());

@@ -8,6 +8,9 @@ namespace penstock::archive {
 /// The alignment that elements of `dtype` want in memory.
 std::size_t natural_alignment(const DType& dtype) noexcept;
 
+/// The same elements as rows of bytes, which can be copied without alignment.
+Tensor as_bytes(const Tensor& tensor);
+
 /// Turns the elements of a contiguous tensor from `encoding` into values, in place.
 void decode(const Encoding& encoding, const Tensor& tensor);
 

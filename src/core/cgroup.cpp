@@ -1,9 +1,10 @@
 #include "core/cgroup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <string_view>
+
+#include "core/parse_number.h"
 
 namespace penstock::core {
 namespace {
@@ -13,13 +14,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 template <class T>
@@ -36,7 +30,7 @@ std::optional<double> quota(std::optional<std::uint64_t> used, std::optional<std
 std::optional<double> parse_cpu_max(std::string_view line) {
   const std::size_t space = line.find(' ');
   if (space == std::string_view::npos) return std::nullopt;
-  return quota(parse_number(line.substr(0, space)), parse_number(line.substr(space + 1)));
+  return quota(parse_number<std::uint64_t>(line.substr(0, space)), parse_number<std::uint64_t>(line.substr(space + 1)));
 }
 
 /// Calls `look` for `group` and every group above it. In a container the listed path may not exist under the mount: its
@@ -63,20 +57,20 @@ bool has_controller(std::string_view list, std::string_view wanted) {
 void read_v2(CgroupLimits& limits, const std::string& mount, const std::string& group) {
   climb(mount, group, [&limits](const std::string& folder) {
     tighten(limits.cpus, parse_cpu_max(first_line(folder + "/cpu.max")));
-    tighten(limits.memory_bytes, parse_number(first_line(folder + "/memory.max")));
+    tighten(limits.memory_bytes, parse_number<std::uint64_t>(first_line(folder + "/memory.max")));
   });
 }
 
 void read_v1(CgroupLimits& limits, const std::string& mount, const std::string& group, std::string_view controllers) {
   if (has_controller(controllers, "cpu")) {
     climb(mount + "/cpu", group, [&limits](const std::string& folder) {
-      tighten(limits.cpus, quota(parse_number(first_line(folder + "/cpu.cfs_quota_us")),
-                                 parse_number(first_line(folder + "/cpu.cfs_period_us"))));
+      tighten(limits.cpus, quota(parse_number<std::uint64_t>(first_line(folder + "/cpu.cfs_quota_us")),
+                                 parse_number<std::uint64_t>(first_line(folder + "/cpu.cfs_period_us"))));
     });
   }
   if (has_controller(controllers, "memory")) {
     climb(mount + "/memory", group, [&limits](const std::string& folder) {
-      tighten(limits.memory_bytes, parse_number(first_line(folder + "/memory.limit_in_bytes")));
+      tighten(limits.memory_bytes, parse_number<std::uint64_t>(first_line(folder + "/memory.limit_in_bytes")));
     });
   }
 }

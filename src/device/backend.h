@@ -96,4 +96,11 @@ QueuePtr current_queue(Device device);
 /// Checks that `device` is there, or throws kNoDevice saying how many are visible.
 void require_device(Device device);
 
+// The rows of the table (device/backends.cpp).
+
+/// Host memory; its queues run everything at once.
+const Backend& cpu_backend() noexcept;
+/// NVIDIA's devices, through the driver's library, which is opened at run time.
+const Backend& cuda_backend() noexcept;
+
 }  // namespace penstock::device

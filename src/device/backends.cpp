@@ -7,8 +7,6 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "device/backend.h"
-#include "device/cpu_backend.h"
-#include "device/cuda/cuda_backend.h"
 #include "penstock/error.h"
 
 namespace penstock::device {

@@ -1,8 +1,6 @@
 // Host memory as a device. Work is done when it is submitted, so that nothing is ever pending. Large requests are
 // compared with what the machine has, because the kernel would promise more and kill the process later.
 
-#include "device/cpu_backend.h"
-
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -14,6 +12,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "device/backend.h"
 #include "device/buffer_access.h"
 #include "device/host_blocks.h"
 #include "device/host_memory.h"

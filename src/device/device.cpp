@@ -1,10 +1,10 @@
 #include "penstock/device.h"
 
 #include <array>
-#include <charconv>
 #include <ostream>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "device/backend.h"
 #include "penstock/error.h"
@@ -26,11 +26,9 @@ constexpr std::array kTypes = std::to_array<Row>({{DeviceType::kCpu, "cpu"}, {De
 }
 
 int parse_index(std::string_view digits, std::string_view text) {
-  int index = -1;
-  const char* const last = digits.data() + digits.size();
-  const auto [end, failed] = std::from_chars(digits.data(), last, index);
-  if (failed != std::errc{} || end != last || index < 0) throw_malformed(text);
-  return index;
+  const auto index = core::parse_number<int>(digits);
+  if (!index || *index < 0) throw_malformed(text);
+  return *index;
 }
 
 int current_index(DeviceType type) noexcept {

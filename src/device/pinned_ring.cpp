@@ -8,15 +8,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/task_pool.h"
 #include "core/text.h"
 #include "device/backend.h"
@@ -61,15 +60,13 @@ std::size_t slots_wanted() {
   constexpr std::size_t kMost = 65536;
   const char* const value = core::environment("PENSTOCK_RING");
   if (value == nullptr || *value == '\0') return PinnedRing::kDefaultSlots;
-  const std::string_view text = value;
-  std::size_t megabytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), megabytes);
-  if (error != std::errc() || end != text.data() + text.size() || megabytes < kLeast || megabytes > kMost) {
+  const auto megabytes = core::parse_number<std::size_t>(value);
+  if (!megabytes || *megabytes < kLeast || *megabytes > kMost) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("PENSTOCK_RING is {}; set it to a number of MiB from {} to {}", core::quoted(text), kLeast,
-                             kMost));
+                core::format("PENSTOCK_RING is {}; set it to a number of MiB from {} to {}", core::quoted(value),
+                             kLeast, kMost));
   }
-  return megabytes * kMega / PinnedRing::kSlotBytes;
+  return *megabytes * kMega / PinnedRing::kSlotBytes;
 }
 
 /// Null where the driver locks no memory, or not as much: what is copied out of it arrives all the same.

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "format/documents.h"
 #include "format/stream_writer.h"
 #include "format/unloaded.h"
 #include "io/file/atomic_file.h"
@@ -24,6 +24,20 @@
 #include "penstock/writer.h"
 
 namespace penstock::format {
+
+// A token file is one long array of tokens in which documents lie.
+
+/// Where the documents of a token file lie.
+struct Documents {
+  std::size_t tokens = 0;                  ///< the entry that all of them are parts of
+  std::vector<std::int64_t> starts = {};   ///< the first element of each
+  std::vector<std::int64_t> lengths = {};  ///< as many
+  /// The file does not say where they lie: each begins with this token.
+  std::optional<std::int64_t> begin = {};
+};
+
+/// What is taken for a document.
+enum class DocumentUnit : std::uint8_t { kDocument, kSequence };
 
 /// Facts about `.npy` and `.npz` that only a replacement of NumPy's reader needs (penstock.numpy).
 struct NumpyFacts {

@@ -1,8 +1,9 @@
 #include "value/part.h"
 
-#include <charconv>
 #include <set>
 #include <utility>
+
+#include "core/parse_number.h"
 
 namespace penstock::value {
 namespace {
@@ -11,7 +12,7 @@ using Kind = Value::Kind;
 
 std::optional<Value> at_step(const Value& value, std::string_view step) {
   if (std::optional<Value> found = value.find(step)) return found;
-  const std::optional<std::int64_t> number = integer_in(step);
+  const std::optional<std::int64_t> number = core::parse_number<std::int64_t>(step);
   return number ? part_at(value, *number) : std::nullopt;
 }
 
@@ -37,12 +38,6 @@ class PathSearch {
 };
 
 }  // namespace
-
-std::optional<std::int64_t> integer_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
 
 std::optional<Value> part_at(const Value& value, std::string_view path) { return PathSearch().at(value, path); }
 

@@ -15,7 +15,5 @@ namespace penstock::value {
 std::optional<Value> part_at(const Value& value, std::string_view path);
 /// What an integer key of a dict, or a position in a list or tuple, leads to.
 std::optional<Value> part_at(const Value& value, std::int64_t key);
-/// The whole number that all of `text` is.
-std::optional<std::int64_t> integer_in(std::string_view text);
 
 }  // namespace penstock::value

@@ -5,12 +5,11 @@
 #include "penstock/value.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <system_error>
 #include <utility>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "penstock/error.h"
 #include "value/graph.h"
@@ -214,10 +213,9 @@ std::uint64_t Value::integer_within(std::int64_t low, std::uint64_t high) const 
   };
   if (is(Kind::kBigInt)) {
     const std::string& text = as_string();
-    std::uint64_t number = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (failure != std::errc() || end != text.data() + text.size() || number > high) refuse(text);
-    return number;
+    const auto number = core::parse_number<std::uint64_t>(text);
+    if (!number || *number > high) refuse(text);
+    return *number;
   }
   const std::int64_t number = as_int();
   if (number < low || std::cmp_greater(number, high)) refuse(std::to_string(number));

@@ -212,16 +212,6 @@ nb::dict array_interface(const Tensor& tensor) {
   return out;
 }
 
-Tensor view_bytes(const Tensor& tensor) {
-  const auto itemsize = static_cast<std::int64_t>(tensor.dtype().itemsize());
-  Shape shape = tensor.shape();
-  Strides strides = tensor.strides();
-  for (std::size_t dim = 0; dim < strides.rank(); ++dim) strides[dim] *= itemsize;
-  shape.push_back(itemsize);
-  strides.push_back(1);
-  return {tensor.buffer(), DType::uint8, shape, strides, tensor.byte_offset()};
-}
-
 void bind_memory(nb::module_& module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_memory)}, {0, nullptr}};
   nb::class_<Memory>(module, "_Memory", "The memory of a tensor, for arrays made over it.", nb::type_slots(slots));

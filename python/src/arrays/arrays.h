@@ -2,11 +2,8 @@
 
 // Tensors as NumPy arrays and buffers, without a copy.
 
-#include <nanobind/nanobind.h>
-
+#include "interpreter/nanobind.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 
@@ -18,8 +15,6 @@ nb::object to_numpy_dtype(const DType& dtype);
 nb::tuple byte_strides(const Tensor& tensor);
 /// `Tensor.__array_interface__`; AttributeError where NumPy has no such type.
 nb::dict array_interface(const Tensor& tensor);
-/// The same memory as uint8, with a last dimension for the bytes of an element.
-Tensor view_bytes(const Tensor& tensor);
 
 /// bf_getbuffer of Tensor: numbers with struct's format letters; BufferError for other types.
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept;

@@ -2,11 +2,8 @@
 
 // The CUDA array interface, version 3: device memory as Numba, CuPy and others describe it.
 
-#include <nanobind/nanobind.h>
-
+#include "interpreter/nanobind.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

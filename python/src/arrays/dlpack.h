@@ -2,16 +2,13 @@
 
 // Tensors to and from other libraries by DLPack capsules.
 
-#include <nanobind/nanobind.h>
-
 #include <optional>
 
 #include "interpreter/gil.h"
+#include "interpreter/nanobind.h"
 #include "ops/dlpack.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -2,13 +2,10 @@
 
 // Elements of a tensor as Python objects and as text. Everything here needs the GIL.
 
-#include <nanobind/nanobind.h>
-
 #include <string>
 
+#include "interpreter/nanobind.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -2,13 +2,10 @@
 
 // Arrays of other libraries, by the protocols they speak: no library is imported for it. Everything here needs the GIL.
 
-#include <nanobind/nanobind.h>
-
 #include <optional>
 
+#include "interpreter/nanobind.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -4,12 +4,10 @@
 // (sharded training does), and has tensors that never had memory; their addresses lead nowhere, or to other people's
 // bytes. Every way in for torch tensors asks here before it touches an address. Needs the GIL.
 
-#include <nanobind/nanobind.h>
-
 #include <optional>
 #include <string>
 
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

@@ -2,16 +2,13 @@
 
 // Arguments of Python calls whose errors say which one it was.
 
-#include <nanobind/nanobind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "interpreter/nanobind.h"
 #include "penstock/shape.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -2,12 +2,10 @@
 
 // Progress of what takes long, told to a function of Python or shown by a bar.
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <functional>
 
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

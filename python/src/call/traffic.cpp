@@ -1,6 +1,6 @@
 #include "call/traffic.h"
 
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

@@ -18,7 +18,6 @@
 #include "call/progress.h"
 #include "call/traffic.h"
 #include "content/contents.h"
-#include "content/py_source.h"
 #include "content/value.h"
 #include "core/format.h"
 #include "core/stop_scope.h"
@@ -57,9 +56,7 @@ nb::object entry_at(const Archive& archive, bool verify, std::size_t index) {
 
 nb::list names(const PyArchive& self) {
   const Archive archive = self.get();
-  nb::list out;
-  for (const TensorEntry& entry : archive.entries()) out.append(text_from(entry.name));
-  return out;
+  return list_of(archive.entries(), [](const TensorEntry& entry) { return text_from(entry.name); });
 }
 
 nb::list values(const PyArchive& self) {
@@ -102,9 +99,7 @@ nb::dict metadata(const PyArchive& self) {
 
 nb::list unknown_globals(const PyArchive& self) {
   const Archive archive = self.get();
-  nb::list out;
-  for (const std::string& name : archive.unknown_globals()) out.append(text_from(name));
-  return out;
+  return list_of(archive.unknown_globals(), text_from);
 }
 
 std::string describe(const Archive& archive) {

@@ -3,19 +3,16 @@
 // Archive and LazyTensor as Python has them, and how a load that Python asked for is done: its options, its report, and
 // whether it may take so long that Ctrl-C is answered meanwhile.
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "interpreter/nanobind.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
 #include "penstock/source.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

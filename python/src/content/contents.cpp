@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "archive/opening.h"
-#include "content/py_source.h"
 #include "core/format.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"

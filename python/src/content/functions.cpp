@@ -173,9 +173,7 @@ Value HeldFunction::operator()(std::int64_t index) const {
 
 Value HeldFunction::operator()(const std::vector<Value>& arguments) const {
   return call([&](const nb::object& function) {
-    nb::list samples;
-    for (const Value& argument : arguments) samples.append(to_python(argument));
-    return from_python(function(samples));
+    return from_python(function(list_of(arguments, [](const Value& argument) { return to_python(argument); })));
   });
 }
 

@@ -2,8 +2,6 @@
 
 // Functions of the program that C++ calls from its worker threads. The lock is taken for the call alone.
 
-#include <nanobind/nanobind.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -15,11 +13,10 @@
 #include <vector>
 
 #include "data/sample/user_call.h"
+#include "interpreter/nanobind.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 #include "penstock/value.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -3,14 +3,11 @@
 // Nested content between Python and Value. No C recursion over depth, cycles and sharing kept. Everything here needs
 // the GIL.
 
-#include <nanobind/nanobind.h>
-
 #include <cstddef>
 #include <functional>
 
+#include "interpreter/nanobind.h"
 #include "penstock/value.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -21,8 +21,6 @@
 #include "data/dataset_impl.h"
 #include "data/read_sample.h"
 #include "dataset/handles.h"
-#include "dataset/transforms.h"
-#include "dataset/windows.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/collate.h"
@@ -44,11 +42,7 @@ constexpr const char* kHeld = "__penstock_dataset__";
 
 Dataset dataset_from(nb::handle object) { return nb::cast<Dataset>(counted_dataset(object)); }
 
-nb::tuple held_datasets(const nb::args& objects) {
-  nb::list out;
-  for (const nb::handle object : objects) out.append(counted_dataset(object));
-  return nb::tuple(out);
-}
+nb::tuple held_datasets(const nb::args& objects) { return nb::tuple(list_of(objects, counted_dataset)); }
 
 std::vector<Dataset> datasets_from(const nb::tuple& objects) {
   std::vector<Dataset> out;
@@ -68,17 +62,13 @@ nb::list paths_of(const Dataset& dataset) {
   if (!dataset.impl().samples_are_files()) {
     throw nb::attribute_error("the samples of this dataset are not files of their own; describe(i) says what they are");
   }
-  nb::list out;
-  for (const std::string& path : dataset.paths()) out.append(path_text(path));
-  return out;
+  return list_of(dataset.paths(), path_text);
 }
 
 nb::list classes_of(const Dataset& dataset) {
   const auto names = dataset.impl().classes();
   if (names.empty()) throw nb::attribute_error("the dataset has no classes; files() with class_folders has");
-  nb::list out;
-  for (const std::string& name : names) out.append(path_text(name));
-  return out;
+  return list_of(names, path_text);
 }
 
 /// Whether a sample is worth a thread that it is waited for on, as a small one is not.

@@ -3,8 +3,6 @@
 // Handles that the loader's parts have in Python. Everything here needs the
 // GIL, or where there is none a thread that is attached to the interpreter.
 
-#include <nanobind/nanobind.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -12,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/nanobind.h"
 #include "interpreter/typed.h"
 #include "penstock/dataset.h"
+#include "penstock/mix.h"
 #include "penstock/sampler.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 
@@ -93,5 +91,13 @@ Sampler sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 inline constexpr std::size_t kMostUncounted = std::size_t{1} << 26;
 /// The same for an iterable of lists of integers.
 BatchSampler batch_sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
+
+/// The methods of Dataset that take parts of one long array as samples (windows.cpp).
+void bind_windows(nb::class_<Dataset>& dataset);
+/// Those that transform its samples' tensors (transforms.cpp).
+void bind_transforms(nb::class_<Dataset>& dataset);
+
+/// The mixture of penstock.SampleStreams. kDTypeMismatch for what is none.
+nb::object mixed_streams(const nb::list& streams, const std::vector<double>& weights, const MixOptions& options);
 
 }  // namespace penstock::python

@@ -129,17 +129,6 @@ void bind_lengths(nb::module_& module) {
            nb::arg("max_tokens").none(), nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(),
            nb::arg("shuffle"), nb::arg("drop_last"), nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
   module.def("lengths", lengths_of, nb::arg("dataset").none(), nb::arg("dim"), nb::arg("key").none());
-  module.def(
-      "length_buckets",
-      [](nb::handle dataset, nb::handle boundaries, nb::handle max_tokens, nb::handle batch_size, nb::handle dim,
-         nb::handle key, nb::handle shuffle, nb::handle drop_last, nb::handle num_replicas, nb::handle rank,
-         nb::handle too_long) -> Typed<PyBatchSampler> {
-        return nb::type<PyLengthBuckets>()(dataset, boundaries, max_tokens, batch_size, dim, key, shuffle, drop_last,
-                                           num_replicas, rank, too_long);
-      },
-      nb::arg("dataset").none(), nb::arg("boundaries").none(), nb::arg("max_tokens").none(),
-      nb::arg("batch_size").none(), nb::arg("dim"), nb::arg("key").none(), nb::arg("shuffle"), nb::arg("drop_last"),
-      nb::arg("num_replicas"), nb::arg("rank"), nb::arg("too_long"));
   module.def("pack_sequences", pack, nb::arg("dataset").none(), nb::arg("length").none(), nb::arg("too_long"),
              nb::arg("value"), nb::arg("key").none(), nb::arg("cu_seqlens"));
 }

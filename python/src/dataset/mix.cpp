@@ -11,7 +11,6 @@
 #include "call/arguments.h"
 #include "core/format.h"
 #include "dataset/handles.h"
-#include "dataset/streams.h"
 #include "interpreter/convert.h"
 #include "penstock/error.h"
 
@@ -45,8 +44,7 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
     parts.push_back(nb::cast<Dataset>(kept[parts.size()]));
   }
   const std::vector<double> shares = numbers_argument(weights, "weights");
-  nb::list numbers;
-  for (const double share : shares) numbers.append(share);
+  const nb::list numbers = list_of(shares);
   MixOptions options{.end = end_from(end)};
   if (!size.is_none()) options.size = integer_argument(size, "size");
   if (are_streams) return mixed_streams(given, shares, options);

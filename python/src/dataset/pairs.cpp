@@ -176,10 +176,8 @@ Typed<Dataset> chosen(nb::handle datasets, nb::handle weights) {
   nb::object numbers = nb::none();
   if (!weights.is_none()) {
     shares = numbers_argument(weights, "weights");
-    nb::list kept;
-    for (const double share : shares) kept.append(share);
     if (shares.empty()) core::refuse("found no weights, expected one for each dataset; leave them out for equal ones");
-    numbers = kept;
+    numbers = list_of(shares);
   }
   return made_by("choice", nb::make_tuple(parts.objects, numbers), nb::cast(choice(parts.datasets, shares)));
 }

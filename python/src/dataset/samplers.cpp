@@ -46,12 +46,6 @@ auto rethrowing(const std::shared_ptr<Raised>& raised, Make make) {
   }
 }
 
-nb::list list_of(std::span<const std::int64_t> indices) {
-  nb::list out;
-  for (const std::int64_t index : indices) out.append(index);
-  return out;
-}
-
 [[noreturn]] void throw_without_order(const char* method) {
   PyErr_Format(PyExc_NotImplementedError, "a class derived from this one needs __iter__(), or %s", method);
   throw nb::python_error();

@@ -2,8 +2,6 @@
 // handle it holds. The iterators of a source live in Python, in its opener (penstock._batches.streams.Opener), which
 // the garbage collector sees through the keepers of its methods. C++ knows each iterator by a number.
 
-#include "dataset/streams.h"
-
 #include <nanobind/stl/string.h>
 
 #include <memory>
@@ -146,10 +144,8 @@ nb::object mixed_streams(const nb::list& streams, const std::vector<double>& wei
   }
   const char* const end = options.end == MixEnd::kAll ? "all" : "first";
   const nb::object size = options.size ? nb::object(nb::int_(*options.size)) : nb::none();
-  nb::list shares;
-  for (const double weight : weights) shares.append(weight);
   return nb::module_::import_("penstock._batches.streams")
-      .attr("mixed")(nb::cast(mix(parts, weights, options)), streams, shares, end, size);
+      .attr("mixed")(nb::cast(mix(parts, weights, options)), streams, list_of(weights), end, size);
 }
 
 void bind_streams(nb::module_& module) {

@@ -1,8 +1,6 @@
 // The transforms of penstock.Dataset. A transformed dataset pickles as the call that made it and the dataset below it,
 // because its own state lives in C++.
 
-#include "dataset/transforms.h"
-
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
@@ -42,16 +40,12 @@ std::vector<double> numbers_from(nb::handle value, const char* name) {
 
 nb::object as_list(const std::vector<std::string>& keys) {
   if (keys.empty()) return nb::none();
-  nb::list out;
-  for (const std::string& key : keys) out.append(text_from(key));
-  return out;
+  return list_of(keys, text_from);
 }
 
 template <class Item>
 nb::object as_list(const std::vector<Item>& items) {
-  nb::list out;
-  for (const Item item : items) out.append(item);
-  return out;
+  return list_of(items);
 }
 
 /// The result, which pickles as `below.name(*arguments)`.

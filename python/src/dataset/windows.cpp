@@ -1,7 +1,7 @@
 // Parts of one long array as samples. A dataset of slices pickles as the table of where they lie, which it shares with
 // its pickle's arguments, so that the numbers are in memory once.
 
-#include "dataset/windows.h"
+#include "penstock/windows.h"
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,6 @@
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
-#include "penstock/windows.h"
 
 namespace penstock::python {
 namespace {

@@ -112,12 +112,10 @@ nb::tuple block_layout(const PyArchive& opened, nb::iterable left_out, nb::itera
 /// Of each file that was opened its size and when it was modified; None of one that has no such version.
 nb::list file_versions(const PyArchive& opened) {
   const Archive archive = opened.get();
-  nb::list out;
-  for (const Source& source : archive.sources()) {
+  return list_of(archive.sources(), [](const Source& source) {
     const std::optional<FileVersion> version = source.version();
-    out.append(version ? nb::object(nb::make_tuple(version->size, version->modified)) : nb::object(nb::none()));
-  }
-  return out;
+    return version ? nb::object(nb::make_tuple(version->size, version->modified)) : nb::object(nb::none());
+  });
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 #include "call/progress.h"
 #include "content/archive.h"
 #include "content/contents.h"
-#include "content/py_source.h"
 #include "content/value.h"
 #include "core/format.h"
 #include "core/shared_walk.h"

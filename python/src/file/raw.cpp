@@ -9,7 +9,6 @@
 #include "bindings.h"
 #include "call/arguments.h"
 #include "content/contents.h"
-#include "content/py_source.h"
 #include "core/format.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"

@@ -2,11 +2,8 @@
 
 // Files without a header: penstock.raw, and the same arguments in rows() and load().
 
-#include <nanobind/nanobind.h>
-
 #include "content/archive.h"
-
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

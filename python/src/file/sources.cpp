@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "bindings.h"
+#include "content/contents.h"
 #include "content/functions.h"
-#include "content/py_source.h"
 #include "core/shown_url.h"
 #include "core/stop_scope.h"
 #include "interpreter/convert.h"

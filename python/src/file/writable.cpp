@@ -34,9 +34,7 @@ ChecksumError
     all the same, and its checksum is never mended.)";
 
 nb::list keys(const WritableArchive& archive) {
-  nb::list out;
-  for (const TensorEntry& entry : archive.entries()) out.append(text_from(entry.name));
-  return out;
+  return list_of(archive.entries(), [](const TensorEntry& entry) { return text_from(entry.name); });
 }
 
 void flush(WritableArchive& archive) {

@@ -2,13 +2,11 @@
 
 // Writing: what penstock.save and penstock.Writer share.
 
-#include <nanobind/nanobind.h>
-
 #include <map>
 #include <optional>
 #include <string>
 
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

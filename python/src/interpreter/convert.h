@@ -2,8 +2,6 @@
 
 // Arguments from Python, and small values to it. Everything here needs the GIL.
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,11 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "interpreter/nanobind.h"
 #include "penstock/device.h"
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 
@@ -50,6 +47,19 @@ nb::str text_from(std::string_view utf8);
 /// A file name or path as Python spells it.
 nb::object path_text(std::string_view path);
 nb::tuple tuple_of(const Shape& shape);
+
+/// A list of what `each` makes of the items.
+template <class Items, class Each>
+nb::list list_of(const Items& items, Each each) {
+  nb::list out;
+  for (const auto& item : items) out.append(each(item));
+  return out;
+}
+/// A list of numbers.
+template <class Items>
+nb::list list_of(const Items& items) {
+  return list_of(items, [](const auto& item) { return item; });
+}
 
 /// What a function of Python's gave, which is owned from here on; the exception that it set where that is null.
 nb::object checked(PyObject* object);

@@ -3,8 +3,6 @@
 // Long calls that answer Ctrl-C: the work runs on a thread of its own while the calling thread, without the GIL, looks
 // for signals a few times a second.
 
-#include <nanobind/nanobind.h>
-
 #include <chrono>
 #include <cstddef>
 #include <future>
@@ -18,8 +16,7 @@
 
 #include "device/current.h"
 #include "interpreter/gil.h"
-
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

@@ -2,11 +2,9 @@
 
 // Objects of Python whose class type checkers know.
 
-#include <nanobind/nanobind.h>
-
 #include <utility>
 
-namespace nb = nanobind;
+#include "interpreter/nanobind.h"
 
 namespace penstock::python {
 

@@ -4,16 +4,13 @@
 // code is called, and what the handler raises goes through the call that hands a batch over. The batch then stays here,
 // and the next call gives it. Python's part of penstock.torch does the same behind it (torch/loader/_iteration.py).
 
-#include <nanobind/nanobind.h>
-
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "interpreter/interrupt.h"
+#include "interpreter/nanobind.h"
 #include "penstock/loader.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -3,7 +3,6 @@
 // penstock.DataLoader as Python has it, and the words of its options, which the feed of penstock.torch (feed.cpp) takes
 // too.
 
-#include <nanobind/nanobind.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -16,10 +15,9 @@
 
 #include "data/sample/host.h"
 #include "dataset/handles.h"
+#include "interpreter/nanobind.h"
 #include "loader/kept_batch.h"
 #include "penstock/loader.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -2,16 +2,13 @@
 
 // What stands between the brackets of `tensor[...]` and `entry[...]`.
 
-#include <nanobind/nanobind.h>
-
 #include <cstdint>
 #include <vector>
 
+#include "interpreter/nanobind.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -2,16 +2,13 @@
 
 // Arguments of operations from Python. Everything here needs the GIL, but `computed`, which releases it.
 
-#include <nanobind/nanobind.h>
-
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "interpreter/interrupt.h"
+#include "interpreter/nanobind.h"
 #include "penstock/ops.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "archive/materialise.h"
 #include "arrays/arrays.h"
 #include "arrays/cuda_array.h"
 #include "arrays/dlpack.h"
@@ -278,7 +279,7 @@ void bind_exports(Class& tensor) {
   tensor.def("_tobytes", to_bytes);
   tensor.def("_tolist", to_list);
   tensor.def("_item", to_item);
-  tensor.def("_view_bytes", view_bytes);
+  tensor.def("_view_bytes", archive::as_bytes);
 }
 
 void bind_numbers(Class& tensor) {

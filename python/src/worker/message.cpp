@@ -9,6 +9,7 @@
 #include "data/collate/batch_plan.h"
 #include "data/sample/layout.h"
 #include "data/sample/strides.h"
+#include "data/sample/value_samples.h"
 #include "penstock/buffer.h"
 #include "penstock/dtype.h"
 #include "value/graph.h"
@@ -135,16 +136,7 @@ void MessageWriter::write_value_at(const Value& value, std::size_t depth) {
 }
 
 void MessageWriter::write_tensor(const Value& value) {
-  if (value.entry_index()) {
-    throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
-  }
-  const Tensor& given = value.as_tensor();
-  if (given.device().type != DeviceType::kCpu) {
-    throw Error(ErrorCode::kDeviceMismatch,
-                core::format("a tensor of the sample lies on {}, but batches are put together in host memory; leave it "
-                             "there, and give the loader a device",
-                             given.device().to_string()));
-  }
+  const Tensor& given = data::host_tensor(value);
   Tensor tensor = as_it_travels(given);
   const std::uint64_t bytes = extent_of(tensor);
   const bool in_slot = !slot_.empty() && before_it_ == 0 && tensor.is_contiguous() && bytes == slot_.size();

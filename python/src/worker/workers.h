@@ -1,16 +1,13 @@
 #pragma once
 
-#include <nanobind/nanobind.h>
-
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "content/functions.h"
+#include "interpreter/nanobind.h"
 #include "worker/host.h"
-
-namespace nb = nanobind;
 
 namespace penstock::python {
 

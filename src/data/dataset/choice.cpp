@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/checked.h"
-#include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
 #include "data/dataset/map.h"
@@ -91,14 +90,7 @@ Dataset choice(const std::vector<Dataset>& datasets, const std::vector<double>& 
   for (const Dataset& dataset : datasets) data::require_samples(dataset, "a choice");
   const std::vector<double> equal(datasets.size(), 1.0);
   const std::vector<double> shares = data::shares_of(datasets.size(), "dataset", weights.empty() ? equal : weights);
-  for (std::size_t i = 1; i < datasets.size(); ++i) {
-    if (datasets[i].size() == datasets[0].size()) continue;
-    throw Error(ErrorCode::kShapeMismatch,
-                core::format(
-                    "datasets of a choice must have equal sizes, but number {} has {} and number 0 has {}; mix() takes "
-                    "datasets of other sizes",
-                    i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample"), datasets[0].size()));
-  }
+  data::require_equal_sizes(datasets, "a choice", "mix() takes datasets of other sizes");
   return Dataset(std::make_shared<Choice>(datasets, shares));
 }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <utility>
 
-#include "core/counted.h"
 #include "core/format.h"
 #include "core/warning.h"
 #include "data/dataset/map.h"
@@ -156,17 +155,10 @@ class Zip final : public detail::DatasetImpl {
   std::vector<Dataset> parts_;
 };
 
-void require_equal_sizes(const std::vector<Dataset>& datasets) {
+void require_parts(const std::vector<Dataset>& datasets) {
   if (datasets.empty()) throw Error(ErrorCode::kInvalidArgument, "there is nothing to zip; give one dataset or more");
   for (const Dataset& dataset : datasets) data::require_samples(dataset, "zip");
-  for (std::size_t i = 1; i < datasets.size(); ++i) {
-    if (datasets[i].size() == datasets[0].size()) continue;
-    throw Error(
-        ErrorCode::kShapeMismatch,
-        core::format("datasets of a zip must have equal sizes, but number {} has {} and number 0 has {}; take "
-                     "a subset of the longer one",
-                     i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample"), datasets[0].size()));
-  }
+  data::require_equal_sizes(datasets, "a zip", "take a subset of the longer one");
 }
 
 void warn_of_unlike_names(const std::vector<Dataset>& datasets, const ZipOptions& options) {
@@ -179,7 +171,7 @@ void warn_of_unlike_names(const std::vector<Dataset>& datasets, const ZipOptions
 }  // namespace
 
 Dataset zip(const std::vector<Dataset>& datasets, const ZipOptions& options) {
-  require_equal_sizes(datasets);
+  require_parts(datasets);
   warn_of_unlike_names(datasets, options);
   return Dataset(std::make_shared<Zip>(std::vector<std::string>{}, datasets));
 }
@@ -195,7 +187,7 @@ Dataset zip(const std::vector<std::pair<std::string, Dataset>>& datasets, const 
     names.push_back(name);
     parts.push_back(part);
   }
-  require_equal_sizes(parts);
+  require_parts(parts);
   warn_of_unlike_names(parts, options);
   return Dataset(std::make_shared<Zip>(std::move(names), std::move(parts)));
 }

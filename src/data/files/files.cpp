@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,7 +20,6 @@
 #include "data/files/class_folders.h"
 #include "data/files/file_at_hand.h"
 #include "data/files/known_layouts.h"
-#include "data/files/listed_root.h"
 #include "data/files/own_source.h"
 #include "data/files/split_reader.h"
 #include "data/sample/blame.h"
@@ -57,6 +57,24 @@ struct FilesMemory final : data::Scratch::State {
   data::SplitReader reader{kSmallFile};
   std::optional<data::DescriptorLimit> limit;  ///< of the batch at hand, when it has large files
   data::LayoutPtr raw;                         ///< of the last raw file, for those of equal size
+};
+
+/// The folder that files were listed below. Finding it may ask the system, and few datasets are asked for it: so it is
+/// found once, by whoever asks first. Thread-safe.
+class ListedRoot {
+ public:
+  explicit ListedRoot(std::function<std::string()> find) : find_(std::move(find)) {}
+
+  /// How much of `path` it is; 0 where the path does not lie there.
+  std::size_t size_in(const std::string& path) const {
+    std::call_once(once_, [this] { root_ = find_(); });
+    return path.starts_with(root_) ? root_.size() : 0;
+  }
+
+ private:
+  std::function<std::string()> find_;
+  mutable std::once_flag once_;
+  mutable std::string root_;
 };
 
 class Files final : public detail::DatasetImpl {
@@ -194,7 +212,7 @@ class Files final : public detail::DatasetImpl {
   }
 
   data::PathTable paths_;
-  data::ListedRoot root_;
+  ListedRoot root_;
   FilesOptions options_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/refuse.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
@@ -193,11 +194,9 @@ template <class Number>
 std::optional<std::vector<Number>> numbers_in(const std::vector<std::string_view>& texts) {
   std::vector<Number> out;
   for (const std::string_view written : texts) {
-    const std::string_view text = as_number(written);
-    Number number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    out.push_back(number);
+    const auto number = core::parse_number<Number>(as_number(written));
+    if (!number) return std::nullopt;
+    out.push_back(*number);
   }
   return out;
 }

@@ -15,6 +15,16 @@ void require_samples(const Dataset& dataset, std::string_view what) {
                            what));
 }
 
+void require_equal_sizes(std::span<const Dataset> datasets, std::string_view what, std::string_view advice) {
+  for (std::size_t i = 1; i < datasets.size(); ++i) {
+    if (datasets[i].size() == datasets[0].size()) continue;
+    throw Error(ErrorCode::kShapeMismatch,
+                core::format("datasets of {} must have equal sizes, but number {} has {} and number 0 has {}; {}", what,
+                             i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample"),
+                             datasets[0].size(), advice));
+  }
+}
+
 std::int64_t from_start(std::int64_t index, std::int64_t size) {
   if (index < -size || index >= size) {
     throw Error(ErrorCode::kIndexOutOfRange, core::format("sample {} is outside the dataset, which has {}", index,

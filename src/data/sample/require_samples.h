@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "penstock/dataset.h"
@@ -9,6 +10,9 @@ namespace penstock::data {
 
 /// kInvalidArgument for a dataset that has functions of whole batches. `what` is "zip": what cannot be done with it.
 void require_samples(const Dataset& dataset, std::string_view what);
+
+/// kShapeMismatch where the datasets of `what`, "a zip", differ in size; `advice` ends the error.
+void require_equal_sizes(std::span<const Dataset> datasets, std::string_view what, std::string_view advice);
 
 /// The index of a sample, where negative ones count from the end. kIndexOutOfRange outside [-size, size).
 std::int64_t from_start(std::int64_t index, std::int64_t size);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/shared_walk.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -82,7 +83,8 @@ using TensorOf = std::function<TensorLayout(const Value&)>;
 /// A key of the sample, and what it leads to: as Archive::part says it, or an integer in brackets.
 std::pair<Value, Value> selected(const Value& content, const std::string& key) {
   const bool in_brackets = key.size() > 2 && key.starts_with('[') && key.ends_with(']') && !content.find(key);
-  const auto number = in_brackets ? value::integer_in(std::string_view(key).substr(1, key.size() - 2)) : std::nullopt;
+  const auto number =
+      in_brackets ? core::parse_number<std::int64_t>(std::string_view(key).substr(1, key.size() - 2)) : std::nullopt;
   const std::optional<Value> part = number ? value::part_at(content, *number) : value::part_at(content, key);
   if (part) return {number ? Value::integer(*number) : Value::string(key), *part};
   if (content.is(Value::Kind::kDict)) return {Value::string(key), content[key]};  // which says what there is

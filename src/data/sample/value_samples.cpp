@@ -20,16 +20,7 @@ namespace {
 constexpr std::string_view kAdvice = "give tensors, numbers and texts, and dicts, lists and tuples of them";
 
 TensorLayout layout_of_tensor(const Value& value) {
-  if (value.entry_index()) {
-    throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
-  }
-  const Tensor& tensor = value.as_tensor();
-  if (tensor.device().type != DeviceType::kCpu) {
-    throw Error(ErrorCode::kDeviceMismatch,
-                core::format("a tensor of the sample lies on {}, but batches are put together in host memory; leave it "
-                             "there, and give the loader a device",
-                             tensor.device().to_string()));
-  }
+  const Tensor& tensor = host_tensor(value);
   TensorLayout out(tensor.dtype(), tensor.shape(), tensor.strides());
   out.requires_grad = tensor.requires_grad();
   return out;
@@ -55,6 +46,18 @@ const HeldFile* mapped_memory() {
 }
 
 }  // namespace
+
+const Tensor& host_tensor(const Value& value) {
+  if (value.entry_index()) {
+    throw Error(ErrorCode::kUnsupported, "a tensor of the sample is not loaded; give what load() gives");
+  }
+  const Tensor& tensor = value.as_tensor();
+  if (tensor.device().type == DeviceType::kCpu) return tensor;
+  throw Error(ErrorCode::kDeviceMismatch,
+              core::format("a tensor of the sample lies on {}, but batches are put together in host memory; leave it "
+                           "there, and give the loader a device",
+                           tensor.device().to_string()));
+}
 
 void collect_tensors(const Value& value, std::vector<Tensor>& out) {
   switch (value.kind()) {

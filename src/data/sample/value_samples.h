@@ -19,6 +19,9 @@ namespace penstock::data {
 /// not in host memory. Its layout otherwise.
 LayoutPtr layout_of_value(const Value& value, StructureInterner& interner);
 
+/// The tensor of a value: kUnsupported where it is not loaded, kDeviceMismatch where it is not in host memory.
+const Tensor& host_tensor(const Value& value);
+
 /// Adds the tensors of a value, in the order of its leaves.
 void collect_tensors(const Value& value, std::vector<Tensor>& out);
 

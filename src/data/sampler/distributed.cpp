@@ -22,6 +22,11 @@ std::int64_t share_of(std::int64_t total, const DistributedOptions& options) {
   return whole + (options.remainder == Remainder::kPad && total % options.num_replicas != 0 ? 1 : 0);
 }
 
+/// An order of the sampler to distribute that has another size than it said; `what` is "sampler".
+[[noreturn]] void refuse_size(std::string_view what, const std::string& given, std::int64_t said) {
+  refuse(core::format("the {} to distribute gave {} and said that it has {}", what, given, said));
+}
+
 class Distributed final : public SamplerInterface {
  public:
   Distributed(Sampler order, const DistributedOptions& options)
@@ -34,8 +39,7 @@ class Distributed final : public SamplerInterface {
   Order order(std::uint64_t seed, std::uint64_t epoch) const override {
     const Order all = order_.order(seed, epoch);
     if (all.size() != order_.size()) {
-      refuse(core::format("the sampler to distribute gave {} and said that it has {}",
-                          core::counted(all.size(), "index", "indices"), order_.size()));
+      refuse_size("sampler", core::counted(all.size(), "index", "indices"), order_.size());
     }
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
     std::int64_t position = options_.rank;
@@ -64,8 +68,7 @@ class DistributedBatches final : public BatchSamplerInterface {
   BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const override {
     const BatchOrder all = batches_.batches(seed, epoch);
     if (all.size() != batches_.size()) {
-      refuse(core::format("the batch sampler to distribute gave {} and said that it has {}",
-                          core::counted(all.size(), "batch", "batches"), batches_.size()));
+      refuse_size("batch sampler", core::counted(all.size(), "batch", "batches"), batches_.size());
     }
     std::vector<std::int64_t> indices;
     std::vector<std::int64_t> ends;

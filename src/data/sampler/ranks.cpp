@@ -4,12 +4,12 @@
 // exception: an outer launcher may start an inner one once for each machine, as Slurm does with torchrun. Then the
 // outer one counts machines, and its numbers are others.
 #include <array>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/refuse.h"
 #include "core/text.h"
 #include "data/sampler/rank_sources.h"
@@ -41,10 +41,8 @@ std::string_view value_of(const char* name) {
 }
 
 std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return {};
-  return number;
+  const auto number = core::parse_number<std::int64_t>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::int64_t number_of(const char* name) {

@@ -34,18 +34,12 @@ class Cell : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        out[i] = samples.sample(item(indices[i], work.call.items).value, i, this, work.slots, work.scratch);
+        const StreamItem& item = item_at_hand(indices[i], work.call.items);
+        out[i] = samples.sample(item.value, i, this, work.slots, work.scratch);
       } catch (const Error& error) {
         fail(out[i], i, error, work.call, work.scratch);
       }
     }
-  }
-
- protected:
-  const StreamItem& item(std::int64_t number, StreamItems* items) const {
-    if (const StreamItem* found = items ? items->find(number) : nullptr) return *found;
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("sample {} of a stream is not at hand; give the stream to a loader", number));
   }
 
  private:
@@ -61,7 +55,7 @@ class MixedCell final : public Cell {
         parts_(std::move(parts)) {}
 
   Value value(std::int64_t index, const Work& work) const override {
-    const StreamItem& found = item(index, work.call.items);
+    const StreamItem& found = item_at_hand(index, work.call.items);
     const SampleStream& part = parts_[found.part];
     try {
       return made_of(part, found.inner, work);
@@ -97,6 +91,12 @@ Dataset stream_cell(std::string name, std::uint32_t draws, std::uint32_t stages)
 
 Dataset mixed_cell(std::string name, std::vector<SampleStream> parts) {
   return Dataset(std::make_shared<MixedCell>(std::move(name), std::move(parts)));
+}
+
+const StreamItem& item_at_hand(std::int64_t number, StreamItems* items) {
+  if (const StreamItem* found = items ? items->find(number) : nullptr) return *found;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("sample {} of a stream is not at hand; give the stream to a loader", number));
 }
 
 Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work& work) {

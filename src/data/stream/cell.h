@@ -20,6 +20,8 @@ Dataset stream_cell(std::string name, std::uint32_t draws = 0, std::uint32_t sta
 /// Those of a mixture: each is a sample of one of its parts.
 Dataset mixed_cell(std::string name, std::vector<SampleStream> parts);
 
+/// Sample `number` of the batch at hand, whose samples `items` has; kInvalidArgument where no loader brought it.
+const StreamItem& item_at_hand(std::int64_t number, StreamItems* items);
 /// What the stream's maps and transforms make of one item.
 Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work& work);
 /// The memory that an item takes.

@@ -11,15 +11,11 @@ namespace penstock::data {
 
 namespace {
 
-class Cut : public StreamNode {
+class Cut : public StreamOver {
  public:
-  Cut(StreamNodePtr below, std::int64_t count) : below_(std::move(below)), count_(count) {}
-  bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
-  std::string name() const override { return below_->name(); }
-  std::string identity() const override { return below_->identity(); }
+  Cut(StreamNodePtr below, std::int64_t count) : StreamOver(std::move(below)), count_(count) {}
 
  protected:
-  StreamNodePtr below_;
   std::int64_t count_;
 };
 

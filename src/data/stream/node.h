@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/sample/stream_items.h"
@@ -53,6 +54,18 @@ class StreamNode {
   virtual Dataset samples() const;
 };
 using StreamNodePtr = std::shared_ptr<const StreamNode>;
+
+/// A stream that gives samples of one other, as they are.
+class StreamOver : public StreamNode {
+ public:
+  explicit StreamOver(StreamNodePtr below) : below_(std::move(below)) {}
+  bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
+  std::string name() const override { return below_->name(); }
+  std::string identity() const override { return below_->identity(); }
+
+ protected:
+  StreamNodePtr below_;
+};
 
 // The operations, each in a file of its own name.
 StreamNodePtr source_node(std::function<detail::NextSample(std::int64_t)> open, detail::Begins begins,

@@ -60,18 +60,14 @@ class RepeatedReader final : public StreamReader {
   bool had_some_ = false;  ///< in this pass
 };
 
-class Repeated final : public StreamNode {
+class Repeated final : public StreamOver {
  public:
-  Repeated(StreamNodePtr below, std::optional<std::int64_t> times) : below_(std::move(below)), times_(times) {}
+  Repeated(StreamNodePtr below, std::optional<std::int64_t> times) : StreamOver(std::move(below)), times_(times) {}
   std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
     return std::make_unique<RepeatedReader>(below_, times_, seed);
   }
-  bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
-  std::string name() const override { return below_->name(); }
-  std::string identity() const override { return below_->identity(); }
 
  private:
-  StreamNodePtr below_;
   std::optional<std::int64_t> times_;
 };
 

@@ -68,10 +68,10 @@ class ShuffledReader final : public StreamReader {
   bool ended_ = false;
 };
 
-class Shuffled final : public StreamNode {
+class Shuffled final : public StreamOver {
  public:
   Shuffled(StreamNodePtr below, std::int64_t window, std::uint64_t seed, std::optional<std::uint64_t> memory)
-      : below_(std::move(below)), window_(window), seed_(seed), memory_(memory) {}
+      : StreamOver(std::move(below)), window_(window), seed_(seed), memory_(memory) {}
 
   std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
     const std::uint64_t of_loader = ops::philox(seed_, seed.seed).low();
@@ -79,13 +79,9 @@ class Shuffled final : public StreamNode {
     const std::uint64_t memory = memory_ ? *memory_ : device::host_memory().total_bytes / 2;
     return std::make_unique<ShuffledReader>(below_->open(seed), window_, key, memory);
   }
-  bool can_begin_again() const noexcept override { return below_->can_begin_again(); }
-  std::string name() const override { return below_->name(); }
-  std::string identity() const override { return below_->identity(); }
   Dataset samples() const override { return below_->samples(); }
 
  private:
-  StreamNodePtr below_;
   std::int64_t window_;
   std::uint64_t seed_;
   std::optional<std::uint64_t> memory_;

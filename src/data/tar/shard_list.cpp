@@ -4,13 +4,12 @@
 #include "data/tar/shard_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "core/format.h"
 #include "core/json_reader.h"
+#include "core/parse_number.h"
 #include "core/shown_url.h"
 #include "core/text.h"
 #include "data/scan/glob.h"
@@ -43,10 +42,7 @@ std::optional<std::vector<std::string>> range_of(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == text.npos) return std::nullopt;
   const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
-    std::uint64_t out = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out);
-    const bool is_whole = error == std::errc() && end == digits.data() + digits.size();
-    return is_whole && !digits.empty() && digits.size() <= 18 ? std::optional(out) : std::nullopt;
+    return digits.size() <= 18 ? core::parse_number<std::uint64_t>(digits) : std::nullopt;
   };
   const std::string_view first_text = text.substr(0, dots);
   const std::string_view last_text = text.substr(dots + 2);

@@ -22,6 +22,7 @@
 #include "core/warning.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
+#include "data/stream/cell.h"
 #include "data/stream/node.h"
 #include "data/tar/sampleless.h"
 #include "format/tar/feed.h"
@@ -271,12 +272,7 @@ class TarCell final : public detail::DatasetImpl {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        const StreamItem* const item = work.call.items == nullptr ? nullptr : work.call.items->find(indices[i]);
-        if (item == nullptr) {
-          throw Error(ErrorCode::kInvalidArgument,
-                      core::format("sample {} of a stream is not at hand; give the stream to a loader", indices[i]));
-        }
-        out[i] = assemble(item->value, assembler, work);
+        out[i] = assemble(item_at_hand(indices[i], work.call.items).value, assembler, work);
       } catch (const Error& error) {
         fail(out[i], i, error, work.call, work.scratch);
       }

@@ -1,8 +1,6 @@
 // NVIDIA's devices. What one needs (context, memory, queue) is made when it is first used, and kept. What any device
 // can do (pinning) is asked of one that is in use already, so that no context is made for nothing.
 
-#include "device/cuda/cuda_backend.h"
-
 #include <array>
 #include <functional>
 #include <map>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/backend.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/pinned.h"
 #include "device/cuda/products.h"

@@ -2,11 +2,11 @@
 // say more of the member behind them (a long name, a size beyond 8 GiB) are read and not given.
 #include "format/tar/members.h"
 
-#include <charconv>
 #include <utility>
 
 #include "core/checked.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "format/tar/header.h"
 #include "penstock/error.h"
@@ -50,12 +50,6 @@ bool has_content(TarMember::Kind kind) noexcept {
 bool is_pax(char type) noexcept { return type == 'x' || type == 'X'; }
 
 bool is_extension(char type) noexcept { return is_pax(type) || type == 'g' || type == 'L' || type == 'K'; }
-
-std::optional<std::uint64_t> decimal(std::string_view text) noexcept {
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(out) : std::nullopt;
-}
 
 }  // namespace
 
@@ -154,7 +148,8 @@ void TarWalk::read_extension(char type, std::uint64_t size, Before& before) {
 void TarWalk::read_pax(std::string_view records, std::uint64_t offset, bool is_global, Before& before) const {
   while (!records.empty() && records.front() != '\0') {
     const std::size_t blank = records.find(' ');
-    const auto length = blank == records.npos ? std::nullopt : decimal(records.substr(0, blank));
+    const auto length =
+        blank == records.npos ? std::nullopt : core::parse_number<std::uint64_t>(records.substr(0, blank));
     const bool fits = length && *length > blank + 1 && *length <= records.size() && records[*length - 1] == '\n';
     const std::string_view record = fits ? records.substr(blank + 1, *length - blank - 2) : std::string_view();
     const std::size_t equals = record.find('=');
@@ -184,7 +179,7 @@ void TarWalk::take(std::string_view key, std::string_view value, std::uint64_t o
   if (key == "path") before.name = std::string(text);
   if (key == "GNU.sparse.name") before.sparse_name = std::string(text);
   if (key != "size") return;
-  before.size = decimal(value);
+  before.size = core::parse_number<std::uint64_t>(value);
   if (before.size) return;
   throw Error(ErrorCode::kCorrupt, "a pax header gives a member a size that is no number; make the archive anew",
               {.path = path_, .offset = offset});

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "core/ascii.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "core/utf8.h"
 #include "format/format.h"
@@ -54,9 +54,7 @@ bool is_meta(std::string_view name) { return name.size() >= 4 && name.starts_wit
 Value number_of(std::string_view text, const ErrorContext& where) {
   text = core::trimmed(text);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  std::int64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error == std::errc() && end == text.data() + text.size()) return Value::integer(out);
+  if (const auto number = core::parse_number<std::int64_t>(text)) return Value::integer(*number);
   throw Error(ErrorCode::kCorrupt,
               core::format("found {}, expected a whole number of at most 64 bits, which a field of this name holds; "
                            "leave the field out with keys, or take the bytes with raw",

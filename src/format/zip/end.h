@@ -11,13 +11,25 @@
 #include <vector>
 
 #include "core/checked.h"
-#include "format/zip/limits.h"
 #include "io/read/read_ahead.h"
 #include "io/read/read_costs.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
 namespace penstock::format {
+
+// What a zip archive may ask for, which both parts of its reader hold it to: the end record and the directory.
+
+/// Budgets against hostile archives; beyond them kLimit.
+struct ZipLimits {
+  std::uint64_t max_entries = std::uint64_t{1} << 24;
+  std::uint64_t max_directory_bytes = std::uint64_t{1} << 30;
+  /// Of all members together, after inflating. Members whose sizes exceed what deflate can do are refused anyway.
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 44;
+  /// No limit: how much of the front of each member the format looks at, which is read along with the members' headers
+  /// where they are asked for at once.
+  std::uint64_t front_bytes = 0;
+};
 
 /// An archive by file offset: all of it in memory, or a window that moves over a source.
 class ZipBytes {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "format/zip/limits.h"
+#include "format/zip/end.h"
 #include "penstock/buffer.h"
 #include "penstock/source.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "io/copy/gather_row.h"
+#include "io/copy/interleaved_copy.h"
 
 namespace penstock::io {
 

@@ -10,7 +10,6 @@
 
 #include "core/processor.h"
 #include "io/copy/copy.h"
-#include "io/copy/gather_row.h"
 
 namespace penstock::io {
 namespace {

@@ -6,9 +6,13 @@
 #include <cstddef>
 #include <span>
 
-#include "io/copy/gather_row.h"
-
 namespace penstock::io {
+
+/// One of several rows of equal size that are copied at once.
+struct GatherRow {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+};
 
 /// Copies rows of equal size side by side, one cache line of each in turn, by one set of instructions. It is fast
 /// because several rows are waited for at once (io/copy/interleaved_copy.cpp).

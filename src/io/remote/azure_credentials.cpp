@@ -8,11 +8,11 @@
 #include "io/remote/azure_credentials.h"
 
 #include <array>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/per_process.h"
 #include "io/remote/json_text.h"
 #include "io/remote/key_service.h"
@@ -43,10 +43,8 @@ std::string or_else(std::string value, std::string_view otherwise) {
 }
 
 std::optional<std::int64_t> seconds_of(const std::string& text) {
-  std::int64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  const bool is_number = error == std::errc() && end == text.data() + text.size() && out >= 0 && out < 1LL << 40;
-  return is_number ? std::optional(out) : std::nullopt;
+  const auto seconds = core::parse_number<std::int64_t>(text);
+  return seconds && *seconds >= 0 && *seconds < 1LL << 40 ? seconds : std::nullopt;
 }
 
 /// "expires_on" is when it ends, "expires_in" how long it is good; services give one or both, as text or number.

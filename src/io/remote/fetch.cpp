@@ -13,7 +13,6 @@
 #include "io/remote/fetch.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -24,6 +23,7 @@
 
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/stop_scope.h"
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
@@ -68,11 +68,8 @@ milliseconds random_pause(unsigned tries) {
 }
 
 milliseconds asked_pause(const Answer& answer) {
-  const std::string text = answer.header("retry-after");
-  std::uint32_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  return error == std::errc() && end == text.data() + text.size() ? std::chrono::seconds(std::min(seconds, 3600U))
-                                                                  : milliseconds(0);
+  const auto seconds = core::parse_number<std::uint32_t>(answer.header("retry-after"));
+  return std::chrono::seconds(std::min(seconds.value_or(0), 3600U));
 }
 
 /// The second request for the bytes of an exchange.

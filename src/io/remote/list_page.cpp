@@ -1,8 +1,8 @@
 #include "io/remote/list_page.h"
 
-#include <charconv>
 #include <utility>
 
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/store.h"
@@ -42,9 +42,7 @@ std::string wanted_key(std::string key, std::string_view prefix, const std::stri
 }
 
 std::uint64_t size_from(const std::string& text, const std::string& name) {
-  std::uint64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error == std::errc() && end == text.data() + text.size()) return size;
+  if (const auto size = core::parse_number<std::uint64_t>(text)) return *size;
   throw Error(ErrorCode::kIo, "the store lists an object without its size", {.path = name});
 }
 

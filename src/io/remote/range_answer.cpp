@@ -1,19 +1,17 @@
 #include "io/remote/range_answer.h"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
+#include <utility>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 
 namespace penstock::io::remote {
 
 std::optional<std::uint64_t> byte_count(std::string_view text) {
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  const bool fits = error == std::errc() && out <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  return fits && end == text.data() + text.size() && !text.empty() ? std::optional(out) : std::nullopt;
+  const auto count = core::parse_number<std::uint64_t>(text);
+  return count && std::in_range<std::int64_t>(*count) ? count : std::nullopt;
 }
 
 std::optional<ContentRange> content_range(std::string_view text) {

@@ -1,11 +1,12 @@
 #include "io/remote/settings.h"
 
-#include <charconv>
 #include <cmath>
+#include <cstdint>
 
 #include "core/ascii.h"
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "io/remote/values.h"
 #include "penstock/error.h"
@@ -24,9 +25,8 @@ std::size_t requests() { return static_cast<std::size_t>(whole_number("PENSTOCK_
 double number(const char* name, double least, double most, double otherwise) {
   const std::string text = variable(name);
   if (text.empty()) return otherwise;
-  double out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error == std::errc() && end == text.data() + text.size() && out >= least && out <= most) return out;
+  const auto found = core::parse_number<double>(text);
+  if (found && *found >= least && *found <= most) return *found;
   throw Error(ErrorCode::kInvalidArgument, core::format("the setting {} is {}; it must be a number from {} to {}", name,
                                                         core::quoted(text), least, most));
 }

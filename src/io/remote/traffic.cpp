@@ -18,11 +18,13 @@ void TrafficMeter::add(const RemoteTraffic& traffic) noexcept {
   {
     const std::scoped_lock lock(mutex_);
     total_ += traffic;
+    has_some_.store(true, std::memory_order_release);
   }
   if (around_ != nullptr) around_->add(traffic);
 }
 
 RemoteTraffic TrafficMeter::total() const noexcept {
+  if (!has_some_.load(std::memory_order_acquire)) return {};
   const std::scoped_lock lock(mutex_);
   return total_;
 }

@@ -3,6 +3,7 @@
 // Who made which requests. A meter belongs to whoever wants to know (a load, a loader); a scope says which meter the
 // calling thread works for. Threads that work for another one enter its meter by a scope of their own (work_queue.cpp).
 
+#include <atomic>
 #include <mutex>
 
 #include "penstock/report.h"
@@ -20,6 +21,7 @@ class TrafficMeter {
 
  private:
   TrafficMeter* const around_;
+  std::atomic<bool> has_some_ = false;  ///< without it nobody locks: most loads ask, and have no traffic
   mutable std::mutex mutex_;
   RemoteTraffic total_;
 };

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from mmap import MAP_SHARED
 from types import MappingProxyType
 from typing import Any
@@ -39,25 +40,16 @@ Restore = Callable[[torch.UntypedStorage, str], torch.UntypedStorage]
 MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStorage, str], Any] | None
 
 
+@dataclass(eq=False, slots=True)
 class Packed:
     """A tensor of a type that only exists together with other parts (quantized): its storage, and
     how it lies there."""
 
-    __slots__ = ("offset", "requires_grad", "shape", "storage", "strides")
-
-    def __init__(
-        self,
-        storage: torch.storage.TypedStorage,
-        offset: int,
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        requires_grad: bool,
-    ) -> None:
-        self.storage = storage
-        self.offset = offset
-        self.shape = shape
-        self.strides = strides
-        self.requires_grad = requires_grad
+    storage: torch.storage.TypedStorage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool
 
 
 def read_tensors(
@@ -158,6 +150,7 @@ def storage_of(whole: penstock.Tensor) -> torch.UntypedStorage:
     return from_dlpack(whole.view_bytes().reshape(-1).__dlpack__()).untyped_storage()
 
 
+@dataclass(eq=False)
 class Views:
     """Makes tensors over storages that are there, as the archive's entries say.
 
@@ -165,21 +158,12 @@ class Views:
     and the strides in it. Storages in `begins` are parts of the storage that stands for them.
     """
 
-    def __init__(
-        self,
-        archive: penstock.Archive,
-        storages: list[torch.UntypedStorage | None],
-        arrays: dict[int, Any],
-        places: Mapping[int, tuple[int, tuple[int, ...]]] = MappingProxyType({}),
-        dtype: str = "",
-        begins: Mapping[int, int] = MappingProxyType({}),
-    ) -> None:
-        self.archive = archive
-        self.storages = storages
-        self.arrays = arrays
-        self.places = places
-        self.dtype = dtype
-        self.begins = begins
+    archive: penstock.Archive
+    storages: list[torch.UntypedStorage | None]
+    arrays: dict[int, Any]
+    places: Mapping[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    dtype: str = ""
+    begins: Mapping[int, int] = field(default_factory=dict)
 
     def all(self) -> list[Any]:
         return [self.one(index) for index in range(len(self.archive))]

@@ -1,7 +1,6 @@
 // NumPy's dtypes, scalars and arrays as they are pickled (numpy/_core/src/multiarray: descriptor.c, methods.c).
 
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +12,7 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/calls.h"
@@ -68,11 +68,9 @@ std::optional<FileDType> file_dtype(const Cell& cell) {
     out.swapped = *order == ">";
   }
   const char kind = text->front();
-  std::size_t width = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data() + 1, end, width);
-  const bool has_width = error == std::errc{} && stop == end;
-  if ((kind == 'S' || kind == 'U' || kind == 'V') && has_width && width <= 0x10000000) {
+  const auto given = core::parse_number<std::size_t>(text->substr(1));
+  const std::size_t width = given.value_or(0);
+  if ((kind == 'S' || kind == 'U' || kind == 'V') && given && width <= 0x10000000) {
     const DType::Code code = kind == 'S' ? kBytes : kind == 'U' ? kText : kVoid;
     const char* order = kind == 'U' ? "<" : "|";
     out.dtype = DType::with_descr(code, kind == 'U' ? width * 4 : width, core::format("{}{}{}", order, kind, width));
@@ -80,7 +78,7 @@ std::optional<FileDType> file_dtype(const Cell& cell) {
   }
   if (kind == 'M' || kind == 'm') {
     const auto unit = unit_of(cell.state);
-    if (!unit || !has_width || width != 8) return std::nullopt;
+    if (!unit || !given || width != 8) return std::nullopt;
     out.dtype = DType::with_descr(kind == 'M' ? kDateTime64 : kTimeDelta64, 8, core::format("<{}8{}", kind, *unit));
     return out;
   }

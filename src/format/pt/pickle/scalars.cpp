@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/ascii.h"
+#include "core/parse_number.h"
 #include "format/text/utf8.h"
 
 namespace penstock::format::pickle {
@@ -98,10 +99,7 @@ std::optional<std::size_t> unescape(std::string_view body, std::size_t at, std::
 
 std::optional<std::int64_t> parse_int64(std::string_view text) noexcept {
   if (text.starts_with('+')) text.remove_prefix(1);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return core::parse_number<std::int64_t>(text);
 }
 
 std::optional<std::string> normal_decimal(std::string_view text) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/system_error.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/open_path.h"
@@ -214,9 +215,9 @@ bool BlockText::parse(std::string_view text, BlockText& out) {
   const std::size_t first = text.find('\n');
   const std::size_t second = first == std::string_view::npos ? first : text.find('\n', first + 1);
   if (second == std::string_view::npos) return false;
-  const std::string_view size = text.substr(first + 1, second - first - 1);
-  const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), out.size);
-  if (error != std::errc() || end != size.data() + size.size()) return false;
+  const auto size = core::parse_number<decltype(out.size)>(text.substr(first + 1, second - first - 1));
+  if (!size) return false;
+  out.size = *size;
   out.etag = text.substr(0, first);
   out.url = text.substr(second + 1);
   return true;
