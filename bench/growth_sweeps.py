@@ -110,6 +110,21 @@ def _stages(number: int, folder: Path) -> Call:
     return lambda: _drain(dataset, batch_size=8)
 
 
+def _zips(number: int, folder: Path) -> Call:
+    rows = penstock.rows(_small(4))
+    dataset = penstock.zip(rows)
+    for _ in range(number):
+        dataset = penstock.zip(dataset, rows)
+    return lambda: _drain(dataset, batch_size=4)
+
+
+def _transforms(number: int, folder: Path) -> Call:
+    dataset = penstock.rows(_small(8))
+    for _ in range(number):
+        dataset = dataset.scale(0.5)
+    return lambda: _drain(dataset, batch_size=8)
+
+
 def _weights(make_weights: Any) -> Any:
     def make(number: int, folder: Path) -> Call:
         weights = make_weights(number)
@@ -182,6 +197,8 @@ SWEEPS = (
     Sweep("datasets of 4 samples in a row", _decades(4, 4_000), _joined(penstock.Dataset.concat)),
     Sweep("datasets of 4 samples side by side", _decades(4, 4_000), _joined(penstock.zip)),
     Sweep("parts of a sample in a position", _decades(4, 4_000), _position),
+    Sweep("zips inside of each other", _decades(1, 1_000), _zips),
+    Sweep("native transforms one behind the other", _decades(1, 1_000), _transforms),
     Sweep("stages of map", _decades(1, 1_000), _stages),
     Sweep("weights in an array", _decades(1_000, 1_000_000), _weights(lambda n: array("d", [1.0]) * n)),
     Sweep("weights in a tensor", _decades(1_000, 1_000_000), _weights(lambda n: penstock.ones((n,)))),

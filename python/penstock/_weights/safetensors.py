@@ -410,10 +410,15 @@ _DEVICES = r"cpu|mps|(cuda|npu|xpu|xla|mlu|musa|hpu)(:\d+)?|\d+"
 
 def load_bytes(data: bytes) -> dict[str, penstock.Tensor]:
     """The tensors of a `.safetensors` file that is in memory; each lies in memory of its own."""
+    with translated():
+        return Shards(bytes_opened(data)).load()
+
+
+def bytes_opened(data: bytes) -> penstock.Archive:
+    """The archive of a file that is in memory. Within `translated`."""
     if not isinstance(data, bytes):
         raise TypeError(f"argument 'bytes': '{type(data).__name__}' object is not an instance of 'bytes'")
-    with translated(), _open_memory(data, "<bytes>") as archive:
-        return Shards(archive).load()
+    return _open_memory(data, "<bytes>")
 
 
 def save_to(tensors: dict[str, Any], filename: Any, metadata: dict[str, str] | None) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch.utils.dlpack import from_dlpack
 
 import penstock
+from penstock._core import _samples_to_torch
 from penstock.torch import _private
 from penstock.torch._samples import as_mapping_of
 
@@ -55,6 +56,10 @@ def sample_to_torch(value: Any) -> Any:
     Arrays that torch has no type for (text, dates, structures) become NumPy's. Mappings of other
     types than dict are changed in place, so that they keep their type.
     """
+    if type(value) is list:
+        samples = _samples_to_torch(value, _private.from_capsule)
+        if samples is not None:
+            return samples
     return _of_torch(value, {})
 
 

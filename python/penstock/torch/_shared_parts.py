@@ -55,7 +55,8 @@ def collated(samples: Any) -> Any:
     if isinstance(samples, (list, tuple)) and samples:
         require_few_ways(samples[0])
         for number, sample in enumerate(samples):
-            _require_storages(sample, number, None)
+            if type(sample) is not torch.Tensor or not _is_whole(sample):
+                _require_storages(sample, number, None)
     return torch_data.default_collate(samples)
 
 
@@ -77,6 +78,15 @@ def _require_storages(part: Any, number: int, key: Any) -> None:
     elif isinstance(part, (list, tuple)):
         for item in part:
             _require_storages(item, number, key)
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Whether it is all of a storage, or its beginning, as most samples are: half of what the look at others takes."""
+    try:
+        begins = tensor.is_contiguous() and tensor.storage_offset() == 0
+        return begins and tensor.untyped_storage().nbytes() >= tensor.nbytes
+    except Exception:
+        return False
 
 
 def _may_be_short(tensor: torch.Tensor) -> bool:

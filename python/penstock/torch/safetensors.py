@@ -16,8 +16,17 @@ from typing import Any
 
 import torch
 
+from penstock._core import _entry_parts, _storage_parts
 from penstock._weights.prefetch import PrefetchLoader, TensorMeta
-from penstock._weights.safetensors import CODES, SafetensorError, load_bytes, safe_open, save_bytes, save_to, translated
+from penstock._weights.safetensors import (
+    CODES,
+    SafetensorError,
+    bytes_opened,
+    safe_open,
+    save_bytes,
+    save_to,
+    translated,
+)
 from penstock._weights.shards import Shards
 from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
@@ -106,8 +115,36 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
     SafetensorError
         For what is no such content.
     """
-    arrays = Arrays("cpu")
-    return {name: arrays.whole(tensor, name) for name, tensor in load_bytes(data).items()}
+    with translated():
+        archive = bytes_opened(data)
+        if archive.format != "safetensors":
+            arrays = Arrays("cpu")
+            return {name: arrays.whole(tensor, name) for name, tensor in Shards(archive).load().items()}
+        parts = []
+        for number, name in enumerate(archive.keys()):
+            storage, dtype, shape, *_ = _entry_parts(archive, number)
+            size, _, _, begin = _storage_parts(archive, storage)
+            parts.append((begin or 0, size, number, name, dtype, shape))
+        parts.sort()
+        whole = memoryview(data)
+        return {
+            name: _copied(whole[begin : begin + size], _DTYPES[dtype], shape)
+            if size > 0 and dtype in _DTYPES
+            else Arrays("cpu").whole(archive[name].load(), name)
+            for begin, size, _, name, dtype, shape in parts
+        }
+
+
+def _copied(data: memoryview, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    """In memory of Python's, which its allocator keeps for the next tensor. Ours goes back to the system."""
+    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+
+
+# Those whose elements are whole bytes, of which torch makes tensors as they lie.
+_DTYPES: dict[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in ("float32", "float16", "bfloat16", "float64", "int64", "int32", "int16", "int8", "uint8")
+}
 
 
 @names_arguments

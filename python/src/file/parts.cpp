@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -318,6 +319,70 @@ class PySharedWalk {
   std::vector<nb::object> parts_;
 };
 
+/// Walks what lists, tuples, sets and dicts hold, of these types themselves, and what `parts` tells of other objects.
+class PlainWalk {
+ public:
+  PlainWalk(nb::handle leaves, nb::handle parts, std::size_t most) : leaves_(leaves), parts_(parts), most_(most) {}
+
+  bool is_plain(nb::handle root) {
+    add(root);
+    while (!open_.empty()) {
+      const nb::object part = std::move(open_.back());
+      open_.pop_back();
+      if (is_leaf(part.type()) || !seen_.insert(part.ptr()).second) continue;
+      if (seen_.size() > most_ || !opened(part)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool opened(nb::handle part) {
+    if (PyList_CheckExact(part.ptr())) {
+      const nb::ft_object_guard alone(part);
+      for (Py_ssize_t i = 0; i < PyList_GET_SIZE(part.ptr()); ++i) add(PyList_GET_ITEM(part.ptr(), i));
+    } else if (PyTuple_CheckExact(part.ptr())) {
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(part.ptr()); ++i) add(PyTuple_GET_ITEM(part.ptr(), i));
+    } else if (PyDict_CheckExact(part.ptr())) {
+      const nb::ft_object_guard alone(part);
+      PyObject* key = nullptr;
+      PyObject* value = nullptr;
+      for (Py_ssize_t at = 0; PyDict_Next(part.ptr(), &at, &key, &value) != 0;) {
+        add(key);
+        add(value);
+      }
+    } else if (part.type().is(reinterpret_cast<PyObject*>(&PySet_Type))) {
+      add_all(part);
+    } else {
+      const nb::object groups = parts_(part, part.type());
+      if (groups.is_none()) return false;
+      for (const nb::handle group : groups) add_all(group);
+    }
+    return true;
+  }
+
+  void add_all(nb::handle group) {
+    for (const nb::handle item : nb::iter(group)) add(item);
+  }
+  /// Calls nothing of Python's, so that nobody changes the container that the item is in.
+  void add(nb::handle item) {
+    if (std::find(known_.begin(), known_.end(), item.type().ptr()) == known_.end()) open_.push_back(nb::borrow(item));
+  }
+  bool is_leaf(const nb::handle type) {
+    const int found = PySet_Contains(leaves_.ptr(), type.ptr());
+    if (found < 0) nb::raise_python_error();
+    if (found != 0 && known_.size() < kMostKnown) known_.push_back(type.ptr());
+    return found != 0;
+  }
+
+  static constexpr std::size_t kMostKnown = 8;
+  nb::handle leaves_;
+  nb::handle parts_;
+  std::size_t most_;
+  std::vector<nb::object> open_;
+  std::unordered_set<const PyObject*> seen_;  ///< but for leaves
+  std::vector<const PyObject*> known_;        ///< leaves that were met; `leaves_` keeps them
+};
+
 PyArchive open_file(nb::handle given, bool verify, nb::handle decode, bool big_endian) {
   const OpenOptions options{.verify = verify, .decode = decoder(decode), .big_endian = big_endian};
   if (nb::isinstance<PySource>(given)) return open_archive(nb::cast<PySource>(given).source, options);
@@ -332,6 +397,15 @@ void bind_parts(nb::module_& module) {
       .def(nb::init<std::string>(), nb::arg("advice"))
       .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0, nb::lock_self(),
            nb::sig("def visit(self, part: object, items: int, text: int = 0) -> None"));
+  module.def(
+      "_is_plain",
+      [](nb::handle root, nb::handle leaves, nb::handle parts, std::size_t most) {
+        return PlainWalk(leaves, parts, most).is_plain(root);
+      },
+      nb::arg("root").none(), nb::arg("leaves"), nb::arg("parts"), nb::arg("most"),
+      nb::sig("def _is_plain(root: object, leaves: frozenset[type], parts: typing.Any, most: int) -> bool"),
+      "Whether all of it is of these types, a list, tuple, set or dict of such, or has `parts(object, type)`: "
+      "iterables of them, or None. At most so many are no leaves.");
   module.def(
       "_part",
       [](const PyArchive& archive, nb::handle key, nb::handle prefix) {

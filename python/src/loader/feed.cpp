@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "arrays/dlpack.h"
 #include "bindings.h"
 #include "content/functions.h"
 #include "content/value.h"
 #include "core/forks.h"
 #include "core/format.h"
+#include "core/task_pool.h"
 #include "data/dataset/hosted.h"
 #include "data/dataset/map.h"
 #include "data/loader/batch_feed.h"
@@ -31,6 +33,37 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using data::BatchFeed;
+
+/// Adds the iterator's next item to the list; false at its end.
+bool next_into(nb::handle iterator, nb::list into) {
+  if (PyIter_Check(iterator.ptr()) == 0) {
+    throw nb::type_error("found a sampler's iterator without __next__, expected an iterator");
+  }
+  PyObject* const item = PyIter_Next(iterator.ptr());
+  if (item != nullptr) {
+    into.append(nb::steal(item));
+  } else if (PyErr_Occurred() != nullptr) {
+    nb::raise_python_error();
+  }
+  return item != nullptr;
+}
+
+bool are_counted(const std::vector<std::int64_t>& indices) {
+  return std::none_of(indices.begin(), indices.end(), [](std::int64_t index) { return index < 0; });
+}
+
+/// The indices of a batch, or the index of one sample, where these are plain ints from 0 on.
+std::optional<std::vector<std::int64_t>> indices_in(nb::handle drawn, bool alone) {
+  std::optional<std::vector<std::int64_t>> out;
+  if (!alone) {
+    out = plain_integers_from(drawn);
+  } else if (PyLong_CheckExact(drawn.ptr())) {
+    int overflow = 0;
+    out.emplace(1, PyLong_AsLongLongAndOverflow(drawn.ptr(), &overflow));
+  }
+  if (out && !are_counted(*out)) out.reset();
+  return out;
+}
 
 /// A BatchFeed as Python has it: waits without the GIL, answers signals, and refuses to work in a forked child. Members
 /// need the GIL, or where there is none the lock of the Python object.
@@ -71,7 +104,13 @@ class PyFeed {
   std::uint64_t pushed() const noexcept { return pushed_; }
   bool ready() const { return kept_.holds() || usable()->ready(); }
   nb::handle workers() const noexcept { return workers_; }
-  LoaderStats stats() const { return usable()->stats(); }
+  /// Also behind `close`.
+  LoaderStats stats() const {
+    if (!last_) return usable()->stats();
+    LoaderStats out = *last_;
+    out.processors = core::usable_cpus();
+    return out;
+  }
   const std::vector<std::int64_t>& indices() const noexcept { return indices_; }
   std::vector<SetAside> set_aside() const {
     return unlocked([](BatchFeed& feed) { return feed.policy().listed(); });
@@ -89,6 +128,27 @@ class PyFeed {
     return true;
   }
 
+  /// What became of a call of `step`.
+  enum class Step { kByParts, kMade, kEnd };
+
+  /// Makes the batch of what the iterator gives next, which goes to `pulled` unless something is there, and adds it to
+  /// `arrived`; `alone`: it is the index of one sample. Where that is not done at once, or fails, whoever takes what
+  /// was pulled by `push` and `next` finds out why. No handler of a signal runs in here.
+  Step step(nb::handle iterator, nb::list pulled, nb::list arrived, bool alone) {
+    if (kept_.holds()) return Step::kByParts;
+    if (pulled.size() == 0 && !next_into(iterator, pulled)) return Step::kEnd;
+    std::optional<std::vector<std::int64_t>> indices = indices_in(pulled[0], alone);
+    if (!indices) return Step::kByParts;
+    try {
+      const std::optional<Batch> batch = unlocked([&](BatchFeed& feed) { return feed.at_once(*std::move(indices)); });
+      if (!batch) return Step::kByParts;
+      arrived.append(to_python(batch->value));
+    } catch (const Error&) {
+      return Step::kByParts;
+    }
+    return Step::kMade;
+  }
+
   void close() noexcept {
     kept_.drop();
     if (feed_ == nullptr) return;
@@ -98,6 +158,7 @@ class PyFeed {
       return;
     }
     std::shared_ptr<BatchFeed> last = std::move(feed_);
+    last_ = last->counted();
     {
       const ReleasedGil released;
       last->cancel();
@@ -128,6 +189,7 @@ class PyFeed {
   std::vector<std::int64_t> indices_;  ///< of the last batch that was given
   KeptBatch kept_;
   std::shared_ptr<BatchFeed> feed_;
+  std::optional<LoaderStats> last_;  ///< once it is closed
   double timeout_;
   std::uint64_t forks_ = core::forks();
 };
@@ -200,28 +262,43 @@ bool next_of(PyFeed& feed, nb::list arrived) {
   }
 }
 
-/// Adds the iterator's next item to the list; false at its end.
-bool next_into(nb::handle iterator, nb::list into) {
-  if (PyIter_Check(iterator.ptr()) == 0) {
-    throw nb::type_error("found a sampler's iterator without __next__, expected an iterator");
-  }
-  PyObject* const item = PyIter_Next(iterator.ptr());
-  if (item != nullptr) {
-    into.append(nb::steal(item));
-  } else if (PyErr_Occurred() != nullptr) {
-    nb::raise_python_error();
-  }
-  return item != nullptr;
-}
-
 /// A copy of a list of indices from 0 on, which are Python's own ints; None for anything else.
 nb::object plain_indices(nb::handle given) {
   if (!PyList_CheckExact(given.ptr())) return nb::none();
   nb::object copy = checked(PyList_GetSlice(given.ptr(), 0, PY_SSIZE_T_MAX));
-  const auto numbers = plain_integers_from(copy);
-  const auto is_negative = [](std::int64_t number) { return number < 0; };
-  if (!numbers || std::any_of(numbers->begin(), numbers->end(), is_negative)) return nb::none();
-  return copy;
+  return indices_in(copy, false) ? copy : nb::none();
+}
+
+/// What torch's `from_capsule` makes of the tensor; null, without an error, where more is to be asked about it.
+nb::object plain_to_torch(nb::handle value, nb::handle from_capsule) {
+  if (!value.type().is(nb::type<Tensor>())) return {};
+  const Tensor& tensor = *nb::inst_ptr<Tensor>(value);
+  if (tensor.read_only() || tensor.requires_grad() || tensor.device().type != DeviceType::kCpu) return {};
+  try {
+    return from_capsule(to_dlpack(tensor, nb::none(), nb::none(), nb::none(), nb::none()));
+  } catch (const nb::builtin_exception&) {  // a BufferError
+    return {};
+  }
+}
+
+/// The samples with torch's tensors over the memory of ours, where each is one tensor or a tuple of some; else None.
+nb::object samples_to_torch(nb::list samples, nb::handle from_capsule) {
+  nb::list out;
+  for (const nb::handle sample : samples) {
+    nb::object made = plain_to_torch(sample, from_capsule);
+    if (!made.is_valid() && PyTuple_CheckExact(sample.ptr())) {
+      const auto size = PyTuple_GET_SIZE(sample.ptr());
+      made = checked(PyTuple_New(size));
+      for (Py_ssize_t i = 0; i < size; ++i) {
+        nb::object part = plain_to_torch(PyTuple_GET_ITEM(sample.ptr(), i), from_capsule);
+        if (!part.is_valid()) return nb::none();
+        PyTuple_SET_ITEM(made.ptr(), i, part.release().ptr());
+      }
+    }
+    if (!made.is_valid()) return nb::none();
+    out.append(std::move(made));
+  }
+  return out;
 }
 
 }  // namespace
@@ -231,9 +308,14 @@ void bind_feed(nb::module_& module) {
       "_dataset_name", [](const Dataset& dataset) { return path_text(data::DatasetName(dataset).name()); },
       nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
       "By what positions tell a dataset from others of equal size.");
+  module.def("_forks", &core::forks, nb::sig("def _forks() -> int"), "How many forks lead to this process.");
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
              nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
              "A copy of a list of plain ints from 0 on; None for anything else.");
+  module.def("_samples_to_torch", samples_to_torch, nb::arg("samples"), nb::arg("from_capsule"),
+             nb::sig("def _samples_to_torch(samples: list[typing.Any], from_capsule: typing.Any) -> "
+                     "list[typing.Any] | None"),
+             "The samples with torch's tensors, where each is a tensor on the host or a tuple of some; else None.");
   module.def("_next_into", next_into, nb::arg("iterator"), nb::arg("into"),
              nb::sig("def _next_into(iterator: typing.Any, into: list[typing.Any]) -> bool"),
              "Adds the next item to a list, before Python runs a signal's handler; False at the end.");
@@ -265,6 +347,16 @@ void bind_feed(nb::module_& module) {
            nb::sig("def next(self, arrived: list[typing.Any]) -> bool"),
            "Adds the batch of the oldest push to a list, before Python runs a signal's handler; False where none "
            "came in time. An error belongs to one batch.")
+      .def(
+          "step",
+          [](PyFeed& feed, nb::handle iterator, nb::list pulled, nb::list arrived, bool alone) {
+            return static_cast<int>(feed.step(iterator, std::move(pulled), std::move(arrived), alone));
+          },
+          nb::arg("iterator"), nb::arg("pulled"), nb::arg("arrived"), nb::arg("alone"), nb::lock_self(),
+          nb::sig("def step(self, iterator: typing.Any, pulled: list[typing.Any], arrived: list[typing.Any], "
+                  "alone: bool) -> int"),
+          "1: draws from the iterator into `pulled`, and adds the batch of it to `arrived`. 0: it is to be pushed. 2: "
+          "the iterator is at its end.")
       .def_prop_ro("pushed", &PyFeed::pushed, nb::lock_self(), "How many batches were pushed.")
       .def(
           "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self(),

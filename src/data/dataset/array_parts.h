@@ -3,6 +3,7 @@
 // Parts of arrays along their dimension 0: what slices and windows are made of. Several arrays, such as those of the
 // files of a corpus, count as one whose rows are numbered from array to array.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,9 @@ class ArrayParts {
   std::int64_t begin(std::size_t array) const noexcept { return array == 0 ? 0 : ends_[array - 1]; }
   std::int64_t end(std::size_t array) const noexcept { return ends_[array]; }
 
+  bool is_in_memory() const noexcept {
+    return std::all_of(arrays_.begin(), arrays_.end(), [](const SampleArray& array) { return array.is_in_memory(); });
+  }
   const DType& dtype() const noexcept { return arrays_[0].dtype; }
   /// Of all arrays, for errors: "train_0.bin and 3 more".
   std::string name() const;

@@ -39,6 +39,7 @@ class Rows final : public detail::DatasetImpl {
   std::int64_t size() const override { return array_.shape[0]; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", array_.name(), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
+  bool is_in_memory() const noexcept override { return array_.is_in_memory(); }
   std::shared_ptr<const data::ArrayParts> arrays() const override {
     return std::make_shared<const data::ArrayParts>(array_);
   }

@@ -24,6 +24,8 @@ struct SampleArray {
 
   /// "a.npy", or "a.npz['x']".
   std::string name() const;
+  /// Whether it is a tensor of the program's, and no file.
+  bool is_in_memory() const noexcept { return values.defined() && !file->is_file(); }
   /// Where the part that begins so many bytes behind the first element is.
   Payload at(std::uint64_t bytes) const {
     if (values.defined()) return {.place = InMapping{values.data() + bytes, file.get()}};

@@ -6,13 +6,18 @@
 #include <variant>
 
 #include "data/batch/device_batch.h"
+#include "data/collate/rule.h"
+#include "data/dataset_impl.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
 
 namespace {
 
-/// A thread works even where the options ask for none: the caller may look at its watch.
+/// What of a copy nobody waits for long: a hundredth of a second, or two.
+constexpr std::uint64_t kBrief = std::uint64_t{16} << 20;
+
+/// A thread may work even where the options ask for none: the caller may look at its watch.
 PrefetchOptions with_a_thread(const LoaderOptions& options) {
   PrefetchOptions out = PrefetchOptions::of(options);
   if (out.workers > 0) return out;
@@ -30,6 +35,9 @@ BatchFeed::State::State(Dataset dataset, const LoaderOptions& options)
 
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
     : seed_(options.seed),
+      may_be_brief_(options.num_workers == 0 && options.device.type == DeviceType::kCpu &&
+                    dataset.impl().is_in_memory() && dataset.impl().batch_functions().empty() &&
+                    options.collate.rule().function() == nullptr),
       state_(std::make_unique<State>(std::move(dataset), options)),
       window_(static_cast<std::size_t>(state_->prefetcher.window())) {}
 
@@ -38,12 +46,35 @@ BatchFeed::~BatchFeed() {
   let_go(std::move(state_), prefetcher);
 }
 
+/// Whether samples in memory are so few that a thread, which leaves the caller free to answer signals, costs more than
+/// it is worth.
+bool BatchFeed::is_brief(std::span<const std::int64_t> indices) const {
+  const Dataset& dataset = state_->maker.dataset();
+  if (!may_be_brief_ || indices.empty() || indices[0] < 0 || indices[0] >= dataset.size()) return false;
+  return dataset.impl().read_bytes(indices[0]) <= kBrief / indices.size();
+}
+
 void BatchFeed::push(std::vector<std::int64_t> indices) {
+  const bool brief = is_brief(indices);
+  add(std::move(indices), brief);
+}
+
+std::optional<Batch> BatchFeed::at_once(std::vector<std::int64_t> indices) {
+  if (waiting_ != 0 || !is_brief(indices)) return std::nullopt;
+  add(std::move(indices), true);
+  return next_for(0);
+}
+
+void BatchFeed::add(std::vector<std::int64_t> indices, bool is_brief) {
   if (!state_->prefetcher.running()) {
     state_->prefetcher.start_empty({.seed = seed_});
     waiting_ = 0;
   }
-  state_->prefetcher.push(std::move(indices));
+  if (is_brief) {
+    state_->prefetcher.push_left(std::move(indices));
+  } else {
+    state_->prefetcher.push(std::move(indices));
+  }
   ++waiting_;
 }
 

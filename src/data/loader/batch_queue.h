@@ -45,6 +45,8 @@ class BatchQueue {
   std::int64_t next() const noexcept { return next_take_; }
   std::int64_t left() const noexcept { return total() - next_take_; }
   void push(std::vector<std::int64_t> indices) { slot(pushed_++).indices = std::move(indices); }
+  /// Has the batch that was pushed last, before which none waits for a worker, made by who takes it.
+  void leave_to_taker() noexcept { slot(next_start_++).state = Slot::State::kLeft; }
 
   bool can_start(std::int64_t window) const noexcept {
     return next_start_ < total() && next_start_ < next_take_ + window;
@@ -58,17 +60,19 @@ class BatchQueue {
   void grant(std::int64_t batch, std::uint64_t bytes) noexcept;
   /// `bytes`: what the batch turned out to have, where that may be more than it was granted.
   void finish(std::int64_t batch, Outcome outcome, std::uint64_t bytes = 0) noexcept;
+  /// Whether the next batch is left to who takes it, which then calls `pass`.
+  bool is_left() const noexcept { return slot(next_take_).state == Slot::State::kLeft; }
   /// Whether the next batch is ready; `take` takes it.
   bool is_ready() const noexcept { return slot(next_take_).state == Slot::State::kReady; }
   Outcome take() noexcept;
   /// The next batch is made by who takes it.
-  void pass() noexcept { ++next_take_; }
+  void pass() noexcept { slot(next_take_++).state = Slot::State::kEmpty; }
   /// Releases the memory of outcomes that nobody will look at.
   void drop_outcomes() noexcept;
 
  private:
   struct Slot {
-    enum class State : std::uint8_t { kEmpty, kStarted, kGranted, kReady };
+    enum class State : std::uint8_t { kEmpty, kLeft, kStarted, kGranted, kReady };
     State state = State::kEmpty;
     std::vector<std::int64_t> indices;  ///< its samples
     std::uint64_t bytes = 0;

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "core/task_pool.h"
 #include "core/thread_time.h"
 
 namespace penstock::data {
@@ -14,8 +13,6 @@ double seconds_from(LoaderFigures::Clock::time_point begin, LoaderFigures::Clock
 }
 
 }  // namespace
-
-LoaderFigures::LoaderFigures(Trace::Lane* caller) : caller_(caller) { stats_.processors = core::usable_cpus(); }
 
 void LoaderFigures::begin(Clock::time_point now) {
   started_ = counted_ = now;

@@ -56,7 +56,7 @@ class LoaderFigures {
   using Clock = std::chrono::steady_clock;
 
   /// `caller`: where the caller's time is traced, or null.
-  explicit LoaderFigures(Trace::Lane* caller);
+  explicit LoaderFigures(Trace::Lane* caller) : caller_(caller) {}
 
   /// A pass over batches begins, or ends.
   void begin(Clock::time_point now);
@@ -74,6 +74,7 @@ class LoaderFigures {
 
   Trace::Lane* lane() const noexcept { return caller_; }
   WorkerTuner::Figures for_tuner(Clock::time_point now) const;
+  /// Without the number of processors, which is asked of files of the system.
   const LoaderStats& stats() const noexcept { return stats_; }
 
  private:

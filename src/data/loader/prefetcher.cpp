@@ -80,7 +80,8 @@ Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
       options_(options),
       host_(host_of(maker.dataset())),
       figures_(lane("caller")),
-      tuner_(options.workers, std::max(options.workers, options.most_workers), core::usable_cpus()) {
+      tuner_(options.workers, std::max(options.workers, options.most_workers),
+             options.most_workers > options.workers ? core::usable_cpus() : 1) {
   set_up(caller_.call);
   caller_.figures.clock.trace_to(figures_.lane());
   if (host_ != nullptr) host_->trace_to(options_.trace);
@@ -127,15 +128,16 @@ void Prefetcher::start(Batches batches, std::int64_t first, EpochSeed seed) {
   work_.notify_all();
 }
 
-void Prefetcher::push(std::vector<std::int64_t> indices) {
+void Prefetcher::push(std::vector<std::int64_t> indices, bool is_left) {
   {
     const std::scoped_lock lock(mutex_);
     if (!queue_ || queue_->left() >= window()) {
       throw Error(ErrorCode::kInvalidArgument, core::format("more than {} asked for and not taken; take one first",
                                                             core::counted(window(), "batch is", "batches are")));
     }
-    start_threads(static_cast<std::size_t>(queue_->left() + 1));
+    if (!is_left) start_threads(static_cast<std::size_t>(queue_->left() + 1));
     queue_->push(std::move(indices));
+    if (is_left) return queue_->leave_to_taker();
   }
   work_.notify_all();
 }
@@ -159,7 +161,7 @@ bool Prefetcher::running() const {
 
 bool Prefetcher::ready() const {
   const std::scoped_lock lock(mutex_);
-  return queue_ != nullptr && queue_->left() > 0 && queue_->is_ready();
+  return queue_ != nullptr && queue_->left() > 0 && (queue_->is_ready() || queue_->is_left());
 }
 
 void Prefetcher::cancel() noexcept {
@@ -244,7 +246,8 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
   Trace::Lane* const lane = own.figures.clock.lane();
   const auto ask = [&](std::uint64_t bytes) {
     const auto asked = Clock::now();
-    const double waited = grant(queue, batch, bytes);
+    // Who makes the batch that it takes holds no other one, and would wait for ever for one to be taken.
+    const double waited = &own == &caller_ ? 0 : grant(queue, batch, bytes);
     if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
     effort.waited += waited;
   };
@@ -270,8 +273,6 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
 }
 
 double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t bytes) {
-  // Without workers there is one batch at a time, and waiting for another one to be taken would be for ever.
-  if (options_.workers == 0) return 0;
   double waited = 0;
   {
     const auto elsewhere = [&] { return host_ == nullptr ? 0 : host_->bytes(); };
@@ -297,7 +298,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
   queue = queue_;
   if (!queue) return Nothing::kCancelled;
   const auto begin = figures_.came(now, queue->next(), !queue->is_pushed());
-  if (options_.workers == 0) {
+  if (options_.workers == 0 || (queue->left() > 0 && queue->is_left())) {
     lock.unlock();
     return take_inline(queue, begin);
   }
@@ -343,6 +344,12 @@ void Prefetcher::tune() {
 }
 
 LoaderStats Prefetcher::stats() const {
+  LoaderStats out = counted();
+  out.processors = core::usable_cpus();
+  return out;
+}
+
+LoaderStats Prefetcher::counted() const {
   LoaderStats out;
   {
     const std::scoped_lock lock(mutex_);

@@ -64,7 +64,10 @@ class Prefetcher {
   /// Begins with no batches, which `push` adds one by one.
   void start_empty(EpochSeed seed) { start(nullptr, 0, seed); }
   /// Adds a batch after `start_empty`. kInvalidArgument when `window()` batches were pushed and not taken.
-  void push(std::vector<std::int64_t> indices);
+  void push(std::vector<std::int64_t> indices) { push(std::move(indices), false); }
+  /// The same of a batch that `take` makes itself, whoever makes others. For one that waits for nothing: no time that
+  /// `take` is given ends it.
+  void push_left(std::vector<std::int64_t> indices) { push(std::move(indices), true); }
   /// How many batches may be started and not taken now. Only for the thread that takes.
   std::int64_t window() const;
   /// True between `start` and `cancel`.
@@ -81,10 +84,13 @@ class Prefetcher {
   void leave_behind(Whole whole) noexcept { threads_.leave_behind(std::move(whole)); }
 
   LoaderStats stats() const;
+  /// The same without the number of processors, which takes longer to find than a small epoch.
+  LoaderStats counted() const;
 
  private:
   using QueuePtr = std::shared_ptr<BatchQueue>;
 
+  void push(std::vector<std::int64_t> indices, bool is_left);
   /// As many as `batches` need, which are started and not taken, unless there are more already: a thread costs more
   /// than many a batch. Under the lock.
   void start_threads(std::size_t batches);
@@ -106,7 +112,7 @@ class Prefetcher {
   const BatchMaker& maker_;
   const PrefetchOptions options_;
   Host* const host_;  ///< of the dataset; null: this process calls its functions
-  Workspace caller_;  ///< makes batches where there are no workers
+  Workspace caller_;  ///< makes batches where there are no workers, and those that are left to it
   io::remote::TrafficMeter traffic_;
   mutable std::mutex mutex_;       ///< guards what follows
   std::condition_variable work_;   ///< for workers: something to start, or to allocate

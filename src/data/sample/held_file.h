@@ -26,6 +26,8 @@ class HeldFile {
   explicit HeldFile(const penstock::Source& source, const DescriptorLimit& limit = {});
 
   const std::string& name() const noexcept { return name_; }
+  /// Whether this is a file, and not a name for memory.
+  bool is_file() const noexcept { return source_ || version_; }
   /// For behind a copy of its bytes; as archive::require_unchanged.
   void require_unchanged() const;
   /// What to throw when copying them failed by `error`.

@@ -44,9 +44,10 @@ bool same_node(const Node& a, const Node& b) {
 
 /// `node` with its leaves behind `base` others.
 Node shifted(const Node& node, std::uint32_t base) {
-  Node out = node;
-  if (out.kind == Node::Kind::kLeaf) out.leaf += base;
-  for (Node& child : out.children) child = shifted(child, base);
+  const bool is_leaf = node.kind == Node::Kind::kLeaf;
+  Node out{.kind = node.kind, .leaf = node.leaf + (is_leaf ? base : 0), .type_name = node.type_name, .keys = node.keys};
+  out.children.reserve(node.children.size());
+  for (const Node& child : node.children) out.children.push_back(shifted(child, base));
   return out;
 }
 
@@ -97,40 +98,75 @@ LayoutPtr single_tensor_layout(TensorLayout tensor) {
 
 namespace {
 
-/// A dict where there are names, else a tuple.
-LayoutPtr joined_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
-                        StructureInterner& interner) {
-  auto layout = std::make_shared<Layout>();
-  Structure structure;
-  structure.root.kind = names.empty() ? Node::Kind::kTuple : Node::Kind::kDict;
-  for (const std::string& name : names) structure.root.keys.push_back(Value::string(name));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string place = names.empty() ? core::format("[{}]", i) : core::format("[{}]", core::quoted(names[i]));
-    const Structure& part = *parts[i]->structure;
-    structure.root.children.push_back(shifted(part.root, static_cast<std::uint32_t>(structure.leaves.size())));
-    for (Leaf leaf : part.leaves) {
-      const std::size_t before = leaf.kind == LeafKind::kTensor ? layout->tensors.size() : layout->scalars.size();
-      leaf.number += static_cast<std::uint32_t>(before);
-      leaf.path = place + leaf.path;
-      if (leaf.key.empty() && !names.empty()) leaf.key = names[i];
-      structure.leaves.push_back(std::move(leaf));
-    }
-    layout->tensors.insert(layout->tensors.end(), parts[i]->tensors.begin(), parts[i]->tensors.end());
-    layout->scalars.insert(layout->scalars.end(), parts[i]->scalars.begin(), parts[i]->scalars.end());
+/// Puts the layouts of parts together, as a nesting says whose leaves are the parts.
+class Joined {
+ public:
+  explicit Joined(std::span<const LayoutPtr> parts) : parts_(parts) {}
+
+  LayoutPtr layout(const Node& nesting, StructureInterner& interner) {
+    structure_.root = add(nesting, {});
+    layout_->structure = interner.intern(std::move(structure_));
+    return std::move(layout_);
   }
-  layout->structure = interner.intern(std::move(structure));
-  return layout;
-}
+
+ private:
+  /// `key`: of the innermost dict around it, if any.
+  Node add(const Node& nesting, const std::string& key) {
+    if (nesting.kind == Node::Kind::kLeaf) return add(*parts_[nesting.leaf], key);
+    Node out{.kind = nesting.kind, .type_name = nesting.type_name, .keys = nesting.keys};
+    out.children.reserve(nesting.children.size());
+    const std::size_t size = path_.size();
+    for (std::size_t i = 0; i < nesting.children.size(); ++i) {
+      const std::string name = nesting.keys.empty() ? std::string() : nesting.keys[i].as_string();
+      path_ += nesting.keys.empty() ? core::format("[{}]", i) : core::format("[{}]", core::quoted(name));
+      out.children.push_back(add(nesting.children[i], nesting.keys.empty() ? key : name));
+      path_.resize(size);
+    }
+    return out;
+  }
+
+  Node add(const Layout& part, const std::string& key) {
+    const auto base = static_cast<std::uint32_t>(structure_.leaves.size());
+    const std::size_t tensors = layout_->tensors.size();
+    const std::size_t scalars = layout_->scalars.size();
+    for (Leaf leaf : part.structure->leaves) {
+      leaf.number += static_cast<std::uint32_t>(leaf.kind == LeafKind::kTensor ? tensors : scalars);
+      leaf.path.insert(0, path_);
+      if (leaf.key.empty()) leaf.key = key;
+      structure_.leaves.push_back(std::move(leaf));
+    }
+    layout_->tensors.insert(layout_->tensors.end(), part.tensors.begin(), part.tensors.end());
+    layout_->scalars.insert(layout_->scalars.end(), part.scalars.begin(), part.scalars.end());
+    return shifted(part.structure->root, base);
+  }
+
+  std::span<const LayoutPtr> parts_;
+  std::shared_ptr<Layout> layout_ = std::make_shared<Layout>();
+  Structure structure_;
+  std::string path_;
+};
 
 }  // namespace
 
+Structure::Node nesting_of(std::span<const std::string> names, std::size_t parts) {
+  Node out;
+  out.kind = names.empty() ? Node::Kind::kTuple : Node::Kind::kDict;
+  for (const std::string& name : names) out.keys.push_back(Value::string(name));
+  for (std::size_t i = 0; i < parts; ++i) out.children.emplace_back().leaf = static_cast<std::uint32_t>(i);
+  return out;
+}
+
+LayoutPtr nested_layout(const Structure::Node& nesting, std::span<const LayoutPtr> parts, StructureInterner& interner) {
+  return Joined(parts).layout(nesting, interner);
+}
+
 LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner) {
-  return joined_layout({}, parts, interner);
+  return nested_layout(nesting_of({}, parts.size()), parts, interner);
 }
 
 LayoutPtr dict_layout(std::span<const std::string> names, std::span<const LayoutPtr> parts,
                       StructureInterner& interner) {
-  return joined_layout(names, parts, interner);
+  return nested_layout(nesting_of(names, parts.size()), parts, interner);
 }
 
 std::string_view kind_text(LeafKind kind) noexcept {

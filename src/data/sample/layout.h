@@ -81,6 +81,10 @@ class StructureInterner {
 /// The layout of a sample that is one tensor.
 LayoutPtr single_tensor_layout(TensorLayout tensor);
 
+/// A tuple of so many parts, or a dict where there are names: its leaves are numbers of parts.
+Structure::Node nesting_of(std::span<const std::string> names, std::size_t parts);
+/// Samples with these layouts, nested as `nesting` says, whose leaves are their numbers: 0, 1, 2, ...
+LayoutPtr nested_layout(const Structure::Node& nesting, std::span<const LayoutPtr> parts, StructureInterner& interner);
 /// The tuple of samples with these layouts.
 LayoutPtr tuple_layout(std::span<const LayoutPtr> parts, StructureInterner& interner);
 /// The dict of samples with these layouts; `names` has a key for each of them.

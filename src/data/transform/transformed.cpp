@@ -1,6 +1,8 @@
 // A dataset that transforms the tensors of another. It has the other dataset fetch its samples, and only
 // notes for each tensor what happens on the way into the batch; data/batch/converter.cpp does that. A transform of a
-// transformed dataset becomes one conversion with all of the ops, because the bytes are then still walked once.
+// transformed dataset becomes one conversion with all of the ops, because the bytes are then still walked once. The
+// last of a chain asks the dataset below the first, and makes the conversion for all of them: what a sample costs does
+// not grow with their number.
 
 #include "data/transform/transformed.h"
 
@@ -8,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <variant>
 
@@ -88,11 +91,13 @@ class Transformed final : public data::Forwarding {
       : Forwarding(std::move(dataset)),
         given_(std::move(op)),
         op_(data::behind(given_, below().draws())),
+        draws_(below().draws() + data::draws_of(op_)),
         keys_(std::move(keys)),
         meant_(meant),
         scales_(std::move(scales)) {}
 
-  std::uint32_t draws() const noexcept override { return below().draws() + data::draws_of(op_); }
+  std::uint32_t draws() const noexcept override { return draws_; }
+  bool is_in_memory() const noexcept override { return below().is_in_memory(); }
   std::function<SampleStream()> in_order() const override {
     return in_order_by([op = given_, keys = keys_, meant = meant_, scales = scales_](const Dataset& samples) {
       return Dataset(std::make_shared<Transformed>(samples, op, keys, meant, scales));
@@ -100,7 +105,7 @@ class Transformed final : public data::Forwarding {
   }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work, std::span<Sample> out) const override {
-    below().fetch(indices, work, out);
+    chain().bottom->fetch(indices, work, out);
     auto& seen = work.scratch.state<Seen>(this);
     const Converted* converted = nullptr;
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -138,25 +143,65 @@ class Transformed final : public data::Forwarding {
     }
   }
 
+  /// The transforms from the first on, which stand on one another, and what is below all of them.
+  struct Chain {
+    const detail::DatasetImpl* bottom = nullptr;
+    std::vector<const Transformed*> stages;
+  };
+  const Chain& chain() const {
+    std::call_once(once_, [this] {
+      for (const auto* stage = this; stage != nullptr; stage = dynamic_cast<const Transformed*>(found_.bottom)) {
+        found_.stages.push_back(stage);
+        found_.bottom = &stage->below();
+      }
+      std::reverse(found_.stages.begin(), found_.stages.end());
+    });
+    return found_;
+  }
+
+  /// What becomes of a sample on its way through the chain.
+  struct OnWay {
+    Layout now;                        ///< as behind the stages so far
+    std::vector<std::vector<Op>> ops;  ///< of each tensor, so far
+    bool keeps_order;
+  };
+
   Converted convert(const Sample& sample, const data::CallContext& call) const {
     const Layout& layout = *sample.layout;
+    const std::size_t tensors = layout.tensors.size();
     Converted out{
         .from = layout.shared_from_this(), .keeps_order = call.keeps_order, .kinds = {}, .to = {}, .conversions = {}};
-    out.conversions.resize(layout.tensors.size());
+    for (std::size_t t = 0; t < tensors; ++t) out.kinds.emplace_back(sample.payloads[t]);
+    OnWay way{.now = layout, .ops = std::vector<std::vector<Op>>(tensors), .keeps_order = call.keeps_order};
+    std::vector<data::TensorLayout> inputs;
+    for (std::size_t t = 0; t < tensors; ++t) inputs.push_back(input_of(layout.tensors[t], out.kinds[t], way));
+    way.now.tensors = inputs;
+    for (const Transformed* const stage : chain().stages) stage->add_to(way);
     auto to = std::make_shared<Layout>(layout);
+    out.conversions.resize(tensors);
+    for (const data::Leaf& leaf : layout.structure->leaves) {
+      if (leaf.kind != data::LeafKind::kTensor || way.ops[leaf.number].empty()) continue;
+      ConversionPtr& made = out.conversions[leaf.number];
+      made = conversion_of(std::move(way.ops[leaf.number]), inputs[leaf.number], out.kinds[leaf.number], leaf, way);
+      to->tensors[leaf.number] = made->output();
+    }
+    out.to = std::move(to);
+    return out;
+  }
+
+  /// Adds this stage alone, so that it is known of what type and shape the next one finds the tensors.
+  void add_to(OnWay& way) const {
+    const Layout& layout = way.now;
     if (meant_ != Meant::kTyped) require_keys(layout);
     const std::vector<std::int64_t> room = meant_ == Meant::kScaled ? common_room(layout) : std::vector<std::int64_t>{};
     for (const data::Leaf& leaf : layout.structure->leaves) {
       if (!is_meant(leaf, layout)) continue;
       require_tensor(leaf);
-      const Kind kind(sample.payloads[leaf.number]);
       const Op op = meant_ == Meant::kScaled ? scaled(scale_of(leaf), room) : op_;
-      out.conversions[leaf.number] = conversion_of(op, layout.tensors[leaf.number], kind, leaf, call.keeps_order);
-      to->tensors[leaf.number] = out.conversions[leaf.number]->output();
+      data::TensorLayout& tensor = way.now.tensors[leaf.number];
+      tensor = made_of({op}, tensor, leaf, way)->output();
+      way.ops[leaf.number].push_back(op);
     }
-    for (std::size_t t = 0; t < layout.tensors.size(); ++t) out.kinds.emplace_back(sample.payloads[t]);
-    out.to = std::move(to);
-    return out;
   }
 
   bool is_named(const data::Leaf& leaf) const { return name_of(leaf) != keys_.end(); }
@@ -225,17 +270,26 @@ class Transformed final : public data::Forwarding {
     return leaf.path.empty() ? error : error.prefixed(leaf.path + ": ");
   }
 
-  static ConversionPtr conversion_of(const Op& op, const data::TensorLayout& tensor, const Kind& kind,
-                                     const data::Leaf& leaf, bool keeps_order) {
-    std::vector<Op> ops = kind.before == nullptr ? std::vector<Op>{} : kind.before->ops();
-    ops.push_back(op);
+  static data::TensorLayout input_of(const data::TensorLayout& tensor, const Kind& kind, const OnWay& way) {
+    if (kind.before != nullptr) return tensor;
+    data::TensorLayout out(tensor.dtype, tensor.shape, strides_for(tensor, kind, way.keeps_order));
+    out.requires_grad = tensor.requires_grad;
+    return out;
+  }
+
+  /// The conversion by `ops`, which follow those of the dataset below.
+  static ConversionPtr conversion_of(std::vector<Op> ops, const data::TensorLayout& input, const Kind& kind,
+                                     const data::Leaf& leaf, const OnWay& way) {
+    if (kind.before == nullptr) return made_of(std::move(ops), input, leaf, way);
+    std::vector<Op> all = kind.before->ops();
+    all.insert(all.end(), ops.begin(), ops.end());
+    return made_of(std::move(all), kind.before->input(), leaf, way);
+  }
+
+  static ConversionPtr made_of(std::vector<Op> ops, const data::TensorLayout& input, const data::Leaf& leaf,
+                               const OnWay& way) {
     try {
-      if (kind.before != nullptr) {
-        return std::make_shared<const Conversion>(std::move(ops), kind.before->input(), keeps_order);
-      }
-      data::TensorLayout input(tensor.dtype, tensor.shape, strides_for(tensor, kind, keeps_order));
-      input.requires_grad = tensor.requires_grad;
-      return std::make_shared<const Conversion>(std::move(ops), input, keeps_order);
+      return std::make_shared<const Conversion>(std::move(ops), input, way.keeps_order);
     } catch (const Error& error) {
       throw of_leaf(error, leaf);
     }
@@ -277,9 +331,12 @@ class Transformed final : public data::Forwarding {
 
   Op given_;  ///< before the draws of what is below were counted
   Op op_;
+  std::uint32_t draws_;
   std::vector<std::string> keys_;
   Meant meant_;
   std::vector<std::int64_t> scales_;  ///< of the keys, where kScaled
+  mutable std::once_flag once_;
+  mutable Chain found_;
 };
 
 }  // namespace

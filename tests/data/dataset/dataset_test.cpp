@@ -122,6 +122,38 @@ TEST(Zip, MakesTuples) {
   EXPECT_EQ(both.describe(1), "<tensor>[1], <tensor>[1]");
 }
 
+TEST(Zip, ZipsOfZipsAreNestedAsTheyWereMade) {
+  const Dataset x = rows(test::numbered_rows(4, 3));
+  const Dataset y = rows(test::numbered_rows(4, 1));
+  // The rows as they are, and behind a function, which are fetched sample by sample.
+  for (const Dataset& last : {y, y.map([](const Value& sample) { return sample; })}) {
+    const Dataset named = zip({{"x", x}, {"pair", zip(x, last)}});
+    const Dataset deep = zip(zip(named, zip(last)), zip({{"all", named}}));
+    DataLoader loader(deep, {.batch_size = 4});
+    const Value batch = loader.next()->value;
+    const auto is_of = [](const Value& part, const Dataset& dataset) {
+      return Tensor::identical(part.as_tensor(), DataLoader(dataset, {.batch_size = 4}).next()->tensor());
+    };
+    EXPECT_TRUE(is_of(batch[0][0]["x"], x));
+    EXPECT_TRUE(is_of(batch[0][0]["pair"][0], x));
+    EXPECT_TRUE(is_of(batch[0][0]["pair"][1], y));
+    EXPECT_TRUE(is_of(batch[0][1][0], y));
+    EXPECT_TRUE(is_of(batch[1]["all"]["pair"][1], y));
+    EXPECT_EQ(bits_of(deep.get(2)[1]["all"]["x"]), bits_of(x.get(2)));
+    DataLoader cast(deep.cast(DType::float64, false, {"pair"}), {.batch_size = 4});
+    const Value changed = cast.next()->value;
+    EXPECT_EQ(changed[0][0]["pair"][1].as_tensor().dtype(), DType::float64);
+    EXPECT_NE(changed[0][0]["x"].as_tensor().dtype(), DType::float64);
+    EXPECT_NE(changed[0][1][0].as_tensor().dtype(), DType::float64);
+  }
+}
+
+TEST(Zip, ADatasetThatStandsInVeryManyPlacesIsNotTakenApart) {
+  Dataset dataset = rows(test::numbered_rows(2, 1));
+  for (int i = 0; i < 40; ++i) dataset = zip(dataset, dataset);
+  EXPECT_EQ(dataset.size(), 2);
+}
+
 TEST(Zip, MakesDictsOfNames) {
   const Dataset x = rows(test::numbered_rows(4, 3));
   const Dataset y = rows(test::numbered_rows(4, 1));

@@ -59,6 +59,47 @@ TEST(BatchFeed, AnErrorBelongsToOneBatch) {
   EXPECT_EQ(values_of(feed.next_for(kLong).value()), std::vector<std::int64_t>{30});
 }
 
+TEST(BatchFeed, MakesABatchAtOnceWhereRowsLieInMemory) {
+  BatchFeed feed(numbers(100), {.num_workers = 0});
+  for (std::int64_t i = 0; i < 40; ++i) {
+    const auto batch = feed.at_once({i, 99 - i});
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(values_of(*batch), (std::vector<std::int64_t>{i * 10, (99 - i) * 10}));
+    if (i % 8 != 0) continue;
+    feed.push({i});
+    EXPECT_TRUE(feed.ready());
+    EXPECT_FALSE(feed.at_once({1}));  // another one comes first
+    EXPECT_EQ(values_of(feed.next_for(0).value()), std::vector<std::int64_t>{i * 10});
+  }
+  EXPECT_EQ(feed.stats().batches, 45U);
+  EXPECT_FALSE(feed.at_once({}));
+  EXPECT_FALSE(feed.at_once({100}));
+  EXPECT_EQ(test::code_of([&] { feed.at_once({7, 100}); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_EQ(values_of(feed.at_once({7}).value()), std::vector<std::int64_t>{70});
+}
+
+TEST(BatchFeed, LeavesToAThreadWhatMayTakeLong) {
+  const test::TemporaryFolder folder;
+  save(Tensor::of<float>({1, 2}), folder / "a.npy");
+  EXPECT_FALSE(BatchFeed(files({folder / "a.npy"}), {.num_workers = 0}).at_once({0}));
+  EXPECT_FALSE(BatchFeed(rows(std::string(folder / "a.npy")), {.num_workers = 0}).at_once({0}));  // which is mapped
+  const Dataset called = numbers(4).map([](const Value& sample) { return sample; });
+  EXPECT_FALSE(BatchFeed(called, {.num_workers = 0}).at_once({0}));
+  EXPECT_FALSE(BatchFeed(numbers(4), {.num_workers = 1}).at_once({0}));
+  BatchFeed large(rows(Tensor::empty(Shape{2, std::int64_t{9} << 20}, DType::uint8)), {.num_workers = 0});
+  EXPECT_TRUE(large.at_once({0}));
+  EXPECT_FALSE(large.at_once({0, 1}));
+  large.push({0, 1});
+  EXPECT_EQ(large.next_for(kLong).value().size(), 2);
+}
+
+TEST(BatchFeed, DatasetsOverRowsInMemoryLieThereToo) {
+  const Dataset all = numbers(8);
+  for (const Dataset& dataset : {subset(all, {3, 1}), concat({all, all}), zip(all, all), all.cast(DType::float32)}) {
+    EXPECT_TRUE(BatchFeed(dataset, {.num_workers = 0}).at_once({0}));
+  }
+}
+
 TEST(BatchFeed, RefusesMoreThanItsWindowAndTakingFromNothing) {
   BatchFeed feed(numbers(4), {.num_workers = 1, .prefetch_factor = 2});
   EXPECT_EQ(test::code_of([&] { feed.next_for(0); }), ErrorCode::kInvalidArgument);

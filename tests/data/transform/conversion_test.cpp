@@ -219,6 +219,49 @@ TEST(Transforms, ChainsOnChainsAndZips) {
   EXPECT_THAT(values_of<std::uint8_t>(sample["y"].as_tensor()), ElementsAre(3, 4));
 }
 
+TEST(Transforms, AChainGivesWhatItsStagesGiveOneByOne) {
+  const std::vector<Dataset (*)(const Dataset&)> stages = {
+      [](const Dataset& before) { return before.cast(DType::float32); },
+      [](const Dataset& before) {
+        return before.permute({2, 0, 1});
+      },
+      [](const Dataset& before) {
+        return before.pad({1, 0}, {0, 2}, 7);
+      },
+      [](const Dataset& before) {
+        return before.normalize({1, 2}, {2, 4});
+      },
+      [](const Dataset& before) {
+        return before.center_crop({2, 3});
+      },
+      [](const Dataset& before) { return before.flip({-1}); },
+      [](const Dataset& before) { return before.clamp(-1, 2); },
+      [](const Dataset& before) {
+        return before.permute({1, 2, 0});
+      },
+      [](const Dataset& before) { return before.cast(DType::int16); },
+  };
+  std::vector<std::int32_t> values(2 * 3 * 2 * 2);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>(i) - 4;
+  Dataset chain = rows(row_of<std::int32_t>(values, {2, 3, 2, 2}));
+  Dataset apart = chain;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    chain = stages[i](chain);
+    apart = rows(DataLoader(stages[i](apart), {.batch_size = 2}).next()->tensor());
+    const Tensor batch = DataLoader(chain, {.batch_size = 2}).next()->tensor();
+    EXPECT_TRUE(Tensor::identical(batch, DataLoader(apart, {.batch_size = 2}).next()->tensor())) << i;
+  }
+}
+
+TEST(Transforms, TheStageIsToldThatATensorDoesNotSuit) {
+  const Dataset base = rows(row_of<std::uint8_t>({1, 2, 3, 4}, {2, 2}));
+  const auto error = error_of([&] { base.cast(DType::float32).center_crop({9}).scale(2).get(1); });
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->what(), HasSubstr("center_crop asks for"));
+  const Dataset named = zip({{"x", base}, {"y", base}}).cast(DType::float32, false, {"x"}).scale(2, {"z"});
+  EXPECT_EQ(test::code_of([&] { named.get(0); }), ErrorCode::kKeyNotFound);
+}
+
 TEST(Transforms, RandomStepsAreTheSameForAnyNumberOfWorkers) {
   std::vector<float> values(64 * 64);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);

@@ -3,6 +3,7 @@ that are over before a thread has begun."""
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
@@ -214,3 +215,96 @@ def test_an_iterable_dataset_is_held_against_the_length_that_was_asked_for():
     assert len(loader) == 50
     with pytest.warns(UserWarning, match="51 samples have been fetched"):
         assert len(list(loader)) == 103
+
+
+def native_threads():
+    return set(os.listdir("/proc/self/task"))
+
+
+def started(loader):
+    """Threads that begin with the first batch."""
+    before, batches = native_threads(), iter(loader)
+    next(batches)
+    return native_threads() - before
+
+
+def test_rows_in_memory_start_no_thread(tmp_path):
+    rows = torch.from_numpy(ROWS)
+    for dataset in (
+        pt.Rows(rows),
+        pt.Rows(rows, rows),
+        td.Subset(pt.Rows(rows), [3, 1]),
+        pt.Rows(rows).map(lambda row: row),
+    ):
+        for size in (None, 1, 10):
+            assert started(pt.DataLoader(dataset, size)) == set()
+    np.save(tmp_path / "rows.npy", ROWS)
+    assert started(pt.DataLoader(pt.Rows(tmp_path / "rows.npy"), 10))
+    assert started(pt.DataLoader(pt.Rows(rows), 10, num_workers=1))
+    assert started(pt.DataLoader(pt.Rows(torch.zeros(2, 9 << 20, dtype=torch.uint8)), 2))
+
+
+class Endless:
+    """Whoever asks it again behind its end gets another epoch, and no end."""
+
+    def __init__(self, batches):
+        self.batches, self.at = batches, 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.at == len(self.batches):
+            self.at = 0
+            raise StopIteration
+        self.at += 1
+        return self.batches[self.at - 1]
+
+
+def test_a_sampler_is_asked_once_for_its_end():
+    loader = pt.DataLoader(pt.Rows(ROWS), batch_sampler=Endless([[1, 2], [5]]))
+    for _ in range(3):
+        assert [rows[:, 0].tolist() for rows in loader] == [[3.0, 6.0], [15.0]]
+
+
+@pytest.mark.parametrize("size", [None, 1, 2, 40])
+@pytest.mark.parametrize("how", ["in order", "shuffled", "sampler", "mapped", "collated"])
+def test_steps_give_what_torch_gives_and_go_on_anywhere(size, how):
+    rows, labels = torch.from_numpy(ROWS[:11]), torch.arange(11)
+    options = {"shuffled": {"shuffle": True}, "sampler": {"sampler": [3, 10, 0, 3]}}.get(how, {})
+    if how == "collated":
+        options["collate_fn"] = lambda samples: samples
+
+    def loader(kind, dataset):
+        return kind(dataset, size, generator=torch.Generator().manual_seed(3), **options)
+
+    ours = pt.Rows(rows, labels).map(lambda sample: sample) if how == "mapped" else pt.Rows(rows, labels)
+    theirs, mine = loader(td.DataLoader, td.TensorDataset(rows, labels)), loader(pt.DataLoader, ours)
+    for _ in range(2):
+        wanted = list(theirs)
+        got, states, kinds = [], [], []
+        for batch in mine:
+            got.append(batch)
+            kinds.append(type(batch))
+            states.append(mine.state_dict())
+        assert repr(got) == repr(wanted)
+        assert kinds == [type(batch) for batch in wanted]
+        for at, state in enumerate(states[:-1], 1):
+            other = loader(pt.DataLoader, ours)
+            other.load_state_dict(state)
+            assert repr(list(other)) == repr(wanted[at:])
+
+
+def test_a_bad_index_is_the_error_of_its_batch_alone():
+    loader = pt.DataLoader(pt.Rows(ROWS), batch_sampler=[[0], [103], [2, -1], [4]])
+    batches, got = iter(loader), []
+    for _ in range(4):
+        try:
+            got.append(next(batches)[:, 0].tolist())
+        except IndexError as error:
+            got.append(str(error))
+    assert got[0] == [0.0]
+    assert "103" in got[1]
+    assert got[2:] == [[6.0, 306.0], [12.0]]
+    assert list(batches) == []
+    assert loader.stats()["batches"] == 3

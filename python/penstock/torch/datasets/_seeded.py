@@ -22,6 +22,11 @@ def calling(seed: int | None, index: int = 0) -> None:
     _here.call = None if seed is None else (seed, index)
 
 
+def called_here() -> Any:
+    """Whose attribute `call` this thread may set in place of `calling`: to (seed, index), for each of many samples."""
+    return _here
+
+
 class Seeded:
     """`function`, which takes a torch.Generator too. `stage`: how many such functions came before it.
 

@@ -19,12 +19,14 @@ from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._making import Make, batches_of
 from penstock.torch.datasets._road import Functions
-from penstock.torch.datasets._seeded import calling
+from penstock.torch.datasets._seeded import called_here, calling
 from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._located import located_at, of_sample
 from penstock.torch.loader._packing import unpacked
 from penstock.torch.loader._reads import Read
 from penstock.torch.loader._thread_state import settings_now
+
+TO_CALL: Any = object()  # in the place of a batch for which functions are to be called
 
 
 class Finish:
@@ -54,6 +56,7 @@ class Finish:
         self._in_rows = in_rows and collate_fn is torch_data.default_collate
         self._seed = seed
         self._collate_fn = bounded(collate_fn)
+        self._converts = collate_fn is torch_data.default_convert
         self._rule = collate_fn if isinstance(collate_fn, Rule) else None
         self._make = None if functions is None else functions.make
         self._make_all = batches_of(self._make) if at_once else None
@@ -64,22 +67,47 @@ class Finish:
 
     def __call__(self, read: Read, alone: bool) -> Any:
         """`alone`: the batch is a sample by itself."""
+        if read.finished:
+            return self.without_calls(read, alone)
         try:
             batch = self._batch(read, alone)
         finally:
             calling(None)
         return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
 
-    def _batch(self, read: Read, alone: bool) -> Any:
+    def without_calls(self, read: Read, alone: bool) -> Any:
+        """The batch where nothing of the program's is called any more: it is finished, or was collated natively, or is
+        a sample that torch's `default_convert` leaves as it is. Else TO_CALL."""
         if read.finished:
-            return unpacked(read.value)
+            batch = unpacked(read.value)
+        elif self._function is not None or self._make is not None:
+            return TO_CALL
+        elif not read.apart:
+            batch = self._native(read.value)
+        else:
+            batch = self._converted(read.value) if alone and self._converts else TO_CALL
+            if batch is TO_CALL:
+                return batch
+        return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
+
+    def _converted(self, value: Any) -> Any:
+        sample = sample_to_torch(value)[0]
+        if type(sample) is torch.Tensor:
+            return sample
+        is_flat = type(sample) is tuple and all(type(part) is torch.Tensor for part in sample)
+        return list(sample) if is_flat else TO_CALL
+
+    def _native(self, value: Any) -> Any:
+        batch = batch_to_torch(value)
+        return batch if self._rule is None else self._rule.of_native(batch)
+
+    def _batch(self, read: Read, alone: bool) -> Any:
         batch = self._collated(read, alone)
         return batch if self._function is None else self._call(self._function, read.indices, batch)
 
     def _collated(self, read: Read, alone: bool) -> Any:
         if not read.apart:
-            batch = batch_to_torch(read.value)
-            return batch if self._rule is None else self._rule.of_native(batch)
+            return self._native(read.value)
         samples = sample_to_torch(read.value)
         if self._make_all is not None and not alone:
             samples = self._call(self._make_all, read.indices, list(read.indices))
@@ -90,11 +118,11 @@ class Finish:
 
     def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
         out = []
-        note, seed = self._note, self._seed
+        note, seed, here = self._note, self._seed, called_here()
         for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
             if note is not None:
                 note(part)
-            calling(seed, index)
+            here.call = seed, index
             try:
                 out.append(make(index, sample))
             except Exception as error:
@@ -150,6 +178,7 @@ class Timed:
 
     def __init__(self, finish: Finish, note: Callable[[float, int, bool], None] | None = None) -> None:
         self._finish = finish
+        self.without_calls = finish.without_calls
         self._note = note
         self._brief = 0  # calls in succession; what threads count at the same time may be lost
         self._changes_settings = False

@@ -7,7 +7,6 @@ them, in threads where there are any, and `Progress` counts what was given so th
 from __future__ import annotations
 
 import operator
-import os
 import sys
 import threading
 import warnings
@@ -20,10 +19,11 @@ from typing import Any
 import torch
 
 from penstock._batches.functions import drawn_since, random_states, shared_generators
+from penstock._core import _forks
 from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
 from penstock.torch.loader._drawn import Drawn
-from penstock.torch.loader._finish import Finish, Timed
+from penstock.torch.loader._finish import TO_CALL, Finish, Timed
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._reads import Read, Reads
@@ -55,7 +55,7 @@ class Iteration(BaseDataLoaderIter):
 
     def __init__(self, settings: Settings, resume: Position | None) -> None:
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._process = _forks()
         self._threads: Threads | None = None
         self._working: deque[tuple[Future[Any], Read | None]] = deque()
         self._waiting: list[Read] = []
@@ -90,7 +90,8 @@ class Iteration(BaseDataLoaderIter):
             draws_seed, restarts, resume = resume.draws_seed, resume.restarts, None
         begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
         self._restarts = begin.restarts
-        self._reads = Reads(settings, begin.sample_seed())
+        seed = begin.sample_seed()
+        self._reads = Reads(settings, seed)
         self._reads.held = self._working
         masks, dealing = settings.on_error == "mask", settings.dealing
         self._masks = masks or (dealing is not None and dealing.masks)
@@ -99,7 +100,7 @@ class Iteration(BaseDataLoaderIter):
                 settings.collate_fn,
                 settings.functions,
                 self._reads.describe,
-                seed=begin.sample_seed(),
+                seed=seed,
                 masks=masks,
                 dealing=dealing,
                 in_rows=self._num_workers > 0,
@@ -167,8 +168,8 @@ class Iteration(BaseDataLoaderIter):
     def _alone(self) -> threading.RLock:
         """A lock for one thread at a time. A thread that has it may take it again, because a function may take a batch
         itself."""
-        if os.getpid() != self._process:  # whoever had it when this process was forked stayed in the parent
-            self._lock, self._process = threading.RLock(), os.getpid()
+        if _forks() != self._process:  # whoever had it when this process was forked stayed in the parent
+            self._lock, self._process = threading.RLock(), _forks()
         return self._lock
 
     def _make(self) -> None:
@@ -213,7 +214,7 @@ class Iteration(BaseDataLoaderIter):
 
     def _uses_threads(self) -> bool:
         """Whether the next batch comes from threads that call the functions."""
-        if (self._reads.in_processes and not self._tries()) or not self._settings.functions or self._num_workers == 0:
+        if self._num_workers == 0 or not self._settings.functions or (self._reads.in_processes and not self._tries()):
             return False
         return bool(self._working) or not self._calls_here()
 
@@ -243,8 +244,9 @@ class Iteration(BaseDataLoaderIter):
         self._batch = batch
 
     def _finished_here(self, read: Read) -> Any:
-        if read.finished or (not read.apart and self._settings.functions is None):
-            return self._finish(read, self._reads.alone)
+        batch = self._finish.without_calls(read, self._reads.alone)
+        if batch is not TO_CALL:
+            return batch
         with self.progress.in_functions():
             finish = self._finish.here if self._num_workers > 0 else self._finish
             return self._settled(read, lambda read: finish(read, self._reads.alone))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
 import torch
@@ -42,6 +42,9 @@ from penstock.torch.loader._timeout import LoaderTimeoutError, timed_out
 
 # What native collation says of samples that torch may still find a way to stack.
 _UNLIKE = (penstock.DTypeMismatchError, penstock.ShapeMismatchError, penstock.UnsupportedError)
+
+
+_MADE, _END = 1, 2  # what `_Feed.step` tells
 
 
 class Read(NamedTuple):
@@ -78,7 +81,8 @@ class Reads:
     loader has not handed on yet, which count as under way.
 
     No signal loses a batch (`_signals.py`): what the sampler gave stays in `_pulled` until it is
-    asked for, what the feed gave in `_arrived`, and what `next` is about to give in `ready_reads`.
+    asked for, what the feed gave in `_arrived` or `_made`, and what `next` is about to give in
+    `ready_reads`.
     """
 
     def __init__(self, settings: Settings, seed: int) -> None:
@@ -110,6 +114,7 @@ class Reads:
         self._pending: list[_Asked] = []
         self._pushed = 0  # of them, by the feed that there is
         self._arrived: list[Any] = []
+        self._made: list[Any] = []  # of what was pulled, by one step
         self.ready_reads: list[Read] = []
         self.taken = 0
         self.drawn = 0
@@ -117,7 +122,7 @@ class Reads:
         self.held: Sized = ()
         self._left_out: int | None = 0  # batches, while there were no others
         self.finished = False
-        self._last_stats: dict[str, Any] | None = None
+        self._closed = False
 
     def begin(self, indices: Iterator[Any], taken: int, sums: Drawn) -> None:
         """Reads the batches that `indices` gives; `taken` batches of the epoch were taken before. What the sampler
@@ -133,18 +138,24 @@ class Reads:
 
     def close(self) -> None:
         """Ends the workers and drops what they prepared."""
-        if self._last_stats is not None:
-            return
-        self._last_stats = self.stats()
-        self._feed.close()
+        if not self._closed:
+            self._closed = True
+            self._feed.close()
 
     def stats(self) -> dict[str, Any]:
-        if self._last_stats is not None:
-            return self._last_stats
         try:
             return self._feed.stats()
         except penstock.Error:  # in a forked child, where there are none
             return {}
+
+    def last_stats(self) -> Callable[[], dict[str, Any]]:
+        """Closes it, and gives what then tells the figures without what was read. They are made when they are asked
+        for: that takes longer than a small epoch."""
+        self.close()
+        if isinstance(self._feed, _Feed) and not self.in_processes:
+            return self._feed.stats
+        stats = self.stats()
+        return lambda: stats
 
     def describe(self, index: int) -> str:
         return self._samples.describe(index)
@@ -161,6 +172,10 @@ class Reads:
         With `hold` the batch is put among the held ones.
         """
         self._failure = 0
+        if self._made or (self._in_steps and not self.ready_reads and not self._pending and not self.ended):
+            read = self._step()
+            if read is not None:
+                return read
         while not self.ready_reads:
             if self._workers == 0 and not self.finished:
                 self.draw()
@@ -176,6 +191,36 @@ class Reads:
                     self._draw_behind(hold)
         read = self.ready_reads[0]
         del self.ready_reads[0]
+        return read
+
+    @property
+    def _in_steps(self) -> bool:
+        """Whether nobody works ahead, so that the feed may draw a batch and make it in one call."""
+        return self._workers == 0 and self._settings.on_error == "raise" and isinstance(self._feed, _Feed)
+
+    def _step(self) -> Read | None:
+        """The next batch where one call makes it; None where it takes several, which also find out what is wrong."""
+        if not self._made:
+            feed = self._feed
+            assert isinstance(feed, _Feed)
+            try:
+                came = feed.step(self._indices, self._pulled, self._made, self.alone)
+            except BaseException as error:
+                self._note_cut(error)
+                raise
+            if came != _MADE:
+                self.ended = came == _END and not self._cut
+                return None
+        drawn, value = self._pulled[0], self._made[0]
+        sums = self._sums.behind(drawn)
+        indices = [drawn] if self.alone else drawn
+        read: Read = tuple.__new__(Read, (indices, value, not self._native, indices, self.taken, False))
+        # From here on without a call, so that no handler comes in between.
+        self._pulled, self._made = [], []
+        self._left_out = None
+        self._sums.state = sums
+        self.drawn += 1
+        self.taken += 1
         return read
 
     def _take_first(self) -> None:
@@ -289,10 +334,12 @@ class Reads:
 
     def _pull(self) -> bool:
         """Has what the sampler gives next in `_pulled`; False at its end."""
+        if self.ended:  # which it is asked for once
+            return False
         try:
             came = _next_into(self._indices, self._pulled)
         except BaseException as error:
-            self._cut = is_of_signal(error) and cut_generator(error)
+            self._note_cut(error)
             raise
         if not came and self._cut:
             raise penstock.InvalidArgumentError(
@@ -301,6 +348,9 @@ class Reads:
             )
         self.ended = not came
         return came
+
+    def _note_cut(self, error: BaseException) -> None:
+        self._cut = is_of_signal(error) and cut_generator(error)
 
     def _ask(self, drawn: Any) -> _Asked:
         if self.whole and isinstance(drawn, (list, slice)) != self.bulk:

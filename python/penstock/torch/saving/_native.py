@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import collections
+import sys
 from collections.abc import Callable, Iterable
 from types import NoneType
 from typing import Any
 
 import torch
+
+from penstock._core import _is_plain
 
 _Parts = Callable[[Any], Iterable[Iterable[Any]] | None]
 
@@ -25,25 +28,16 @@ def is_native(root: Any) -> bool:
     The writer knows no derived classes, and keeps neither the attributes of a Counter nor the
     identity of a bytearray.
     """
-    seen: set[int] = set()
-    open_parts = [root]
-    while open_parts:
-        part = open_parts.pop()
-        kind = type(part)
-        if kind in _LEAVES or id(part) in seen:
-            continue
-        seen.add(id(part))
-        groups = _parts(part, kind)
-        if groups is None:
-            return False
-        for group in groups:
-            if not _LEAVES.issuperset(map(type, group)):
-                open_parts.extend(group)
-    return True
+    return _is_plain(root, _LEAVES, _parts, sys.maxsize)
+
+
+def is_small_of_numpy(root: Any) -> bool:
+    """Whether it is some small plain values and NumPy's arrays of numbers, which `load` reads however they lie."""
+    return _is_plain(root, _SIMPLE, _simple_parts, _SMALL)
 
 
 def _parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
-    """What the object consists of; None where that would not describe it completely."""
+    """What the object, which is no plain container, consists of; None where that would not describe it completely."""
     known = _PARTS.get(kind)
     if known is not None:
         return known(part)
@@ -52,6 +46,22 @@ def _parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
     if kind.__qualname__ == "NestedTensor" and kind.__module__ == "torch.nested._internal.nested_tensor":
         return ([value for name, value in vars(part).items() if not name.startswith("_")],)
     return () if issubclass(kind, torch.storage.TypedStorage) else None
+
+
+_SIMPLE = frozenset((NoneType, bool, float))
+_SMALL = 1000  # objects, so that no nesting is deeper
+_NUMBERS = frozenset("?bBhHiIlLqQefdFD")
+
+
+def _simple_parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
+    if kind is int:
+        is_simple = part.bit_length() < 64
+    elif kind is str:
+        is_simple = part.isascii()
+    else:
+        dtype = getattr(part, "dtype", None) if kind.__module__ == "numpy" else None
+        is_simple = getattr(dtype, "char", "") in _NUMBERS and dtype.isbuiltin == 1 and kind.__name__ == "ndarray"
+    return () if is_simple else None
 
 
 # Types that have a name and bits, in torch alone.
@@ -68,10 +78,6 @@ def _tensor_parts(part: torch.Tensor) -> Iterable[Iterable[Any]] | None:
 
 
 _PARTS: dict[type[Any], _Parts] = {
-    list: lambda part: (part,),
-    tuple: lambda part: (part,),
-    set: lambda part: (part,),
-    dict: lambda part: (part.keys(), part.values()),
     collections.OrderedDict: lambda part: (part.keys(), part.values(), vars(part).values()),
     collections.Counter: lambda part: None if vars(part) else (part.keys(), part.values()),
     torch.Tensor: _tensor_parts,

@@ -17,7 +17,7 @@ from penstock._files.temporary import copied, temporary_path, written
 from penstock._wrong_argument import names_arguments
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._describe import described
-from penstock.torch.saving._native import is_native
+from penstock.torch.saving._native import is_native, is_small_of_numpy
 from penstock.torch.saving._pickling import save_pickled
 
 _PROTOCOL = 2
@@ -100,10 +100,13 @@ def save(
         _save_native(obj, f, progress, sync)
         return
 
+    known = is_small_of_numpy(obj)
+
     def write(out: Any) -> None:
         options = {"zipped": _use_new_zipfile_serialization, "byteorder": not _disable_byteorder_record}
-        save_pickled(obj, out, pickle_protocol, **options)
-        _require_readable(out)
+        save_pickled(obj, out, pickle_protocol, **options, known=known)
+        if not known:
+            _require_readable(out)
 
     if isinstance(f, (str, os.PathLike)):
         replaced(os.fspath(f), write, sync=sync)
