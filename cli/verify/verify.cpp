@@ -27,6 +27,7 @@
 #include "core/shown_url.h"
 #include "core/task_pool.h"
 #include "core/text.h"
+#include "data/pack/shard_number.h"
 #include "data/scan/folder_list.h"
 #include "data/scan/glob.h"
 #include "format/folder.h"
@@ -73,7 +74,8 @@ struct Result {
 
 struct File {
   std::string path;
-  bool named = false;  ///< by the user, so that it has to hold tensors; else found in a folder
+  bool named = false;       ///< by the user, so that it has to hold tensors; else found in a folder
+  std::string folder = {};  ///< where it was found
 };
 
 class Verifier {
@@ -86,6 +88,13 @@ class Verifier {
     progress_.emplace("verified", is_terminal(stderr) ? bytes_of(files) : 0);
     core::parallel_for(files.size(), core::usable_cpus(), [&](std::size_t i) { verify(files[i]); });
     progress_.reset();
+    for (const std::string& folder : empty_folders_) {
+      add_bad(folder, Error(ErrorCode::kNotFound, "there are no tensor files in it or below", {.path = folder}));
+    }
+    // Who names one file wants that one.
+    const bool is_one = files.size() == 1 && files.front().named;
+    if (is_one) return;
+    for (const Error& fault : shards_.faults()) add_bad(fault.path(), fault);
   }
 
   Result take() {
@@ -119,12 +128,13 @@ class Verifier {
     for (std::int64_t i = 0; i < found.files.size(); ++i) {
       const std::filesystem::path file = found.files.path(i);
       if (file.extension() != format::kCheckpointExtension) {
-        files.push_back({file.string(), false});
+        files.push_back({file.string(), false, path});
       } else if (checkpoints.insert(file.parent_path().string()).second) {
-        files.push_back({file.parent_path().string(), true});
+        files.push_back({file.parent_path().string(), true, path});
       }
     }
     for (const Error& refused : found.refused) add_bad(refused.path(), refused);
+    if (found.refused.empty()) empty_folders_.insert(path);
   }
 
   /// What a person waits for; files that turn out to be no tensors are among them.
@@ -153,12 +163,14 @@ class Verifier {
     try {
       const Source source = file.named ? input_source(file.path) : open_source(file.path);
       const bool is_ours = file.named || has_tensor_extension(file.path) || format::find_format(*source) != nullptr;
+      if (is_ours) add_found(file.folder);
       if (!is_ours || !is_new(*source)) return add_seen(source.size());
       counted = true;
       add_file(source.size());
       check(source);
     } catch (const Error& error) {
       if (!counted) add_file(0);
+      add_found(file.folder);
       add_bad(file.path, error);
     }
   }
@@ -268,6 +280,11 @@ class Verifier {
     return seen_.emplace(status.st_dev, status.st_ino).second;
   }
 
+  void add_found(const std::string& folder) {
+    const std::lock_guard lock(mutex_);
+    empty_folders_.erase(folder);
+  }
+
   void add_file(std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     result_.bytes += bytes;
@@ -286,9 +303,11 @@ class Verifier {
     for (const TensorEntry& entry : archive.entries()) {
       if (entry.pickled) note.object_arrays.push_back(entry.name);
     }
+    const auto shard = data::shard_number_of(archive.metadata(), archive.path());
     {
       const std::lock_guard lock(mutex_);
       result_.tensors += archive.entries().size();
+      if (shard) shards_.add(archive.path(), *shard);
     }
     const bool is_plain = note.unknown_globals.empty() && note.object_arrays.empty() && trailing_bytes == 0;
     if (!is_plain) add_note(std::move(note));
@@ -311,6 +330,8 @@ class Verifier {
   std::uint64_t seen_bytes_ = 0;
   std::optional<Progress> progress_;
   std::set<std::pair<dev_t, ino_t>> seen_;
+  data::FoundShards shards_;
+  std::set<std::string> empty_folders_;  ///< where no tensor file was found so far
 };
 
 /// With the file's path in front also where something else is what the error is about, such as a missing shard.
@@ -377,9 +398,6 @@ int run(const VerifyOptions& options) {
   Verifier verifier(options);
   verifier.verify(options.paths);
   const Result result = verifier.take();
-  if (result.files == 0 && result.bad.empty()) {
-    throw Error(ErrorCode::kNotFound, "there are no tensor files in it or below", {.path = options.paths.front()});
-  }
   if (options.json) {
     print_json(to_json(result));
   } else {
@@ -406,7 +424,8 @@ const Command kVerify{
     "verify",
     "Read files whole and say which are damaged",
     "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
-    "member of an archive. Of folders it takes all files below them that have the extension or the content of a "
+    "member of an archive. Of shards that pack wrote it says which are missing, or of another packing. Of folders it "
+    "takes all files below them that have the extension or the content of a "
     "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. - is standard "
     "input. A folder that "
     "cannot be listed is one of what is bad, and the others are read. Prints a line for each bad file and how much was "

@@ -32,6 +32,32 @@ def clips(tmp_path):
     return folder
 
 
+def test_verify_says_what_is_missing_and_what_is_of_another_packing(tmp_path):
+    def verify(*paths, code):
+        done = subprocess.run([PROGRAM, "verify", *paths], capture_output=True, text=True)
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    for name, first in ("a", 0.0), ("b", 1.0):
+        data = np.arange(3 * 250_000, dtype=np.float32).reshape(3, -1) + first
+        np.save(tmp_path / f"{name}.npy", data)
+        files = tmp_path / f"files-{name}"
+        files.mkdir()
+        for i, row in enumerate(data):
+            np.save(files / f"{i}.npy", row)
+        pack(files, tmp_path / name, "--shard-mb", 1)
+    shards = sorted((tmp_path / "a").iterdir())
+    assert len(shards) == 3
+    assert "all good" in verify(tmp_path / "a", code=0)
+    shutil.copy(tmp_path / "b/00001.safetensors", shards[1])
+    assert "'00001.safetensors' (the file of that name is of another packing than '00000" in verify(
+        tmp_path / "a", code=1
+    )
+    assert "all good" in verify(shards[1], code=0)
+    shards[1].unlink()
+    assert "'00001.safetensors' is missing" in verify(*shards[::2], code=1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing(tmp_path, number):
     folder = tmp_path / "large"

@@ -40,6 +40,25 @@ def test_packed_is_what_penstock_reads(tmp_path):
     assert_numbered(read_tensors(tmp_path / "out").take_all())
 
 
+def test_shards_say_which_of_how_many_they_are(tmp_path):
+    """So that one that is missing is noticed, and one of another packing in its place."""
+    write_tensors(numbered(), tmp_path / "out")
+    write_tensors(numbered(), tmp_path / "again")
+    write_tensors(numbered().map_batches(lambda batch: {**batch, "i": batch["i"] + (batch["i"] == 25)}), tmp_path / "b")
+    names = sorted(os.listdir(tmp_path / "out"))
+    for name in names:
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    for name in names:
+        os.rename(tmp_path / "out" / name, tmp_path / "away")
+        with pytest.raises(penstock.NotFoundError, match=name):
+            penstock.packed(tmp_path / "out")
+        (tmp_path / "out" / name).write_bytes((tmp_path / "b" / name).read_bytes())
+        with pytest.raises(penstock.NotFoundError, match=f"{name}.*another packing than"):
+            penstock.packed(tmp_path / "out")
+        os.rename(tmp_path / "away", tmp_path / "out" / name)
+    assert len(penstock.packed(tmp_path / "out")) == 30
+
+
 @pytest.mark.parametrize("format", ["npz", "safetensors", "pt"])
 def test_columns_of_other_formats(tmp_path, format):
     (tmp_path / "out").mkdir()

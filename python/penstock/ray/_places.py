@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import penstock
 from penstock._core import _abort_uploads, _complete_parts, _goes_to_store, _require_new_place, _save_parts
 from penstock._files.paths import absolute
+from penstock.ray._numbers import checksum_of, number_shard, packing_of, unnumbered
 
 
 class Written(NamedTuple):
@@ -30,6 +31,7 @@ class Written(NamedTuple):
     name: str
     nbytes: int
     ticket: Any = None  # what completes its upload
+    checksum: int = 0  # of its samples, where they are packed
 
 
 class Place(Protocol):
@@ -44,7 +46,7 @@ class Place(Protocol):
         """In the driver, before the first task."""
 
     def write(self, content: Any, metadata: dict[str, str] | None, task: int) -> Written:
-        """In a task."""
+        """In a task. Metadata makes a shard of packed samples."""
 
     def complete(self, written: list[Written]) -> None:
         """In the driver, when all tasks are done."""
@@ -83,20 +85,24 @@ class _OnDisk:
         name = uuid.uuid4().hex + self._extension
         path = os.path.join(self._temporary, name)
         try:
-            penstock.save(content, path, metadata=metadata)
+            penstock.save(content, path, metadata=None if metadata is None else {**metadata, **unnumbered()})
         except penstock.NotFoundError as error:
             message = f"this node does not see {self._temporary}; all nodes need to share the folder that is written to"
             raise penstock.NotFoundError(message, message, self._temporary) from error
-        return Written(task, name, os.path.getsize(path))
+        checksum = 0 if metadata is None else checksum_of(content, metadata)
+        return Written(task, name, os.path.getsize(path), checksum=checksum)
 
     def complete(self, written: list[Written]) -> None:
         self._require_there(written)
         for name in set(os.listdir(self._temporary)) - {file.name for file in written}:
             os.unlink(os.path.join(self._temporary, name))
         digits = max(5, len(str(len(written) - 1)))
+        packing = packing_of([file.checksum for file in written])
         for i, file in enumerate(written):
-            place = os.path.join(self._temporary, f"{i:0{digits}d}{self._extension}")
-            os.rename(os.path.join(self._temporary, file.name), place)
+            path = os.path.join(self._temporary, file.name)
+            if file.checksum:
+                number_shard(path, i, len(written), packing)
+            os.rename(path, os.path.join(self._temporary, f"{i:0{digits}d}{self._extension}"))
         self.require_free()
         os.rename(self._temporary, self.name)
 

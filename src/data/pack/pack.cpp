@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/pack/choose_place.h"
+#include "data/pack/packing_sum.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
 #include "data/pack/shard_number.h"
@@ -42,13 +43,28 @@ std::uint64_t bytes_of(const Value& value) {
   return bytes;
 }
 
-std::int64_t samples_a_shard(const Dataset& dataset, std::uint64_t shard_bytes) {
+/// How the samples of a packing are shared out.
+struct ShardPlan {
+  std::int64_t samples = 0;  ///< in each shard but the last
+  std::int64_t shards = 0;
+  data::PackingSum sum = {};  ///< of all that is known of the packing beforehand
+};
+
+ShardPlan plan_of(const Dataset& dataset, std::uint64_t shard_bytes) {
+  ShardPlan plan;
   const std::int64_t count = std::min(dataset.size(), kSampled);
   std::uint64_t bytes = 0;
-  for (std::int64_t i = 0; i < count; ++i) bytes += bytes_of(dataset.get(i * (dataset.size() / count)));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Value sample = dataset.get(i * (dataset.size() / count));
+    bytes += bytes_of(sample);
+    plan.sum.add(sample);
+  }
   const std::uint64_t mean = std::max<std::uint64_t>(1, bytes / static_cast<std::uint64_t>(count));
   const auto most = static_cast<std::uint64_t>(dataset.size());
-  return static_cast<std::int64_t>(std::clamp<std::uint64_t>(shard_bytes / mean, 1, most));
+  plan.samples = static_cast<std::int64_t>(std::clamp<std::uint64_t>(shard_bytes / mean, 1, most));
+  plan.shards = (dataset.size() + plan.samples - 1) / plan.samples;
+  plan.sum.add_text(core::format("{} in {}", dataset.size(), plan.samples));
+  return plan;
 }
 
 data::SampleForm form_of_first(const Dataset& dataset) {
@@ -136,10 +152,9 @@ Value named(const Value& sample, std::int64_t number) {
 
 /// Samples of one shard after the other, each as it is.
 PackSummary pack_tar(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
-  const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
-  const std::int64_t shards = (dataset.size() + samples - 1) / samples;
+  const ShardPlan plan = plan_of(dataset, options.shard_bytes);
   const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
-  DataLoader loader(dataset, {.batch_size = samples,
+  DataLoader loader(dataset, {.batch_size = plan.samples,
                               .num_workers = options.num_workers,
                               .collate = collate::samples(),
                               .prefetch_factor = 1,
@@ -149,7 +164,7 @@ PackSummary pack_tar(const Dataset& dataset, std::string_view folder, const Pack
   while (const std::optional<Batch> batch = next_of(loader, options.stop)) {
     std::vector<Value> all;
     for (std::size_t i = 0; i < batch->value.size(); ++i) all.push_back(named(batch->value[i], batch->indices[i]));
-    const std::string name = data::shard_name({summary.shards++, shards}, ".tar");
+    const std::string name = data::shard_name({summary.shards++, plan.shards}, ".tar");
     summary.bytes += target->save(Value::list(std::move(all)), name, {.format = "tar", .stop = options.stop});
     summary.samples += batch->size();
     if (options.progress) options.progress(summary.samples);
@@ -167,16 +182,20 @@ PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOpti
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("found the format {}, expected safetensors or tar", core::quoted(options.format)));
   }
-  const std::int64_t samples = samples_a_shard(dataset, options.shard_bytes);
-  const std::int64_t shards = (dataset.size() + samples - 1) / samples;
+  ShardPlan plan = plan_of(dataset, options.shard_bytes);
   const data::SampleForm form = form_of_first(dataset);
+  plan.sum.add_text(data::to_json(form));
   const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
-  Batches batches(dataset, options, samples);
+  Batches batches(dataset, options, plan.samples);
   PackSummary summary;
+  data::PackingSum samples;
   while (const std::optional<Batch> batch = batches.next()) {
     const auto describe = [&](std::size_t i) { return dataset.describe(batch->indices[i]); };
     const data::Shard shard = data::make_shard(batch->value, form, describe);
-    summary.bytes += write(shard, *target, {summary.shards++, shards}, describe(0), options.stop);
+    const std::string before = samples.text();
+    samples.add(shard.arrays);
+    const data::ShardNumber number{summary.shards++, plan.shards, plan.sum.text(), before, samples.text()};
+    summary.bytes += write(shard, *target, number, describe(0), options.stop);
     summary.samples += batch->size();
     if (options.progress) options.progress(summary.samples);
   }

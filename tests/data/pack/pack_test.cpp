@@ -16,6 +16,7 @@
 #include "data/support.h"
 #include "penstock/load.h"
 #include "penstock/ops.h"
+#include "support/files.h"
 #include "support/process.h"
 #include "support/seccomp.h"
 
@@ -101,6 +102,52 @@ TEST_F(PackTest, AShardThatIsMissingIsNamed) {
   }
   EXPECT_EQ(packed(shards_).size(), 50);
   EXPECT_EQ(packed(shards_ + "/0000[12].safetensors").size(), 32) << "what lies there and was not asked for";
+}
+
+// A shard of another packing with as many shards, in place of that of its number: of the two, one sample differs.
+TEST_F(PackTest, AShardOfAnotherPackingIsRefused) {
+  const fs::path folder = shards_;
+  const fs::path other = shards_ + "-other";
+  const fs::path away = shards_ + "-away";
+  const PackOptions options{.shard_bytes = 16 * (48 + 8 * 3)};
+  for (int i = 0; i < 50; ++i) write(i, numbered(4, i));
+  pack(clips(), folder, options);
+  for (const int changed : {0, 17, 31, 40, 49}) {
+    write(changed, numbered(4, changed + 100));
+    pack(clips(), other, options);
+    write(changed, numbered(4, changed));
+    std::vector<std::string> unlike;
+    for (const std::string& name : names(other)) {
+      if (test::read_file(folder / name) != test::read_file(other / name)) unlike.push_back(name);
+    }
+    ASSERT_FALSE(unlike.empty());
+    if (unlike.size() == 1) unlike.clear();  // with it the folder is the other packing, and whole
+    for (const std::string& name : unlike) {
+      fs::rename(folder / name, away);
+      fs::copy_file(other / name, folder / name);
+      const auto error = test::error_of([&] { packed(folder); });
+      ASSERT_TRUE(error) << changed << name;
+      EXPECT_THAT(error->what(), testing::AllOf(HasSubstr(name), HasSubstr("another packing")));
+      EXPECT_GT(packed((folder / name).string()).size(), 0) << "one by its name";
+      fs::rename(away, folder / name);
+    }
+    fs::remove_all(other);
+  }
+  EXPECT_EQ(packed(folder).size(), 50);
+}
+
+TEST_F(PackTest, WhatIsPackedTwiceIsEqualToTheByte) {
+  for (int i = 0; i < 30; ++i) write(i, numbered(1 + i % 3, i));
+  for (const char* format : {"safetensors", "tar"}) {
+    const std::string first = shards_ + format;
+    const std::string second = first + "-again";
+    pack(clips(), first, {.shard_bytes = 700, .format = format, .num_workers = 0});
+    pack(clips(), second, {.shard_bytes = 700, .format = format, .num_workers = 2});
+    ASSERT_GT(names(first).size(), 2U);
+    for (const std::string& name : names(first)) {
+      EXPECT_EQ(test::read_file(first + '/' + name), test::read_file(second + '/' + name)) << name;
+    }
+  }
 }
 
 TEST_F(PackTest, PackingsInFoldersOfTheirOwnGoTogether) {
