@@ -1,6 +1,8 @@
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "cli/command.h"
 #include "cli/json/json.h"
@@ -31,6 +33,12 @@ CacheSettings settings_of(const CacheOptions& options) {
   if (out.folder.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "there is no cache, because PENSTOCK_CACHE names no folder; set it, or name one with --folder");
+  }
+  std::error_code ignored;
+  const std::filesystem::file_status found = std::filesystem::status(out.folder, ignored);
+  if (std::filesystem::exists(found) && !std::filesystem::is_directory(found)) {
+    throw Error(ErrorCode::kInvalidArgument, "this is no folder, and a cache is one; name its folder",
+                {.path = out.folder});
   }
   return out;
 }

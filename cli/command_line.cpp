@@ -70,6 +70,17 @@ const Subcommand* find(const std::deque<Subcommand>& subcommands, std::string_vi
   return found == subcommands.end() ? nullptr : &*found;
 }
 
+/// CLI11 says "--sort: 1 required name|size missing".
+std::string in_our_words(std::string_view error) {
+  constexpr std::string_view kLacks = ": 1 required ";
+  constexpr std::string_view kMissing = " missing";
+  const std::size_t at = error.find(kLacks);
+  if (at == error.npos || !error.ends_with(kMissing)) return std::string(error);
+  const std::string_view wanted = error.substr(at + kLacks.size());
+  return core::format("{}: expected {} behind it", error.substr(0, at),
+                      wanted.substr(0, wanted.size() - kMissing.size()));
+}
+
 /// In better words than CLI11's, `error`, where it knows less than there is to say.
 std::string what_is_wrong(const std::deque<Subcommand>& subcommands, const CLI::App& app, std::string_view error) {
   const auto parsed = app.get_subcommands();
@@ -78,7 +89,11 @@ std::string what_is_wrong(const std::deque<Subcommand>& subcommands, const CLI::
   const Subcommand& subcommand = *find(subcommands, parsed.front()->get_name());
   if (std::string unknown = unknown_option(subcommand, words); !unknown.empty()) return unknown;
   if (std::string expanded = expanded_pattern(subcommand.command->name, words); !expanded.empty()) return expanded;
-  return core::format("{}\nRun with --help for more information.", core::escaped(error));
+  const std::string text =
+      words.empty() || is_option(words.front())
+          ? in_our_words(error)
+          : core::format("{} takes no more words, found {}", subcommand.command->name, core::quoted(words.front()));
+  return core::format("{}\nRun with --help for more information.", core::escaped(text));
 }
 
 /// Moves the positionals of [first, mark), words in front of `--`, behind it.

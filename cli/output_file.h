@@ -14,6 +14,10 @@ namespace penstock::cli {
 /// The word of the command line that stands for standard output.
 inline constexpr std::string_view kStandardOutput = "-";
 
+/// kInvalidArgument where `to` is that word, and the command writes files or folders alone: one called "-" is hardly
+/// meant.
+void require_no_stream(const std::string& to);
+
 /// What becomes of an object that somebody wrote since require_free.
 inline io::Existing existing(bool force) { return force ? io::Existing::kReplace : io::Existing::kRefuse; }
 

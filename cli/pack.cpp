@@ -9,6 +9,7 @@
 #include "cli/headerless.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/output_file.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
@@ -47,6 +48,7 @@ Dataset samples_of(const PackOptions& options) {
 }
 
 int run(const PackOptions& options) {
+  require_no_stream(options.to);
   const Dataset dataset = samples_of(options);
   penstock::PackOptions how{.shard_bytes = static_cast<std::uint64_t>(options.shard_megabytes * kMega),
                             .format = options.format,

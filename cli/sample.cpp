@@ -12,8 +12,11 @@
 #include "cli/command.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
+#include "cli/output_file.h"
+#include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/system_error.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 
@@ -95,6 +98,7 @@ void write_folders(const fs::path& folder, const Tensor& images, const Tensor& l
   fs::create_directories(folder / "clips");
   const auto classes = labels.values<const std::int64_t>();
   for (std::int64_t i = 0; i < kFiles; ++i) {
+    if (quick.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "writing was cancelled before its end");
     const std::string name = core::format("{:04}.pt", i);
     const Value label = Value::integer(classes[static_cast<std::size_t>(i)]);
     save(Value::dict({{"x", Value::tensor(images[i].clone())}, {"y", label}}), path_in(folder / "digits", name), quick);
@@ -102,8 +106,8 @@ void write_folders(const fs::path& folder, const Tensor& images, const Tensor& l
   }
 }
 
-void write(const fs::path& folder) {
-  const SaveOptions quick{.sync = false};  // it can be made again
+void write(const fs::path& folder, const std::stop_token& stop) {
+  const SaveOptions quick{.sync = false, .stop = stop};  // it can be made again
   const auto [images, labels] = Digits().draw();
   save(images, path_in(folder, "images.npy"), quick);
   save(labels, path_in(folder, "labels.npy"), quick);
@@ -151,16 +155,19 @@ void require_new(const fs::path& folder) {
 }
 
 int run(const SampleOptions& options) {
+  require_no_stream(options.folder);
   const fs::path folder(options.folder);
   require_new(folder);
-  try {
-    NewFiles files(folder);
-    write(folder);
-    files.keep();
-  } catch (const fs::filesystem_error& error) {
-    throw Error(ErrorCode::kIo, core::format("cannot make the folder: {}", error.code().message()),
-                {.path = options.folder});
-  }
+  Interrupt interrupt;
+  interrupt.during([&] {
+    try {
+      NewFiles files(folder);
+      write(folder, interrupt.token());
+      files.keep();
+    } catch (const fs::filesystem_error& error) {
+      core::throw_errno(error.code().value(), "cannot make the folder", {.path = options.folder});
+    }
+  });
   if (options.json) {
     print_json(Json{{"path", options.folder},
                     {"files", {"images.npy", "labels.npy", "model.pt", "digits/*.pt", "clips/*.pt"}}});

@@ -77,11 +77,14 @@ std::vector<SlicePart> parse_slice(std::string_view text) {
 }
 
 LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts) {
+  const ErrorContext where{.path = tensor.source().name(), .tensor = tensor.name()};
   const std::size_t rank = tensor.shape().rank();
   const std::size_t dims = parts.size() - count_ellipses(parts);
   if (dims > rank) {
-    throw Error(ErrorCode::kInvalidArgument, core::format("the slice has {} for a tensor of shape {}",
-                                                          core::counted(dims, "part"), tensor.shape().to_string()));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the slice has {} for a tensor of shape {}: give {} at most", core::counted(dims, "part"),
+                             tensor.shape().to_string(), rank),
+                where);
   }
   std::size_t dim = 0;
   for (const SlicePart& part : parts) {

@@ -174,8 +174,8 @@ bool is_checkpoint(const std::string& folder) {
     if (!index) return false;
     const format::Format* const found = format::find_format(**index);
     return found != nullptr && (found->is_folder || found->is_listed);
-  } catch (const Error&) {
-    return true;
+  } catch (const Error& error) {
+    return error.code() != ErrorCode::kPermission;  // it cannot be listed either, which tells more
   }
 }
 

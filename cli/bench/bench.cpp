@@ -318,7 +318,7 @@ int measure_for_page(BenchOptions options) {
 }
 
 int run(const BenchOptions& options) {
-  if (!options.trace.empty()) require_free(options.path, options.trace, true, "measured");
+  if (!options.trace.empty()) require_free(options.path, options.trace, options.page.force, "measured");
   if (!options.page.path.empty()) return measure_for_page(options);
   print(measure(options), options);
   return 0;
@@ -366,7 +366,7 @@ std::function<int()> attach_bench(Arguments& arguments) {
       .takes("FILE");
   arguments.add("--html", &options->page.path, "Write a page for the browser: where the time went, on a time line")
       .takes("FILE");
-  arguments.add("--force", &options->page.force, "Replace a page that exists");
+  arguments.add("--force", &options->page.force, "Replace a page or trace that exists");
   arguments.add("--rows", &options->as_rows, "Measure rows also where the file would be one sample");
   arguments.add("--in-order", &options->in_order, "Do not shuffle");
   arguments.add("--json", &options->json, "Print JSON");

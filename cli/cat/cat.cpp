@@ -57,9 +57,19 @@ bool is_container(const Value& value) {
   return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end();
 }
 
+/// Whether it holds something, and none of it is a tensor that could be named.
+bool has_values_alone(const Archive& archive) {
+  const Value& value = archive.structure();
+  return archive.entries().empty() && (!is_container(value) || value.size() > 0);
+}
+
 LazyTensor choose(const Archive& archive, const CatOptions& options) {
   if (options.name) return archive[*options.name];
   if (archive.entries().size() == 1) return archive.entry(0);
+  if (archive.entries().empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "the file holds nothing, so there is nothing to print",
+                {.path = archive.path()});
+  }
   throw Error(
       ErrorCode::kInvalidArgument,
       core::format("holds {}; name one of those that `penstock ls` shows", counted(archive.entries().size(), "tensor")),
@@ -97,13 +107,13 @@ void print_rows(const Tensor& tensor) {
 void print_part(const Archive& part, const CatOptions& options) {
   if (!options.slice.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "this is not a tensor, so it has no slices",
-                {.path = part.path(), .tensor = *options.name});
+                {.path = part.path(), .tensor = options.name.value_or("")});
   }
   const Value& value = part.structure();
   if (options.json) {
     JsonWriter out;
     out.begin_object();
-    write_members(out, Json{{"name", *options.name}});
+    write_members(out, Json{{"name", options.name.value_or("")}});
     write_content(out, part);
     out.end();
     out.finish();
@@ -116,13 +126,18 @@ void print_part(const Archive& part, const CatOptions& options) {
   }
 }
 
-void print(const Archive& archive, CatOptions options) {
+/// Below `title`, which is printed once there is something to print.
+void print(const Archive& archive, CatOptions options, const std::string& title = {}) {
   const std::optional<Archive> part = part_of(archive, options);
-  if (part && !part->structure().is(Value::Kind::kTensor)) return print_part(*part, options);
+  if ((part && !part->structure().is(Value::Kind::kTensor)) || (!options.name && has_values_alone(archive))) {
+    core::print("{}", title);
+    return print_part(part.value_or(archive), options);
+  }
   LazyTensor lazy = part ? part->entry(0) : choose(archive, options);
   if (!options.slice.empty()) lazy = apply_slice(lazy, options.slice);
   const Tensor tensor = lazy.load();
   require_printable(archive, tensor);
+  core::print("{}", title);
   if (options.json) {
     print_json(Json{{"name", lazy.name()},
                     {"dtype", tensor.dtype().name()},
@@ -147,11 +162,12 @@ int run(const CatOptions& options) {
   if (options.json) {
     throw Error(ErrorCode::kInvalidArgument, "--json prints one tensor; name one file", {.path = options.path});
   }
-  for (std::size_t i = 0; i < files.paths.size(); ++i) {
+  bool is_first = true;
+  for (const std::string& path : files.paths) {
     try {
-      const Archive archive = options.headerless.open(files.paths[i]);
-      core::print("{}{}:\n", i == 0 ? "" : "\n", printable(core::shown_path(files.paths[i])));
-      print(archive, options);
+      const std::string title = core::format("{}{}:\n", is_first ? "" : "\n", printable(core::shown_path(path)));
+      print(options.headerless.open(path), options, title);
+      is_first = false;
     } catch (const Error& error) {
       print_error(error.what());
       code = 1;
@@ -179,7 +195,9 @@ const Command kCat{
     "cat",
     "Print a tensor, a slice of one, or other content",
     "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes. Of a key that "
-    "leads to a number or text, it prints that; of one that leads to a dict or list, all that lies below as a tree. "
+    "leads to a number or text, it prints that; of one that leads to a dict or list, all that lies below as a tree, "
+    "and "
+    "so it does of a file without tensors. "
     "- is standard input.",
     {"penstock cat labels.npy", "penstock cat model.pt encoder", "penstock cat images.npy --slice 0,:,2:6"},
     attach_cat};

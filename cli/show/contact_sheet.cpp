@@ -60,7 +60,9 @@ class ContactSheet {
         failed_(!files.refused.empty()),
         way_(image_way(options.way)),
         columns_(text_columns(options, way_)),
-        canvas_(canvas_for(options, way_, columns_)) {}
+        canvas_(canvas_for(options, way_, columns_)) {
+    for (const Refused& refused : files.refused) listed_.push_back(error_json(refused.error, refused.path));
+  }
 
   bool has_failed() const noexcept { return failed_; }
 

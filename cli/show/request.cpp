@@ -35,6 +35,10 @@ std::size_t picture_of(const Archive& archive, bool first) {
     if (looks_like_picture(entries[i])) found.push_back(i);
   }
   if (found.size() == 1 || (first && !found.empty())) return found.front();
+  if (entries.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "the file holds no tensors, so there is nothing to draw",
+                {.path = archive.path()});
+  }
   const std::string what =
       found.empty() ? "none that looks like a picture; name one of those that `penstock ls` shows"
                     : core::format("several that could be pictures; name one of {}", names_of(archive, found));

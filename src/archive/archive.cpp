@@ -229,7 +229,7 @@ std::string what_there_is(std::span<const TensorEntry> entries) {
     return core::format("the file has {} others ({}{})", entries.size(), names, entries.size() > kNamed ? ", ..." : "");
   }
   const std::string& only = entries.front().name;
-  if (only.empty()) return "the only tensor in it has no name: take it by its position, 0";
+  if (only.empty()) return "the only tensor in it has no name: take it by its position, 0, or give the command no name";
   return core::format("the only tensor in it is called {}", core::quoted(only));
 }
 

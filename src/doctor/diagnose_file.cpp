@@ -42,14 +42,14 @@ class MadeFile {
     if (!file_) core::throw_errno(errno, "cannot make a file to read", {.path = folder});
     ::unlink(path_.c_str());
     path_ = core::format("/proc/self/fd/{}", file_.get());
-    fill(file_.get(), bytes);
+    fill(file_.get(), bytes, folder);
     // Pages that are not written yet cannot be dropped.
     ::fdatasync(file_.get());
   }
   const std::string& path() const noexcept { return path_; }
 
  private:
-  void fill(int file, std::uint64_t bytes) const {
+  static void fill(int file, std::uint64_t bytes, const std::string& folder) {
     std::vector<std::uint64_t> words(std::size_t{1} << 17);
     std::uint64_t state = 1;
     for (std::uint64_t left = bytes; left > 0;) {
@@ -59,7 +59,7 @@ class MadeFile {
       }
       const auto part = std::min<std::uint64_t>(left, words.size() * sizeof(std::uint64_t));
       const ssize_t written = ::write(file, words.data(), part);
-      if (written <= 0) core::throw_errno(errno, "cannot write a file to read", {.path = path_});
+      if (written <= 0) core::throw_errno(errno, "cannot write a file to read", {.path = folder});
       left -= static_cast<std::uint64_t>(written);
     }
   }

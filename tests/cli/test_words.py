@@ -154,12 +154,95 @@ def test_nothing_found_is_an_empty_list(tmp_path, command):
     assert "NAME" not in run("stats", tmp_path / "m.npz", "nothing", code=1).stdout
 
 
-@pytest.mark.parametrize("command", ["ls", "info", "stats", "hash"])
+@pytest.mark.parametrize("command", ["ls", "info", "stats", "hash", "show"])
 def test_a_folder_without_files_is_json_too(tmp_path, command):
     (tmp_path / "empty").mkdir()
     (told,) = json.loads(run(command, tmp_path / "empty", "--json", code=1).stdout)
     assert set(told) == {"path", "error"}
     assert "no tensor files" in told["error"]
+
+
+def test_a_folder_without_files_is_said_beside_others(tmp_path, array):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/a.txt").write_text("hello")
+    done = run("verify", tmp_path / "empty", array, tmp_path / "notes", code=1).stdout
+    assert done.count("no tensor files in it or below") == 2
+    assert "1 file, 1 tensor" in done
+    assert "all good" in run("verify", tmp_path, array).stdout
+    (bad,) = json.loads(run("verify", tmp_path / "empty", "--json", code=1).stdout)["bad"]
+    assert (bad["path"], bad["code"]) == (str(tmp_path / "empty"), "not_found")
+
+
+def test_what_is_no_tensor_is_printed_where_it_is_all_there_is(tmp_path):
+    np.save(tmp_path / "o.npy", np.array([1, "a", None], object), allow_pickle=True)
+    assert "[1, 'a', None]" in run("cat", tmp_path / "o.npy").stdout
+    assert json.loads(run("cat", tmp_path / "o.npy", "--json").stdout)["name"] == ""
+    (tmp_path / "none.safetensors").write_bytes((8).to_bytes(8, "little") + b"{}      ")
+    assert "holds nothing" in run("cat", tmp_path / "none.safetensors", code=1).stderr
+    assert "nothing to draw" in run("show", tmp_path / "none.safetensors", code=1).stderr
+
+
+def test_several_files_have_titles_only_where_something_follows(tmp_path, array):
+    (tmp_path / "b.npy").write_bytes(array.read_bytes()[:-1])
+    done = run("cat", tmp_path, code=1)
+    assert done.stdout == f"{array}:\n0 1 2\n3 4 5\n"
+    assert "give the command no name" in run("cat", array, "0", code=1).stderr
+
+
+@pytest.mark.parametrize("slices", ["9", "0,0,0", "...,0,0,0"])
+def test_a_slice_that_does_not_fit_names_the_file(array, slices):
+    assert run("cat", array, "--slice", slices, code=1).stderr.startswith(f"penstock: {array}: ")
+
+
+@pytest.mark.parametrize(
+    "words", ["convert a.npy - --to npy", "pack a.npy -", "sample -", "bench a.npy --trace -"], ids=lambda words: words
+)
+def test_no_file_is_called_as_standard_output_is(tmp_path, array, words):
+    assert "name a file, or ./-" in run(*words.split(), code=1, cwd=tmp_path).stderr
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize(
+    "words", ["convert a.npy {}", "report a.npy -o {}", "show a.npy --png {}", "bench a.npy --html {}"]
+)
+def test_what_no_file_can_replace_is_said_before_force_is_tried(tmp_path, array, words):
+    (tmp_path / "f.npy").mkdir()
+    os.mkfifo(tmp_path / "g.npy")
+    for name, said in ("f.npy", "this is a folder"), ("g.npy", "this is a device, FIFO or socket"):
+        assert said in run(*words.format(name).split(), code=1, cwd=tmp_path).stderr
+
+
+def test_a_trace_replaces_no_file_without_force(tmp_path, array):
+    run("sample", tmp_path / "s")
+    before = array.read_bytes()
+    assert "--force" in run("bench", tmp_path / "s/digits", "--trace", array, "--epochs", 1, code=1).stderr
+    assert array.read_bytes() == before
+    run("bench", tmp_path / "s/digits", "--trace", array, "--epochs", 1, "--force")
+    assert json.loads(array.read_text())["traceEvents"]
+
+
+def test_words_too_many_and_too_few_are_said(array):
+    assert "version takes no more words, found 'x'" in run("version", "x", code=2).stderr
+    assert "--sort: expected name|size|shape|dtype behind it" in run("ls", array, "--sort", code=2).stderr
+
+
+def test_a_cache_is_a_folder(array):
+    assert "this is no folder" in run("cache", "--folder", array, code=1).stderr
+
+
+def test_sample_leaves_nothing_behind(tmp_path):
+    """Where the signal comes too late, on a busy machine, the next attempt begins anew."""
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        child = subprocess.Popen([PENSTOCK, "sample", folder], stdout=subprocess.DEVNULL)
+        while child.poll() is None and not folder.exists():
+            pass
+        child.send_signal(signal.SIGINT)
+        if child.wait() == -signal.SIGINT:
+            assert not folder.exists()
+            return
+    pytest.fail("no attempt was interrupted")
 
 
 def test_doctor_leaves_nothing_behind(tmp_path):

@@ -106,6 +106,17 @@ void close_later(FileDescriptor file) noexcept {
 
 }  // namespace
 
+void require_replaceable(const struct stat& found, const std::string& path) {
+  if (S_ISDIR(found.st_mode)) {
+    throw Error(ErrorCode::kIsDirectory, "this is a folder where a file is to be written; name a file in it",
+                {.path = path});
+  }
+  if (!S_ISREG(found.st_mode)) {
+    throw Error(ErrorCode::kUnsupported,
+                "this is a device, FIFO or socket, which a file cannot replace; name another path", {.path = path});
+  }
+}
+
 AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sync_(sync) {
   if (path_.find('\0') != std::string::npos) {
     throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
@@ -178,14 +189,7 @@ std::optional<struct stat> AtomicFile::find_target() const {
     if (errno == ENOENT) return std::nullopt;
     fail(errno, "cannot look at the file that is to be replaced");
   }
-  if (S_ISDIR(target.st_mode)) {
-    throw Error(ErrorCode::kIsDirectory, "this is a folder where a file is to be written; name a file in it",
-                {.path = path_});
-  }
-  if (!S_ISREG(target.st_mode)) {
-    throw Error(ErrorCode::kUnsupported,
-                "this is a device, FIFO or socket, which a file cannot replace; name another path", {.path = path_});
-  }
+  require_replaceable(target, path_);
   if (::faccessat(folder_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno, "cannot replace the file");
   return target;
 }

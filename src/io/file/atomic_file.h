@@ -17,6 +17,9 @@
 
 namespace penstock::io {
 
+/// kIsDirectory, kUnsupported where `found` at `path` is nothing that a file could take the place of.
+void require_replaceable(const struct stat& found, const std::string& path);
+
 /// Writes a temporary file in the target's folder and renames it over the target on commit. Without commit nothing
 /// remains. A forked child takes nothing back. Nothing remains of a process that is killed either, where the file
 /// system has files without a name (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to
