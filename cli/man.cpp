@@ -54,7 +54,7 @@ struct Variable {
 
 constexpr std::array kVariables = {
     Variable{"NO_COLOR", "When set and not empty, no colour is used. Colour and progress appear only on a terminal."},
-    Variable{"TERM", "When dumb or not set, no colour is used."},
+    Variable{"TERM", "When dumb or not set, no colour is used, and no progress is shown."},
     Variable{"COLUMNS", "How long the lines of --help and of pictures are, in place of the terminal's width."},
     Variable{"COLORTERM", "When truecolor or 24bit, show uses 24-bit colours, else those of xterm's 256."},
     Variable{"KITTY_WINDOW_ID", "When set, show draws by kitty's protocol, as where TERM is xterm-kitty."},

@@ -87,17 +87,21 @@ LazyTensor apply_slice(LazyTensor tensor, const std::vector<SlicePart>& parts) {
                 where);
   }
   std::size_t dim = 0;
-  for (const SlicePart& part : parts) {
-    switch (part.kind) {
-      case SlicePart::Kind::kEllipsis:
-        dim += rank - dims;
-        break;
-      case SlicePart::Kind::kRange:
-        tensor = tensor.slice(dim++, part.start, part.stop, part.step);
-        break;
-      default:
-        tensor = tensor.select(dim, part.start);
+  try {
+    for (const SlicePart& part : parts) {
+      switch (part.kind) {
+        case SlicePart::Kind::kEllipsis:
+          dim += rank - dims;
+          break;
+        case SlicePart::Kind::kRange:
+          tensor = tensor.slice(dim++, part.start, part.stop, part.step);
+          break;
+        default:
+          tensor = tensor.select(dim, part.start);
+      }
     }
+  } catch (const Error& error) {
+    throw error.within(where);
   }
   return tensor;
 }

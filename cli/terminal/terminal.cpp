@@ -42,15 +42,19 @@ std::string padded(const std::string& cell, std::size_t width, bool right) {
   return right ? space + cell : cell + space;
 }
 
+/// Whether nothing that was printed can be coloured or replaced.
+bool is_dumb() noexcept {
+  const char* const term = core::environment("TERM");
+  return term == nullptr || std::string_view(term) == "dumb";
+}
+
 }  // namespace
 
 bool is_terminal(std::FILE* stream) noexcept { return isatty(fileno(stream)) == 1; }
 
 bool wants_colour(std::FILE* stream) noexcept {
   const char* no_colour = core::environment("NO_COLOR");
-  const char* term = core::environment("TERM");
-  const bool dumb = term == nullptr || std::string_view(term) == "dumb";
-  return is_terminal(stream) && !dumb && (no_colour == nullptr || *no_colour == '\0');
+  return is_terminal(stream) && !is_dumb() && (no_colour == nullptr || *no_colour == '\0');
 }
 
 std::size_t terminal_columns(std::FILE* stream) noexcept {
@@ -82,7 +86,7 @@ std::string paint(std::FILE* stream, std::string_view style, std::string_view te
 }
 
 void show_progress(std::string_view text) {
-  if (!is_terminal(stderr)) return;
+  if (!is_terminal(stderr) || is_dumb()) return;
   // A line that goes on in the next one could not be replaced.
   const std::size_t room = terminal_columns(stderr) - 1;
   while (display_width(text) > room) text.remove_suffix(1);

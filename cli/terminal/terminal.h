@@ -25,7 +25,7 @@ bool speaks_utf8() noexcept;
 /// `text` in an SGR style such as "1" (bold) or "31;1" where `stream` wants colour, else as it is.
 std::string paint(std::FILE* stream, std::string_view style, std::string_view text);
 
-/// Where stderr is a terminal: `text` in place of what was shown before; empty to leave nothing.
+/// Where stderr is a terminal, and not a dumb one: `text` in place of what was shown before; empty to leave nothing.
 void show_progress(std::string_view text);
 
 /// "penstock: WHAT" and a newline to stderr, as all errors are told.

@@ -471,6 +471,7 @@ def test_colour_only_on_a_terminal_that_wants_it(archive):
     assert b"\x1b[1m" in terminal_output(["ls", str(archive)], NO_COLOR="")
     assert b"\x1b" not in terminal_output(["ls", str(archive)], NO_COLOR="1")
     assert b"\x1b" not in terminal_output(["ls", str(archive)], TERM="dumb")
+    assert b"\x1b" not in terminal_output(["stats", str(archive)], TERM="dumb"), "nor a line that is replaced"
     assert "\x1b" not in run("ls", archive).stdout
 
 

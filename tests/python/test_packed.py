@@ -151,7 +151,7 @@ def test_a_copy_under_the_name_of_another_shard_is_noticed(shards):
 def test_a_shard_of_another_packing_is_noticed(shards, tmp_path):
     penstock.pack(penstock.rows(np.arange(900.0).reshape(-1, 3)), tmp_path / "other", shard_bytes=6000)
     shutil.copy(tmp_path / "other" / "00001.safetensors", shards)
-    with pytest.raises(penstock.NotFoundError, match="another shard"):
+    with pytest.raises(penstock.NotFoundError, match="another packing"):
         penstock.packed(shards)
 
 

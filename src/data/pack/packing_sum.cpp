@@ -22,7 +22,9 @@ std::string text_of(const Tensor& tensor) {
 
 }  // namespace
 
-void PackingSum::add_text(std::string_view text) { sum_ = core::fnv1a(core::format("{}:{};", text.size(), text), sum_); }
+void PackingSum::add_text(std::string_view text) {
+  sum_ = core::fnv1a(core::format("{}:{};", text.size(), text), sum_);
+}
 
 void PackingSum::add(const Value& value) {
   if (value.is(Value::Kind::kTensor)) return add_text(text_of(value.as_tensor()));
