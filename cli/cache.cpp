@@ -78,7 +78,7 @@ int run(const CacheOptions& options) {
 std::function<int()> attach_cache(Arguments& arguments) {
   auto options = std::make_shared<CacheOptions>();
   arguments
-      .add("pattern", &options->pattern,
+      .add("PATTERN", &options->pattern,
            "Only objects whose URL is this or matches it; * stands for any characters, / too, and a URL that ends "
            "in / for all that is below it")
       .takes("URL");

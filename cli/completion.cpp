@@ -277,7 +277,7 @@ end
 
 std::function<int()> attach_completion(Arguments& arguments) {
   auto shell = std::make_shared<std::string>();
-  arguments.add("shell", shell.get(), "The shell that reads the script").required().takes_word({"bash", "zsh", "fish"});
+  arguments.add("SHELL", shell.get(), "The shell that reads the script").required().takes_word({"bash", "zsh", "fish"});
   return [shell] {
     const CommandLine line;
     if (*shell == "bash") {

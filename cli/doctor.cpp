@@ -110,7 +110,7 @@ int run(const DoctorOptions& options) {
 std::function<int()> attach_doctor(Arguments& arguments) {
   auto options = std::make_shared<DoctorOptions>();
   arguments
-      .add("path", &options->path,
+      .add("PATH", &options->path,
            "A file to read, or a folder to make one in for a moment (default: the folder for temporary files)")
       .takes("PATH");
   arguments.add("--json", &options->json, "Print JSON");

@@ -40,7 +40,7 @@ std::function<int()> attach_help(Arguments& arguments) {
   auto as_json = std::make_shared<bool>(false);
   std::vector<std::string> names;
   for (const Command& command : commands()) names.emplace_back(command.name);
-  Option& option = arguments.add("command", name.get(), "The command; without it, all are listed").takes_word(names);
+  Option& option = arguments.add("COMMAND", name.get(), "The command; without it, all are listed").takes_word(names);
   option.type_name = "COMMAND";  // a manual page cannot break the list of them
   arguments.add("--json", as_json.get(), "Print JSON: the command with its options; without a command, a list of all");
   return [name, as_json] {

@@ -136,7 +136,7 @@ void take_excluded(Arguments& arguments, std::vector<std::string>& exclude) {
 
 void take_files_and_names(Arguments& arguments, std::vector<std::string>& words, std::vector<std::string>& only,
                           std::vector<std::string>& exclude) {
-  arguments.add("path", &words, "Tensor files, folders of them and patterns; then names of tensors")
+  arguments.add("PATH", &words, "Tensor files, folders of them and patterns; then names of tensors")
       .required()
       .takes("PATH|NAME");
   arguments.add("--only", &only, "Only tensors of such a name, or below it; may be given again").takes("PATTERN");

@@ -32,7 +32,8 @@ struct WrongUsage : std::runtime_error {
 
 /// An option, a flag or a positional. A list takes many words as a positional, else one each time it is given.
 struct Option {
-  std::vector<std::string> names;  ///< -o, --output; a positional has one name, without hyphens
+  std::vector<std::string> names;  ///< -o, --output; a positional has one name, in capitals, which CLI11 from 2.4 on
+                                   ///< would else take for an option (`to` for `--to`)
   Target target;
   std::string description;
   /// What it takes, which help, manual page and completion show: N, FILE, stack|pad|ragged. Between bars, what is in

@@ -72,10 +72,10 @@ int run(const PackOptions& options) {
 
 std::function<int()> attach_pack(Arguments& arguments) {
   auto options = std::make_shared<PackOptions>();
-  arguments.add("from", &options->from, "A folder of tensor files, a pattern, or tar shards (train-{000..146}.tar)")
+  arguments.add("FROM", &options->from, "A folder of tensor files, a pattern, or tar shards (train-{000..146}.tar)")
       .required()
       .takes("PATH");
-  arguments.add("to", &options->to, "The folder to write: a new one, or an empty one").required().takes("FOLDER");
+  arguments.add("TO", &options->to, "The folder to write: a new one, or an empty one").required().takes("FOLDER");
   arguments.add("--key", &options->keys, "Take only this key of each file's dict; may be given again").takes("NAME");
   arguments.add("--format", &options->format, "What is written: safetensors, for packed(), or tar, for shards()")
       .shows_default(options->format)

@@ -180,7 +180,7 @@ int run(const SampleOptions& options) {
 
 std::function<int()> attach_sample(Arguments& arguments) {
   auto options = std::make_shared<SampleOptions>();
-  arguments.add("folder", &options->folder, "The folder to write: a new one, or an empty one")
+  arguments.add("FOLDER", &options->folder, "The folder to write: a new one, or an empty one")
       .required()
       .takes("FOLDER");
   arguments.add("--json", &options->json, "Print JSON");

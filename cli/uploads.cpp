@@ -98,7 +98,7 @@ int run(const UploadsOptions& options) {
 
 std::function<int()> attach_uploads(Arguments& arguments) {
   auto options = std::make_shared<UploadsOptions>();
-  arguments.add("url", &options->url, "A bucket, or the beginning of keys in it").required().takes("URL");
+  arguments.add("URL", &options->url, "A bucket, or the beginning of keys in it").required().takes("URL");
   arguments.add("--end", &options->end, "End them: their parts are deleted, and nobody can complete them");
   arguments
       .add("--older-than", &options->hours,

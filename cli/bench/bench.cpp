@@ -354,7 +354,7 @@ void attach_numbers(Arguments& arguments, BenchOptions& options) {
 
 std::function<int()> attach_bench(Arguments& arguments) {
   auto options = std::make_shared<BenchOptions>();
-  arguments.add("path", &options->path, "A folder, a pattern, or an array file").required().takes("PATH");
+  arguments.add("PATH", &options->path, "A folder, a pattern, or an array file").required().takes("PATH");
   arguments.add("--key", &options->key, "Measure the rows of this tensor of the file").takes("NAME");
   attach_numbers(arguments, *options);
   take_excluded(arguments, options->exclude);

@@ -178,9 +178,9 @@ int run(const CatOptions& options) {
 
 std::function<int()> attach_cat(Arguments& arguments) {
   auto options = std::make_shared<CatOptions>();
-  arguments.add("file", &options->path, "A tensor file, a folder of them or a pattern").required().takes("PATH");
+  arguments.add("FILE", &options->path, "A tensor file, a folder of them or a pattern").required().takes("PATH");
   arguments
-      .add("name", &options->name,
+      .add("NAME", &options->name,
            "The tensor, or a key that leads to other content; may be left out when the file holds one tensor")
       .takes("NAME");
   take_slice(arguments, options->slice);

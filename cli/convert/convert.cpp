@@ -367,13 +367,13 @@ void require_type(const ConvertOptions& options) {
 std::function<int()> attach_convert(Arguments& arguments) {
   auto options = std::make_shared<ConvertOptions>();
   arguments
-      .add("from", &options->from,
+      .add("FROM", &options->from,
            "A tensor file, an index of shards, a folder of a distributed checkpoint, or their URL; of other folders "
            "and patterns, all files")
       .required()
       .takes("FILE");
   arguments
-      .add("to", &options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3://, gs:// and az:// too")
+      .add("TO", &options->to, "The file to write; FOLDER/ for a distributed checkpoint; s3://, gs:// and az:// too")
       .required()
       .takes("FILE");
   arguments.add("--to", &options->format, "The format to write, in place of the extension's")

@@ -123,7 +123,7 @@ int run(const InfoOptions& options) {
 
 std::function<int()> attach_info(Arguments& arguments) {
   auto options = std::make_shared<InfoOptions>();
-  arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
+  arguments.add("PATH", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
   options->headerless.take(arguments);
   arguments.add("--depth", &options->depth, "Levels of the tree that are printed; 0 for none. Without it all")

@@ -143,8 +143,8 @@ class Differ {
 
 std::function<int()> attach_diff(Arguments& arguments) {
   auto options = std::make_shared<DiffOptions>();
-  arguments.add("a", &options->a, "A tensor file, a folder or a pattern").required().takes("PATH");
-  arguments.add("b", &options->b, "What it is compared with").required().takes("PATH");
+  arguments.add("A", &options->a, "A tensor file, a folder or a pattern").required().takes("PATH");
+  arguments.add("B", &options->b, "What it is compared with").required().takes("PATH");
   take_comparison(arguments, options->how);
   take_excluded(arguments, options->exclude);
   options->headerless.take(arguments);

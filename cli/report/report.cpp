@@ -184,7 +184,7 @@ void refuse_contradiction(const Arguments& arguments, const ReportOptions& optio
 std::function<int()> attach_report(Arguments& arguments) {
   auto options = std::make_shared<ReportOptions>();
   arguments
-      .add("path", &options->words,
+      .add("PATH", &options->words,
            "A tensor file, a folder, a pattern in quotes, or a trace that a loader wrote; two are compared")
       .required()
       .takes("PATH");

@@ -410,7 +410,7 @@ int run(const VerifyOptions& options) {
 
 std::function<int()> attach_verify(Arguments& arguments) {
   auto options = std::make_shared<VerifyOptions>();
-  arguments.add("path", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
+  arguments.add("PATH", &options->paths, "Tensor files, folders of them and patterns").required().takes("PATH");
   take_excluded(arguments, options->exclude);
   options->headerless.take(arguments);
   arguments.add("--json", &options->json, "Print JSON");
