@@ -294,7 +294,8 @@ class DataLoader {
   /// it.
   void stop() noexcept;
 
-  /// Input iterator over one epoch: `for (Batch& batch : loader)`. begin() is restart() and next().
+  /// Input iterator over one epoch: `for (Batch& batch : loader)`. begin() is restart() and next(). From then on, and
+  /// from seek(), set_epoch() and restart() on, iterators of before are kInvalidArgument: a loader has one iteration.
   class Iterator {
    public:
     using value_type = Batch;
@@ -308,7 +309,7 @@ class DataLoader {
     Batch* operator->() const& noexcept { return &*batch_; }
     Batch* operator->() const&& = delete;
     Iterator& operator++() {
-      batch_ = loader_->next();
+      batch_ = loader_->next_of(iteration_);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -316,17 +317,19 @@ class DataLoader {
 
    private:
     friend class DataLoader;
-    explicit Iterator(DataLoader* loader) : loader_(loader), batch_(loader->next()) {}
+    explicit Iterator(DataLoader* loader)
+        : loader_(loader), iteration_(loader->begin_iteration()), batch_(loader->next()) {}
     DataLoader* loader_;
+    std::uint64_t iteration_;
     mutable std::optional<Batch> batch_;  ///< a single-pass iterator hands out what it holds, const or not
   };
-  Iterator begin() {
-    restart();
-    return Iterator(this);
-  }
+  Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const noexcept { return {}; }
 
  private:
+  /// restart(), and the number of the iteration that begins.
+  std::uint64_t begin_iteration();
+  std::optional<Batch> next_of(std::uint64_t iteration);
   detail::LoaderState& known() const;
   detail::LoaderState& usable() const;
 

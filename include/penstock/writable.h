@@ -58,7 +58,8 @@ class WritableArchive {
   /// The only tensor of the file; kInvalidArgument when there are none or several.
   Tensor tensor() const;
 
-  /// Mends the checksums and waits until everything is on the disk. kIo.
+  /// Mends the checksums and waits until everything is on the disk. kIo. kChanged where the file was removed, or
+  /// another came in its place.
   void flush();
   /// flush(), and the end of this archive: asking it for tensors is kInvalidArgument from here on. May be called again.
   /// Without it, checksums are mended when the last handle goes, and errors of that are lost.

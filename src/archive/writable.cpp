@@ -39,16 +39,17 @@ class SharedMapping {
   explicit SharedMapping(const std::string& path) {
     // Not blocking: a FIFO would wait for a reader.
     io::require_no_url(path);
-    const io::FileDescriptor file = io::open_path(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-    if (!file) core::throw_errno(errno, "cannot open the file to write to it", {.path = path});
+    file_ = io::open_path(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (!file_) core::throw_errno(errno, "cannot open the file to write to it", {.path = path});
     struct stat status {};
-    if (::fstat(file.get(), &status) != 0) core::throw_errno(errno, "cannot look at the file", {.path = path});
+    if (::fstat(file_.get(), &status) != 0) core::throw_errno(errno, "cannot look at the file", {.path = path});
     if (!S_ISREG(status.st_mode)) {
       throw Error(ErrorCode::kUnsupported, "only a plain file can be changed in place; name another path", {path});
     }
     size_ = static_cast<std::size_t>(status.st_size);
+    has_name_ = status.st_nlink != 0;
     if (size_ == 0) return;
-    void* const at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    void* const at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (at == MAP_FAILED) core::throw_errno(errno, "cannot map the file", {.path = path});
     data_ = static_cast<std::byte*>(at);
   }
@@ -59,10 +60,17 @@ class SharedMapping {
   SharedMapping& operator=(const SharedMapping&) = delete;
 
   std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
+  /// Whether the file has lost the name that it had: it was removed, or another came in its place.
+  bool has_lost_its_name() const noexcept {
+    struct stat status {};
+    return has_name_ && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0;
+  }
 
  private:
+  io::FileDescriptor file_;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  bool has_name_ = false;
 };
 
 }  // namespace
@@ -122,6 +130,12 @@ class WritableArchive::Impl {
     const std::span<std::byte> file = mapping_->bytes();
     if (::msync(file.data(), file.size(), MS_SYNC) != 0) {
       core::throw_errno(errno, "cannot write the file to the disk", {.path = path_});
+    }
+    if (mapping_->has_lost_its_name()) {
+      throw Error(ErrorCode::kChanged,
+                  "the file was removed, or another came in its place, while it was open to be changed: what was "
+                  "written to it is not in the file of that name; open it again",
+                  {path_});
     }
   }
   void close() {

@@ -131,6 +131,20 @@ TEST_F(WritableTest, WhatCannotBeChangedInPlaceIsRefused) {
   EXPECT_EQ(code_of([&] { open_writable(folder / "empty"); }), ErrorCode::kUnknownFormat);
 }
 
+TEST_P(WritableTest, AFileThatAnotherReplacedIsSaidToBeGone) {
+  const std::string path = folder / GetParam();
+  save(dict_of({{"a", a}}), path);
+  WritableArchive archive = open_writable(path);
+  const Tensor changing = archive["a"];
+  changing.values<float>()[0] = 7;
+  archive.flush();
+  save(dict_of({{"a", b}}), path);
+  changing.values<float>()[0] = 8;
+  EXPECT_EQ(code_of([&] { archive.flush(); }), ErrorCode::kChanged);
+  EXPECT_EQ(code_of([&] { archive.close(); }), ErrorCode::kChanged);
+  EXPECT_TRUE(Tensor::identical(load(path)["a"].as_tensor(), b));
+}
+
 TEST(NoWritableArchive, HasNoTensors) {
   WritableArchive archive;
   EXPECT_EQ(archive.path(), "");

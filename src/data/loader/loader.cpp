@@ -4,10 +4,12 @@
 #include "penstock/loader.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "core/counted.h"
@@ -75,7 +77,7 @@ class LoaderState {
   std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
 
   TimedBatch next(std::optional<double> seconds) {
-    const std::lock_guard lock(next_mutex_);
+    const Turn turn(*this);
     require_going_on();
     if (std::exchange(told_none_, false)) return {};
     just_loaded_ = false;
@@ -107,12 +109,16 @@ class LoaderState {
 
   void set_epoch(std::uint64_t epoch) {
     if (epoch == here_.of.epoch && (here_.batch == 0 || just_loaded_)) return;
+    ++iteration_;
     go_to({{here_.of.seed, epoch}, 0});
   }
 
   void restart() {
+    ++iteration_;
     if (here_.batch != 0 && !just_loaded_) go_to({here_.of, 0});
   }
+  /// Changes when another iteration begins.
+  std::uint64_t iteration() const noexcept { return iteration_; }
 
   LoaderPosition position() const {
     LoaderPosition out = standing();
@@ -124,6 +130,7 @@ class LoaderState {
     const std::int64_t batch = data::resumed_batch(position, standing(), origin_->batches());
     require_read(position);
     origin_->require(position, here_);
+    ++iteration_;
     go_to({{position.seed, position.epoch}, batch});
     origin_->resume(position);
     just_loaded_ = true;
@@ -145,6 +152,26 @@ class LoaderState {
   void require_own_process() const { core::require_own_process(forks_); }
 
  private:
+  /// One thread's turn to ask. A function of the program that the same thread is in, because there are no workers,
+  /// would wait for itself.
+  class Turn {
+   public:
+    explicit Turn(LoaderState& of) : of_(of) {
+      if (of.asking_ == std::this_thread::get_id()) {
+        refuse("the loader was asked for a batch by a function that it calls to make one; take another loader there");
+      }
+      lock_ = std::unique_lock(of.next_mutex_);
+      of.asking_ = std::this_thread::get_id();
+    }
+    ~Turn() { of_.asking_ = std::thread::id(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    LoaderState& of_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
   /// The position without what the origin alone knows.
   LoaderPosition standing() const {
     return {.seed = here_.of.seed,
@@ -210,7 +237,9 @@ class LoaderState {
     if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped by its stop option");
   }
 
-  std::mutex next_mutex_;  ///< threads that ask for batches take turns
+  std::mutex next_mutex_;                ///< threads that ask for batches take turns
+  std::atomic<std::thread::id> asking_;  ///< the one whose turn it is
+  std::uint64_t iteration_ = 0;
   LoaderOptions options_;
   data::DatasetName dataset_;
   data::Standing here_;
@@ -279,6 +308,18 @@ std::optional<Batch> DataLoader::next() {
                      timeout, position().batch, epoch()));
   }
   return std::move(next.batch);
+}
+
+std::uint64_t DataLoader::begin_iteration() {
+  restart();
+  return state_->iteration();
+}
+
+std::optional<Batch> DataLoader::next_of(std::uint64_t iteration) {
+  if (known().iteration() != iteration) {
+    refuse("this iteration ended when another began, or its position or epoch was set; begin a new one");
+  }
+  return next();
 }
 
 TimedBatch DataLoader::next_for(double seconds) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <concepts>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <ranges>
@@ -135,6 +136,45 @@ TEST(LoaderHandle, SamplersThatGiveOtherNumbersThanTheySayAreRefused) {
   }
   DataLoader loader(rows(test::numbered_rows(64, 3)), {.batch_sampler = MistakenBatches()});
   EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
+}
+
+TEST(LoaderHandle, AnIterationEndsWhereAnotherBegins) {
+  for (const std::size_t workers : {0, 2}) {
+    DataLoader loader = some_loader(workers);
+    int inner = 0;
+    const auto error = test::error_of([&] {
+      for (const Batch& outer : loader) {
+        for (const Batch& batch : loader) inner += static_cast<int>(batch.size() / outer.size());
+      }
+    });
+    ASSERT_TRUE(error) << workers;
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+    EXPECT_THAT(error->message(), HasSubstr("another began"));
+    EXPECT_EQ(inner, 32);
+    const std::vector<std::function<void()>> ends = {[&] { loader.restart(); }, [&] { loader.set_epoch(5); },
+                                                     [&] { loader.seek(loader.position()); }};
+    for (const auto& end : ends) {
+      auto at = loader.begin();
+      ++at;
+      end();
+      EXPECT_EQ(test::code_of([&] { ++at; }), ErrorCode::kInvalidArgument) << workers;
+      EXPECT_TRUE(loader.next());
+    }
+  }
+}
+
+TEST(LoaderHandle, AFunctionThatAsksItsOwnLoaderIsRefused) {
+  DataLoader* self = nullptr;
+  const Dataset asking = rows(test::numbered_rows(4, 3)).map([&self](const Value& sample) {
+    self->next();
+    return sample;
+  });
+  DataLoader loader(asking, {.num_workers = 0});
+  self = &loader;
+  const auto error = test::error_of([&] { loader.next(); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error->message(), HasSubstr("by a function that it calls"));
 }
 
 }  // namespace
