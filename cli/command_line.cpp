@@ -1,4 +1,4 @@
-// The only source that includes CLI11: what the commands describe is told to it, and it parses and lays out the help.
+// The only source that includes CLI11: what the commands describe is told to it, and it parses.
 
 #include "cli/command_line.h"
 
@@ -150,7 +150,6 @@ void add(CLI::App& app, const Option& option) {
   CLI::Option& added = *std::visit(Adder{app, names, option.description}, option.target);
   added.required(option.is_required);
   if (!option.type_name.empty()) added.type_name(option.type_name);
-  if (!option.default_text.empty()) added.default_str(option.default_text);
   if (option.takes_many() && !option.is_positional()) added.allow_extra_args(false);
   if (!option.check) return;
   const auto check = [&option](std::string& text) {
@@ -172,19 +171,12 @@ void note_given(const CLI::App& app, Arguments& arguments) {
   for (Option& option : arguments.options) option.is_given = app.count(option.names[0]) > 0;
 }
 
-/// What stands below a command's options: its description and examples, each line of those indented by two.
-std::string footer_of(const Command& command) {
-  const std::string_view gap = command.description.empty() ? "" : "\n\n";
-  return core::format("{}{}Examples:\n  {}", command.description, gap, fmt::join(command.examples, "\n  "));
-}
-
 /// `asked` becomes the command that is parsed.
 void add(CLI::App& app, Subcommand& subcommand, CommandLine::Asked& asked) {
   const Command& command = *subcommand.command;
   Arguments& arguments = subcommand.arguments;
   CLI::App& own = *app.add_subcommand(std::string(command.name), std::string(command.summary));
   add(own, arguments);
-  own.footer(footer_of(command));
   own.callback([&] {
     note_given(own, arguments);
     asked.subcommand = &subcommand;
@@ -211,14 +203,16 @@ CommandLine::Asked CommandLine::parse(std::vector<std::string> words) {
   std::reverse(words.begin(), words.end());  // as CLI11 wants them
   Asked asked;
   CLI::App app(std::string(kDescription), "penstock");
-  app.get_formatter()->column_width(kTextColumn);
   app.require_subcommand(1);
   add(app, arguments);
   for (Subcommand& subcommand : subcommands) add(app, subcommand, asked);
   try {
     app.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
-    return {.text = in_columns(app.help())};
+    const auto parsed = app.get_subcommands();
+    if (parsed.empty()) return {.text = program_help(kDescription, arguments)};
+    const Subcommand& named = *find(subcommands, parsed.back()->get_name());
+    return {.text = command_help(*named.command, named.arguments)};
   } catch (const CLI::CallForVersion& version) {
     return {.text = core::format("{}\n", version.what())};
   } catch (const CLI::Error& error) {
