@@ -26,6 +26,10 @@
 #include "data/sample/work.h"
 #include "penstock/dataset.h"
 
+namespace penstock::io {
+class ResidentPages;
+}  // namespace penstock::io
+
 namespace penstock {
 class SampleStream;
 }
@@ -69,9 +73,9 @@ class DatasetImpl {
   virtual std::shared_ptr<const data::SlicedArrays> slices() const { return nullptr; }
   /// Bytes that are read for one sample, at most, as far as that is cheap to tell; the largest number where it is not.
   virtual std::uint64_t read_bytes(std::int64_t index) const = 0;
-  /// Whether samples are copied out of the program's memory by native code: who makes a batch of them waits for nothing
-  /// and runs none of the program's functions.
-  virtual bool is_in_memory() const noexcept { return false; }
+  /// Whether this sample, in [0, size()), is copied by native code out of memory of the program that `pages` says to be
+  /// there: who makes a batch of it waits for nothing and runs none of the program's functions.
+  virtual bool is_at_hand(std::int64_t, io::ResidentPages&) const { return false; }
   /// Finds out what and where the samples are: reads headers, and whole files when they are small. `indices` are in
   /// [0, size()); out.size() == indices.size(). Throws data::SampleError for a sample that cannot be read, the first
   /// one in order of position; with CallContext::sets_aside it says so in `out` (data::fail), and fetches the others.

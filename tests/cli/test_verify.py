@@ -272,7 +272,8 @@ def test_progress_is_for_terminals_alone(tmp_path):
         np.save(tmp_path / f"{i}.npy", np.arange(i))
     assert verify(tmp_path).stderr == ""
     leader, follower = pty.openpty()
-    done = subprocess.run([PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True)
+    terminal = os.environ | {"TERM": "xterm"}
+    done = subprocess.run([PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True, env=terminal)
     os.close(follower)
     shown = read_all(leader)
     assert re.match(rb"\rverified \d+ %; \d+ files?, 0 bad ", shown)

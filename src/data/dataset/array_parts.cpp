@@ -95,6 +95,14 @@ Payload ArrayParts::at(std::size_t array, std::int64_t row) const {
   return arrays_[array].at(static_cast<std::uint64_t>(row - begin(array)) * step_);
 }
 
+bool ArrayParts::are_at_hand(std::int64_t begin, std::int64_t rows, io::ResidentPages& pages) const noexcept {
+  if (rows <= 0 || row_bytes_ == 0) return true;
+  const std::size_t array = array_of(begin);
+  if (begin + rows > end(array)) return false;
+  const auto behind = static_cast<std::uint64_t>(begin - this->begin(array)) * step_;
+  return arrays_[array].is_at_hand(behind, static_cast<std::uint64_t>(rows) * step_, pages);
+}
+
 TensorLayout ArrayParts::layout(std::int64_t rows) const {
   const SampleArray& any = arrays_[0];
   std::vector<std::int64_t> sizes(any.shape.begin(), any.shape.end());

@@ -36,9 +36,8 @@ class ArrayParts {
   std::int64_t begin(std::size_t array) const noexcept { return array == 0 ? 0 : ends_[array - 1]; }
   std::int64_t end(std::size_t array) const noexcept { return ends_[array]; }
 
-  bool is_in_memory() const noexcept {
-    return std::all_of(arrays_.begin(), arrays_.end(), [](const SampleArray& array) { return array.is_in_memory(); });
-  }
+  /// SampleArray::is_at_hand of so many rows; false for rows of several arrays.
+  bool are_at_hand(std::int64_t begin, std::int64_t rows, io::ResidentPages& pages) const noexcept;
   const DType& dtype() const noexcept { return arrays_[0].dtype; }
   /// Of all arrays, for errors: "train_0.bin and 3 more".
   std::string name() const;

@@ -15,7 +15,7 @@ namespace {
 
 class Concat final : public detail::DatasetImpl {
  public:
-  explicit Concat(std::vector<Dataset> parts) : parts_(std::move(parts)), in_memory_(data::are_in_memory(parts_)) {
+  explicit Concat(std::vector<Dataset> parts) : parts_(std::move(parts)) {
     std::int64_t end = 0;
     for (const Dataset& part : parts_) {
       data::require_samples(part, "concat");
@@ -55,7 +55,10 @@ class Concat final : public detail::DatasetImpl {
     const std::size_t part = part_of(index);
     return parts_[part].impl().read_bytes(index - begin(part));
   }
-  bool is_in_memory() const noexcept override { return in_memory_; }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    const std::size_t part = part_of(index);
+    return parts_[part].impl().is_at_hand(index - begin(part), pages);
+  }
 
   std::shared_ptr<const data::ArrayParts> arrays() const override {
     return joined<data::ArrayParts>(&DatasetImpl::arrays);
@@ -143,7 +146,6 @@ class Concat final : public detail::DatasetImpl {
   }
 
   std::vector<Dataset> parts_;
-  bool in_memory_;
   std::vector<std::int64_t> ends_;
 };
 

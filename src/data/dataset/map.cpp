@@ -224,11 +224,6 @@ std::uint32_t data::most_of(std::span<const Dataset> datasets,
   return most;
 }
 
-bool data::are_in_memory(std::span<const Dataset> datasets) noexcept {
-  return std::all_of(datasets.begin(), datasets.end(),
-                     [](const Dataset& dataset) { return dataset.impl().is_in_memory(); });
-}
-
 Dataset Dataset::map_plain(std::function<Value(const Value&)> function, const MapOptions& options) const {
   const auto of = options.batched ? data::Of::kBatches : data::Of::kSamples;
   return data::mapped(

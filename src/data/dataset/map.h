@@ -35,9 +35,6 @@ Generator generator_of(const RandomKey& key) noexcept;
 std::uint32_t most_of(std::span<const Dataset> datasets,
                       std::uint32_t (detail::DatasetImpl::*count)() const noexcept) noexcept;
 
-/// DatasetImpl::is_in_memory of all of them.
-bool are_in_memory(std::span<const Dataset> datasets) noexcept;
-
 /// The samples that Dataset::filter keeps: those for which `keep` gives True. `host` calls it, where there is one.
 std::vector<std::int64_t> kept_indices(const Dataset& dataset, UserFunction keep, const FilterOptions& options,
                                        std::shared_ptr<Host> host = nullptr, Around around = nullptr);

@@ -29,7 +29,9 @@ class Reindexed final : public detail::DatasetImpl {
   std::uint32_t random_stages() const noexcept override { return below().random_stages(); }
   std::span<const std::string> classes() const noexcept override { return below().classes(); }
   std::uint64_t read_bytes(std::int64_t index) const override { return below().read_bytes(map_(index)); }
-  bool is_in_memory() const noexcept override { return below().is_in_memory(); }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    return below().is_at_hand(map_(index), pages);
+  }
   std::span<const UserFunction> batch_functions() const noexcept override { return below().batch_functions(); }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {

@@ -34,12 +34,20 @@ class Rows final : public detail::DatasetImpl {
     }
     layout_ = data::single_tensor_layout({array_.dtype, array_.shape.drop_front(1), array_.strides.drop_front(1)});
     step_ = static_cast<std::size_t>(array_.strides[0]) * array_.dtype.itemsize();
+    const bool empty = layout_->tensors[0].nbytes == 0;
+    for (std::size_t d = 1; d < array_.shape.rank() && !empty; ++d) {
+      extent_ += static_cast<std::uint64_t>(array_.shape[d] - 1) * static_cast<std::uint64_t>(array_.strides[d]) *
+                 array_.dtype.itemsize();
+    }
+    extent_ = empty ? 0 : extent_ + array_.dtype.itemsize();
   }
 
   std::int64_t size() const override { return array_.shape[0]; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", array_.name(), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return layout_->tensors[0].nbytes; }
-  bool is_in_memory() const noexcept override { return array_.is_in_memory(); }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    return array_.is_at_hand(static_cast<std::uint64_t>(index) * step_, extent_, pages);
+  }
   std::shared_ptr<const data::ArrayParts> arrays() const override {
     return std::make_shared<const data::ArrayParts>(array_);
   }
@@ -69,6 +77,7 @@ class Rows final : public detail::DatasetImpl {
   data::SampleArray array_;
   data::LayoutPtr layout_;
   std::size_t step_ = 0;
+  std::uint64_t extent_ = 0;  ///< bytes from the first element of a row to behind its last
 };
 
 std::string tensor_names(const Archive& archive) {

@@ -7,6 +7,7 @@
 
 #include "data/sample/held_file.h"
 #include "data/sample/sample.h"
+#include "io/read/resident_pages.h"
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 
@@ -24,8 +25,10 @@ struct SampleArray {
 
   /// "a.npy", or "a.npz['x']".
   std::string name() const;
-  /// Whether it is a tensor of the program's, and no file.
-  bool is_in_memory() const noexcept { return values.defined() && !file->is_file(); }
+  /// Whether it is a tensor of the program's, and no file, of which these bytes behind the first element are there.
+  bool is_at_hand(std::uint64_t begin, std::uint64_t bytes, io::ResidentPages& pages) const noexcept {
+    return values.defined() && !file->is_file() && pages.hold({values.data() + begin, bytes});
+  }
   /// Where the part that begins so many bytes behind the first element is.
   Payload at(std::uint64_t bytes) const {
     if (values.defined()) return {.place = InMapping{values.data() + bytes, file.get()}};

@@ -64,7 +64,9 @@ class Slices final : public detail::DatasetImpl {
   std::uint64_t read_bytes(std::int64_t index) const override {
     return static_cast<std::uint64_t>(table().length(index)) * slices_->parts.row_bytes();
   }
-  bool is_in_memory() const noexcept override { return slices_->parts.is_in_memory(); }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    return slices_->parts.are_at_hand(table().begin(index), table().length(index), pages);
+  }
   std::shared_ptr<const data::SlicedArrays> slices() const override { return slices_; }
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,

@@ -44,7 +44,9 @@ class PlacedWindows : public detail::DatasetImpl {
   std::uint64_t read_bytes(std::int64_t) const override {
     return static_cast<std::uint64_t>(sizes_.span()) * parts_.row_bytes();
   }
-  bool is_in_memory() const noexcept override { return parts_.is_in_memory(); }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    return parts_.are_at_hand(row_of(index), sizes_.span(), pages);
+  }
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
     const std::size_t each = sizes_.parts();

@@ -65,8 +65,7 @@ struct Ends {
 
 class Zip final : public detail::DatasetImpl {
  public:
-  Zip(std::vector<std::string> names, std::vector<Dataset> parts)
-      : names_(std::move(names)), parts_(std::move(parts)), in_memory_(data::are_in_memory(parts_)) {
+  Zip(std::vector<std::string> names, std::vector<Dataset> parts) : names_(std::move(names)), parts_(std::move(parts)) {
     for (const Dataset& part : parts_) {
       const auto* const zip = dynamic_cast<const Zip*>(&part.impl());
       ends_ = std::min(kMostEnds + 1, ends_ + (zip == nullptr ? 1 : zip->ends_));
@@ -74,7 +73,10 @@ class Zip final : public detail::DatasetImpl {
   }
 
   std::int64_t size() const override { return parts_[0].size(); }
-  bool is_in_memory() const noexcept override { return in_memory_; }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    const auto& parts = ends().parts;
+    return std::all_of(parts.begin(), parts.end(), [&](const auto* part) { return part->is_at_hand(index, pages); });
+  }
   std::string describe(std::int64_t index) const override {
     std::string out;
     for (const Dataset& part : parts_) out += (out.empty() ? "" : ", ") + part.impl().describe(index);
@@ -186,7 +188,6 @@ class Zip final : public detail::DatasetImpl {
 
   std::vector<std::string> names_;  ///< of the dict that a sample is; empty: a tuple
   std::vector<Dataset> parts_;
-  bool in_memory_;  ///< asked once, because a dataset may stand below in many places
   /// A dataset that stands below in many places ends in more than there is memory for. Such a zip asks its own parts.
   static constexpr std::size_t kMostEnds = std::size_t{1} << 16;
   std::size_t ends_ = 0;  ///< up to one more than that

@@ -8,6 +8,7 @@
 #include "data/batch/device_batch.h"
 #include "data/collate/rule.h"
 #include "data/dataset_impl.h"
+#include "io/read/resident_pages.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -36,8 +37,7 @@ BatchFeed::State::State(Dataset dataset, const LoaderOptions& options)
 BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
     : seed_(options.seed),
       may_be_brief_(options.num_workers == 0 && options.device.type == DeviceType::kCpu &&
-                    dataset.impl().is_in_memory() && dataset.impl().batch_functions().empty() &&
-                    options.collate.rule().function() == nullptr),
+                    dataset.impl().batch_functions().empty() && options.collate.rule().function() == nullptr),
       state_(std::make_unique<State>(std::move(dataset), options)),
       window_(static_cast<std::size_t>(state_->prefetcher.window())) {}
 
@@ -49,9 +49,14 @@ BatchFeed::~BatchFeed() {
 /// Whether samples in memory are so few that a thread, which leaves the caller free to answer signals, costs more than
 /// it is worth.
 bool BatchFeed::is_brief(std::span<const std::int64_t> indices) const {
+  if (!may_be_brief_ || indices.empty()) return false;
   const Dataset& dataset = state_->maker.dataset();
-  if (!may_be_brief_ || indices.empty() || indices[0] < 0 || indices[0] >= dataset.size()) return false;
-  return dataset.impl().read_bytes(indices[0]) <= kBrief / indices.size();
+  const std::int64_t size = dataset.size();
+  io::ResidentPages pages;
+  return std::all_of(indices.begin(), indices.end(), [&](std::int64_t index) {
+    return index >= 0 && index < size && dataset.impl().read_bytes(index) <= kBrief / indices.size() &&
+           dataset.impl().is_at_hand(index, pages);
+  });
 }
 
 void BatchFeed::push(std::vector<std::int64_t> indices) {

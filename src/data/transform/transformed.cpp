@@ -97,7 +97,9 @@ class Transformed final : public data::Forwarding {
         scales_(std::move(scales)) {}
 
   std::uint32_t draws() const noexcept override { return draws_; }
-  bool is_in_memory() const noexcept override { return below().is_in_memory(); }
+  bool is_at_hand(std::int64_t index, io::ResidentPages& pages) const override {
+    return below().is_at_hand(index, pages);
+  }
   std::function<SampleStream()> in_order() const override {
     return in_order_by([op = given_, keys = keys_, meant = meant_, scales = scales_](const Dataset& samples) {
       return Dataset(std::make_shared<Transformed>(samples, op, keys, meant, scales));

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <cstring>
 #include <thread>
 
 #include "data/support.h"
@@ -74,7 +74,7 @@ TEST(BatchFeed, MakesABatchAtOnceWhereRowsLieInMemory) {
   EXPECT_EQ(feed.stats().batches, 45U);
   EXPECT_FALSE(feed.at_once({}));
   EXPECT_FALSE(feed.at_once({100}));
-  EXPECT_EQ(test::code_of([&] { feed.at_once({7, 100}); }), ErrorCode::kIndexOutOfRange);
+  EXPECT_FALSE(feed.at_once({7, 100}));
   EXPECT_EQ(values_of(feed.at_once({7}).value()), std::vector<std::int64_t>{70});
 }
 
@@ -86,7 +86,9 @@ TEST(BatchFeed, LeavesToAThreadWhatMayTakeLong) {
   const Dataset called = numbers(4).map([](const Value& sample) { return sample; });
   EXPECT_FALSE(BatchFeed(called, {.num_workers = 0}).at_once({0}));
   EXPECT_FALSE(BatchFeed(numbers(4), {.num_workers = 1}).at_once({0}));
-  BatchFeed large(rows(Tensor::empty(Shape{2, std::int64_t{9} << 20}, DType::uint8)), {.num_workers = 0});
+  Tensor two = Tensor::empty(Shape{2, std::int64_t{9} << 20}, DType::uint8);
+  std::memset(two.data(), 1, two.nbytes());  // so that all of its pages are there
+  BatchFeed large(rows(two), {.num_workers = 0});
   EXPECT_TRUE(large.at_once({0}));
   EXPECT_FALSE(large.at_once({0, 1}));
   large.push({0, 1});

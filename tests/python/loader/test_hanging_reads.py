@@ -11,12 +11,12 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import ctypes, mmap, platform, signal, struct, sys, threading, time
 import numpy as np
 import penstock
-
-pytestmark = pytest.mark.slow
 
 kind, workers, ending = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 libc = ctypes.CDLL(None, use_errno=True)
