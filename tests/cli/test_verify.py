@@ -273,7 +273,9 @@ def test_progress_is_for_terminals_alone(tmp_path):
     assert verify(tmp_path).stderr == ""
     leader, follower = pty.openpty()
     terminal = os.environ | {"TERM": "xterm"}
-    done = subprocess.run([PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True, env=terminal)
+    done = subprocess.run(
+        [PROGRAM, "verify", tmp_path], stdout=subprocess.PIPE, stderr=follower, text=True, env=terminal
+    )
     os.close(follower)
     shown = read_all(leader)
     assert re.match(rb"\rverified \d+ %; \d+ files?, 0 bad ", shown)

@@ -59,7 +59,7 @@ def _simple_parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
     elif kind is str:
         is_simple = part.isascii()
     else:
-        dtype = getattr(part, "dtype", None) if kind.__module__ == "numpy" else None
+        dtype: Any = getattr(part, "dtype", None) if kind.__module__ == "numpy" else None
         is_simple = getattr(dtype, "char", "") in _NUMBERS and dtype.isbuiltin == 1 and kind.__name__ == "ndarray"
     return () if is_simple else None
 
