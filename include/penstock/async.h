@@ -6,10 +6,10 @@
 #include <future>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
+#include "penstock/text_view.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -17,10 +17,7 @@ namespace penstock {
 /// What `load` gives, by a future; so do its errors. The path is taken as it leads now, wherever the process goes
 /// meanwhile. The destructor of the future waits for the load; `options.stop` ends it with kCancelled. `options.report`
 /// must live until then.
-std::future<Value> load_async(std::string_view path, const LoadOptions& options = {});
-std::future<Value> load_async(const detail::FilePath auto& path, const LoadOptions& options = {}) {
-  return load_async(std::string_view(path.native()), options);
-}
+std::future<Value> load_async(TextView path, const LoadOptions& options = {});
 
 struct AsyncSaveOptions {
   SaveOptions save = {};
@@ -32,10 +29,6 @@ struct AsyncSaveOptions {
 /// `save`, by a future; so do its errors, but kOutOfMemory of the copy is thrown at once. Saves to one path follow each
 /// other in the order of calls, so that the file of the last one stays. The destructor of the future waits for the
 /// save; `options.save.stop` ends it with kCancelled, and then no file appears.
-std::future<void> save_async(const Value& value, std::string_view path, const AsyncSaveOptions& options = {});
-std::future<void> save_async(const Value& value, const detail::FilePath auto& path,
-                             const AsyncSaveOptions& options = {}) {
-  return save_async(value, std::string_view(path.native()), options);
-}
+std::future<void> save_async(const Value& value, TextView path, const AsyncSaveOptions& options = {});
 
 }  // namespace penstock

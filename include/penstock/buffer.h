@@ -66,7 +66,7 @@ class Buffer {
   std::byte* data() const& noexcept { return data_; }
   std::byte* data() const&& = delete;
   std::size_t size() const noexcept { return size_; }
-  Device device() const noexcept { return device_; }
+  const Device device() const noexcept { return device_; }
   bool read_only() const noexcept { return read_only_; }
   /// Whether devices copy from and to it without staging. Asking does not initialise a device.
   bool is_pinned() const noexcept;
@@ -78,7 +78,7 @@ class Buffer {
   bool shares_memory_with(const Buffer& other) const noexcept { return owner_ == other.owner_; }
   /// What keeps the memory alive, for other libraries that take the memory.
   const std::shared_ptr<const void>& owner() const& noexcept { return owner_; }
-  std::shared_ptr<const void> owner() const&& noexcept { return owner_; }
+  const std::shared_ptr<const void> owner() const&& noexcept { return owner_; }
 
   enum class Access : std::uint8_t { kRead, kWrite };
   /// Records that work just submitted to `stream` uses this memory. The memory is not reused before that work is done,

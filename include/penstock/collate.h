@@ -14,6 +14,7 @@
 
 #include "penstock/detail/functions.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -53,7 +54,7 @@ enum class PadMode : std::uint8_t {
 };
 
 struct PadOptions {
-  std::int64_t dim = 0;  ///< of the sample; negative counts from its last
+  Integer dim = 0;  ///< of the sample; negative counts from its last
   /// Several dimensions in place of `dim`: images of different height and width. Negative ones count from the last.
   std::vector<std::int64_t> dims = {};
   PadMode mode = PadMode::kConstant;
@@ -90,7 +91,7 @@ Collate stack();
 /// Pads dimension `dim` (or each of `dims`) at its end to the longest of the batch, then stacks.
 Collate pad(const PadOptions& options = {});
 /// Pads or cuts dimension `dim` at its end to `length` >= 0, then stacks. Bytes beyond the cut are not read.
-Collate pad_to(std::int64_t length, const PadOptions& options = {});
+Collate pad_to(Integer length, const PadOptions& options = {});
 /// Pads `dims`, or without them the last dimensions, at their ends to these sizes, then stacks. Nothing is cut:
 /// kShapeMismatch names the first sample that is larger. kInvalidArgument unless there is a size, 0 or more, for each
 /// dimension.

@@ -27,13 +27,14 @@
 #include <vector>
 
 #include "penstock/detail/functions.h"
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/iterate.h"
 #include "penstock/load.h"
 #include "penstock/random.h"
 #include "penstock/source.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 #include "penstock/transforms.h"
 #include "penstock/value.h"
 
@@ -88,20 +89,20 @@ class Dataset : public Transforms<Dataset> {
   std::int64_t size() const;
   /// Reads one sample: a tensor, a dict or tuple of tensors and scalars, or what `zip` makes of them. Negative indices
   /// count from the end; kIndexOutOfRange.
-  Value get(std::int64_t index) const;
+  Value get(Integer index) const;
   Value operator[](Integer index) const { return get(index); }
   /// For range-for: each sample, read in this thread when it is reached. A DataLoader reads ahead and is faster.
   using Iterator = detail::IndexIterator<Dataset, detail::Subscript<std::int64_t>>;
   Iterator begin() const { return {*this, 0}; }
   Iterator end() const { return {*this, static_cast<std::size_t>(size())}; }
   /// A name of sample `index` for messages: "clips/0007.pt", "images.npy[7]".
-  std::string describe(std::int64_t index) const;
+  const std::string describe(Integer index) const;
   /// The file of each sample, in order: for files(), and for what subset() and concat() make of it. kInvalidArgument
   /// for a dataset whose samples are no files.
-  std::vector<std::string> paths() const;
+  const std::vector<std::string> paths() const;
   /// The names of the classes, by number, in bytewise order: for files() with class_folders, and for what subset(),
   /// map(), filter() and native transforms make of it. kInvalidArgument for other datasets.
-  std::vector<std::string> classes() const;
+  const std::vector<std::string> classes() const;
 
   // Native transforms are the members of Transforms (transforms.h).
 
@@ -167,7 +168,7 @@ Dataset dataset_of(std::int64_t size, std::function<Value(std::int64_t)> get);
 /// Samples are what `get(index)` gives, a Value or a Tensor, as DatasetInterface::get says it. kInvalidArgument for a
 /// negative size. Where the function has fewer samples than `size` says, let it throw: the error names the sample.
 template <detail::SampleMaker Function>
-Dataset dataset(std::int64_t size, Function get) {
+Dataset dataset(Integer size, Function get) {
   return detail::dataset_of(
       size, [f = detail::kept(std::move(get))](std::int64_t index) { return detail::as_value((*f)(index)); });
 }
@@ -189,10 +190,7 @@ inline Dataset dataset(std::initializer_list<Value> values) { return dataset(std
 /// kShapeMismatch for an array without dimensions.
 Dataset rows(const Tensor& tensor);
 Dataset rows(const LazyTensor& tensor, OptionalFlag mmap = {});
-Dataset rows(std::string_view path, std::string_view key = {}, OptionalFlag mmap = {});
-Dataset rows(const detail::FilePath auto& path, std::string_view key = {}, OptionalFlag mmap = {}) {
-  return rows(std::string_view(path.native()), key, mmap);
-}
+Dataset rows(TextView path, TextView key = {}, OptionalFlag mmap = {});
 
 /// Samples are these texts (UTF-8): labels, names, captions. A batch holds them as a list.
 Dataset strings(std::vector<std::string> strings);
@@ -235,11 +233,7 @@ struct FilesOptions {
 /// exactly the name that a pattern with brackets spells, that file is meant. Samples are in bytewise order of their
 /// paths. kNotFound when nothing matches. kPermission for a folder that cannot be listed, because a dataset must not
 /// lack samples silently; `exclude` leaves such a folder out. Files are opened when they are needed.
-Dataset files(std::string_view pattern, const FilesOptions& options = {});
-/// The same for a std::filesystem::path.
-Dataset files(const detail::FilePath auto& folder, const FilesOptions& options = {}) {
-  return files(std::string_view(folder.native()), options);
-}
+Dataset files(TextView pattern, const FilesOptions& options = {});
 /// These files, in this order. kInvalidArgument for options `index` and `exclude`, which belong to a pattern.
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options = {});
 inline Dataset files(std::initializer_list<std::string> paths, const FilesOptions& options = {}) {

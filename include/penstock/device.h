@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "penstock/integer.h"
 #include "penstock/standard.h"
 
 namespace penstock {
@@ -93,8 +94,8 @@ class DeviceGuard {
 
 MemoryStats memory_stats(Device device);
 /// Sets the most bytes of `device` that Penstock holds at once; allocations beyond it are kOutOfMemory. Nothing: no
-/// cap.
-void set_memory_cap(Device device, std::optional<std::uint64_t> bytes);
+/// cap. kInvalidArgument below 0.
+void set_memory_cap(Device device, std::optional<Integer> bytes);
 /// Returns cached memory, page-locked host memory too, to the driver; buffers in use stay. It first waits for all work
 /// that was submitted to the device.
 void empty_cache(Device device);

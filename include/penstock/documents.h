@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "penstock/dataset.h"
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/load.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -33,10 +33,7 @@ struct DocumentsOptions {
 /// files the documents follow each other: windows() joins them over all files, which needs one type of tokens. Where
 /// documents lie is read now: Megatron's index, or all tokens of llm.c's. What an index says is checked: kCorrupt and
 /// kTruncated name what of it is not so. kInvalidArgument for a file that has no documents.
-Dataset documents(std::string_view location, const DocumentsOptions& options = {});
-Dataset documents(const detail::FilePath auto& location, const DocumentsOptions& options = {}) {
-  return documents(std::string_view(location.native()), options);
-}
+Dataset documents(TextView location, const DocumentsOptions& options = {});
 /// These files, in this order.
 Dataset documents(const std::vector<std::string>& locations, const DocumentsOptions& options = {});
 inline Dataset documents(std::initializer_list<std::string> locations, const DocumentsOptions& options = {}) {
@@ -44,6 +41,6 @@ inline Dataset documents(std::initializer_list<std::string> locations, const Doc
 }
 /// The documents in this array of one dimension, such as `raw` gives, each of which begins with the token `begin`. Its
 /// tokens are read now.
-Dataset documents(const LazyTensor& tokens, std::int64_t begin, OptionalFlag mmap = {});
+Dataset documents(const LazyTensor& tokens, Integer begin, OptionalFlag mmap = {});
 
 }  // namespace penstock

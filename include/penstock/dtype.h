@@ -95,9 +95,9 @@ class DType {
   /// Bits of a value: itemsize() * 8, or less for packed types (4 for float4, 6 for float6).
   std::size_t bits() const noexcept;
   /// "float32", "str160", "datetime64[ns]", or the descr of a structure.
-  std::string name() const;
+  const std::string name() const;
   /// NumPy's descr in native order ("<f4", "|b1"); empty where NumPy has no such type.
-  std::string numpy_descr() const;
+  const std::string numpy_descr() const;
   /// How many bytes are reversed together when the byte order changes: 4 for complex64 and text, 1 when nothing
   /// changes.
   std::size_t swap_width() const noexcept;

@@ -77,20 +77,20 @@ class Error : public std::exception {
 
   ErrorCode code() const noexcept { return code_; }
   const std::string& message() const& noexcept { return message_; }
-  std::string message() const&& { return message_; }
+  const std::string message() const&& { return message_; }
   const std::string& path() const& noexcept { return context_.path; }
-  std::string path() const&& { return context_.path; }
-  std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
+  const std::string path() const&& { return context_.path; }
+  const std::optional<std::uint64_t> offset() const noexcept { return context_.offset; }
   const std::string& tensor() const& noexcept { return context_.tensor; }
-  std::string tensor() const&& { return context_.tensor; }
+  const std::string tensor() const&& { return context_.tensor; }
   /// The errno of the system call that failed. Ask this, not the text: texts follow the locale, and may be quoted.
-  std::optional<int> system_error() const noexcept { return context_.system_error; }
+  const std::optional<int> system_error() const noexcept { return context_.system_error; }
   /// Of a URL: the HTTP status of the last answer, 0 where none came. None where no request failed.
-  std::optional<int> http_status() const noexcept { return context_.http_status; }
+  const std::optional<int> http_status() const noexcept { return context_.http_status; }
   const char* what() const noexcept override { return what_.c_str(); }
   /// What a function of the program threw, where that is why; else null. std::rethrow_exception gives it back.
   const std::exception_ptr& cause() const& noexcept { return cause_; }
-  std::exception_ptr cause() const&& noexcept { return cause_; }
+  const std::exception_ptr cause() const&& noexcept { return cause_; }
 
   /// A copy with the fields of `outer` filled in where this error has none.
   Error within(const ErrorContext& outer) const;

@@ -36,7 +36,7 @@ class IndexIterator {
   /// May only be destroyed or assigned to.
   IndexIterator() = default;
   IndexIterator(Owner owner, std::size_t index) : owner_(std::move(owner)), index_(index) {}
-  reference operator*() const { return Get()(*owner_, index_); }  // NOLINT(readability-const-return-type)
+  reference operator*() const { return Get()(*owner_, index_); }
   IndexIterator& operator++() noexcept {
     ++index_;
     return *this;

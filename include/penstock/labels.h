@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "penstock/dataset.h"
-#include "penstock/detail/path.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -28,10 +28,7 @@ struct LabelOptions {
 /// stand for no file are fine; kInvalidArgument names a file without a label or with an empty one, a name with two
 /// labels, a whole number beyond 64 bits, a line with too few or too many columns, a column that is not there, and a
 /// dataset whose samples are no files.
-Dataset with_labels(const Dataset& dataset, std::string_view table, const LabelOptions& options = {});
-Dataset with_labels(const Dataset& dataset, const detail::FilePath auto& table, const LabelOptions& options = {}) {
-  return with_labels(dataset, std::string_view(table.native()), options);
-}
+Dataset with_labels(const Dataset& dataset, TextView table, const LabelOptions& options = {});
 /// The same with pairs of file name and label.
 Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::string, std::string>>& table);
 inline Dataset with_labels(const Dataset& dataset, std::initializer_list<std::pair<std::string, std::string>> table) {

@@ -19,7 +19,7 @@ namespace penstock {
 
 struct LengthsOptions {
   /// The dimension whose size is the length; negative counts from the last.
-  std::int64_t dim = 0;
+  Integer dim = 0;
   /// The part of a dict that is meant. Empty: the only tensor of the sample that has this dimension; several are fine
   /// where they are equally long.
   std::string key = {};
@@ -49,9 +49,9 @@ struct LengthBucketOptions {
   std::vector<std::int64_t> boundaries = {};
   /// The most that a padded batch may have: samples times the longest of its bucket. Without boundaries samples are
   /// sorted by length, and cut into batches as long as that allows: samples times the longest of the batch.
-  std::optional<std::int64_t> max_tokens = {};
+  std::optional<Integer> max_tokens = {};
   /// Samples in a batch, at most.
-  std::optional<std::int64_t> batch_size = {};
+  std::optional<Integer> batch_size = {};
   /// Shuffles samples of a bucket (or of one length) and the batches, by (seed, epoch). Else batches rise in length,
   /// and samples in index.
   Flag shuffle = true;
@@ -60,8 +60,8 @@ struct LengthBucketOptions {
   Flag drop_last = false;
   TooLong too_long = TooLong::kRaise;
   /// Rank r of n takes one of each n batches that follow each other in length, so that all ranks pad alike.
-  std::int64_t rank = 0;
-  std::int64_t num_replicas = 1;
+  Integer rank = 0;
+  Integer num_replicas = 1;
 
   LengthsOptions lengths = {};
 };
@@ -105,6 +105,6 @@ struct PackSequencesOptions {
 /// and every run has the same rows. Rows are in the order of their first sequences. Sequences without elements are in
 /// no row. kShapeMismatch and kDTypeMismatch name a sample that is no such sequence, kChanged one whose length is no
 /// longer what its header said.
-Dataset pack_sequences(const Dataset& dataset, std::int64_t length, const PackSequencesOptions& options = {});
+Dataset pack_sequences(const Dataset& dataset, Integer length, const PackSequencesOptions& options = {});
 
 }  // namespace penstock

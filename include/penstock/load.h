@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "penstock/detail/path.h"
 #include "penstock/device.h"
 #include "penstock/entry.h"
 #include "penstock/flag.h"
@@ -26,6 +25,7 @@
 #include "penstock/report.h"
 #include "penstock/source.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -114,7 +114,7 @@ class LazyTensor {
   ~LazyTensor() = default;
 
   const std::string& name() const& noexcept { return entry_.name; }
-  const std::string name() const&& { return entry_.name; }  // NOLINT(readability-const-return-type)
+  const std::string name() const&& { return entry_.name; }
   const DType& dtype() const& noexcept { return entry_.dtype; }
   DType dtype() const&& noexcept { return entry_.dtype; }
   const Shape& shape() const& noexcept { return entry_.shape; }
@@ -124,18 +124,18 @@ class LazyTensor {
   /// Bytes that load() gives.
   std::uint64_t nbytes() const { return entry_.nbytes(); }
   const TensorEntry& entry() const& noexcept { return entry_; }
-  const TensorEntry entry() const&& { return entry_; }  // NOLINT(readability-const-return-type)
+  const TensorEntry entry() const&& { return entry_; }
   /// The bytes that this is a view of, and the file they lie in. Valid while this handle or its archive lives.
   const StorageEntry& storage() const& noexcept;
-  const StorageEntry storage() const&& { return storage(); }  // NOLINT(readability-const-return-type)
+  const StorageEntry storage() const&& { return storage(); }
   const Source& source() const& noexcept;
   Source source() const&& { return source(); }
   /// The size of one dimension; negative ones count from the end. kIndexOutOfRange.
-  std::int64_t size(std::int64_t dim) const;
+  std::int64_t size(Integer dim) const;
 
   /// A part of it, by the rules of Tensor::slice and Tensor::select. Reads nothing.
-  LazyTensor slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
-  LazyTensor select(std::int64_t dim, std::int64_t index) const;
+  LazyTensor slice(Integer dim, Integer start, Integer stop, Integer step = 1) const;
+  LazyTensor select(Integer dim, Integer index) const;
   /// The same tensor, but load() gives its bytes in the order that they have in the file. For callers who swap bytes
   /// themselves or have types for either order, as NumPy does. The encoding in the entry() of the result is not
   /// `swapped`.
@@ -180,15 +180,15 @@ class Archive {
   ~Archive() = default;
 
   /// "npy", "npz", "pt", "safetensors", "shard-index".
-  std::string_view format() const noexcept;
+  const std::string_view format() const noexcept;
   const std::string& path() const& noexcept;
   const std::string& path() const&& = delete;
-  std::span<const TensorEntry> entries() const& noexcept;
+  const std::span<const TensorEntry> entries() const& noexcept;
   std::span<const TensorEntry> entries() const&& = delete;
-  std::span<const StorageEntry> storages() const& noexcept;
+  const std::span<const StorageEntry> storages() const& noexcept;
   std::span<const StorageEntry> storages() const&& = delete;
   /// Files it is made of (several for a sharded index).
-  std::span<const Source> sources() const& noexcept;
+  const std::span<const Source> sources() const& noexcept;
   std::span<const Source> sources() const&& = delete;
   /// The nested content with tensors as entries that are not loaded.
   const Value& structure() const& noexcept;
@@ -199,18 +199,17 @@ class Archive {
   /// Whether the file has metadata; true also for an empty `__metadata__`.
   bool has_metadata() const noexcept;
   /// Names of classes and functions in the file that Penstock does not know. It keeps them as objects that run nothing.
-  std::span<const std::string> unknown_globals() const& noexcept;
+  const std::span<const std::string> unknown_globals() const& noexcept;
   std::span<const std::string> unknown_globals() const&& = delete;
 
-  bool contains(std::string_view name) const noexcept;
+  bool contains(TextView name) const noexcept;
   /// The tensor of that name; kKeyNotFound lists near names. In an `.npz`, "a" and "a.npy" both find it.
-  LazyTensor operator[](std::string_view name) const;
-  LazyTensor operator[](std::nullptr_t) const = delete;
-  LazyTensor entry(std::size_t index) const;
-  /// The tensor at this place in entries().
+  LazyTensor operator[](TextView name) const;
+  /// The tensor at this place in entries(); kIndexOutOfRange.
+  LazyTensor entry(Integer index) const;
   template <detail::IndexLike T>
   LazyTensor operator[](T index) const {
-    return entry(static_cast<std::size_t>(index));
+    return entry(index);
   }
   /// Tensors in it, as many as entries().
   std::size_t size() const noexcept { return entries().size(); }
@@ -226,10 +225,10 @@ class Archive {
   /// are the tensors in it, with names that begin there, and loading it reads only their bytes. `key` is a key of a
   /// dict, or several keys with dots between them; positions in lists and integer keys are written in digits
   /// ("optimizer.state.0"). A key that has dots itself is found first. kKeyNotFound says what is there.
-  Archive part(std::string_view key) const;
-  template <std::convertible_to<std::string_view> Text>
+  Archive part(TextView key) const;
+  template <std::convertible_to<TextView> Text>
   Archive part(const Text& key) const {
-    return part(std::string_view(key));
+    return part(TextView(key));
   }
   /// The same by one key: a string, or an integer that is a key of a dict or a position in a list.
   /// kInvalidArgument for other values.
@@ -237,7 +236,7 @@ class Archive {
   /// Of a dict, the items whose keys begin with `prefix`, under what follows the prefix: "module." takes the state dict
   /// out of what a wrapper of the module saved. kKeyNotFound when no key begins so, kDTypeMismatch when the content is
   /// no dict.
-  Archive with_prefix(std::string_view prefix) const;
+  Archive with_prefix(TextView prefix) const;
 
   /// Everything, nested as in the file. Storages that tensors share are read once and stay shared. Large storages of
   /// one file lie in common blocks of memory; a block is released with the last tensor in it.
@@ -280,23 +279,14 @@ inline Archive::Iterator Archive::end() const { return {*this, size()}; }
 /// Reads the index of a tensor file, whatever its extension. Paths are text or a std::filesystem::path, here and in
 /// `load`; text is not made into a path first, because that takes as long as a tenth of loading a small file. `path`
 /// may also be a location as of `open_source`. kUnknownFormat when no format recognises the content.
-Archive open(std::string_view path, const OpenOptions& options = {});
-Archive open(const detail::FilePath auto& path, const OpenOptions& options = {}) {
-  return open(std::string_view(path.native()), options);
-}
+Archive open(TextView path, const OpenOptions& options = {});
 /// The same for bytes from elsewhere, such as `memory_source` gives.
 Archive open(Source source, const OpenOptions& options = {});
 
 /// The whole content of a file, nested as in the file. A file of one bare tensor gives a value of kind kTensor.
-Value load(std::string_view path, const LoadOptions& options = {});
-Value load(const detail::FilePath auto& path, const LoadOptions& options = {}) {
-  return load(std::string_view(path.native()), options);
-}
+Value load(TextView path, const LoadOptions& options = {});
 /// The only tensor of a file. kInvalidArgument says what is there when the file holds no tensor, several, or other
 /// values.
-Tensor load_tensor(std::string_view path, const LoadOptions& options = {});
-Tensor load_tensor(const detail::FilePath auto& path, const LoadOptions& options = {}) {
-  return load_tensor(std::string_view(path.native()), options);
-}
+Tensor load_tensor(TextView path, const LoadOptions& options = {});
 
 }  // namespace penstock

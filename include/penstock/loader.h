@@ -21,9 +21,11 @@
 #include "penstock/dataset.h"
 #include "penstock/device.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/ranks.h"
 #include "penstock/report.h"
 #include "penstock/sampler.h"
+#include "penstock/text_view.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -64,8 +66,7 @@ struct Batch {
   Tensor operator[](T i) const {
     return value[i].as_tensor();
   }
-  Tensor operator[](std::string_view key) const { return value[key].as_tensor(); }
-  Tensor operator[](const char* key) const { return value[key].as_tensor(); }
+  Tensor operator[](TextView key) const { return value[key].as_tensor(); }
 };
 
 /// What a loader does about a sample that cannot be read, or whose function of `map` throws. It tries such a sample
@@ -89,7 +90,7 @@ struct SetAside {
 };
 
 struct LoaderOptions {
-  std::int64_t batch_size = 1;
+  Integer batch_size = 1;
   Flag shuffle = false;
   /// Decides the order. Excludes shuffle.
   std::optional<Sampler> sampler = {};
@@ -159,7 +160,7 @@ struct LoaderPosition {
 
   std::string to_json() const;
   /// kInvalidArgument names the field that is missing or wrong.
-  static LoaderPosition from_json(std::string_view json);
+  static LoaderPosition from_json(TextView json);
 };
 
 /// What the loader did since it was made, and what limits it. Seconds of workers are added up over all workers; a batch
@@ -216,11 +217,11 @@ struct LoaderStats {
   /// What limits the iteration: "caller", a stage ("open", "read", "decode", "function", "collate", "copy",
   /// "send"), "processors", "memory budget", "hand-over", or "nothing" before the first batch. Where files are read by
   /// URL and "open" or "read" is the limit, remote.limit() says what limits that.
-  std::string_view bottleneck() const noexcept;
+  const std::string_view bottleneck() const noexcept;
   /// The same as one sentence with figures.
-  std::string limit() const;
+  const std::string limit() const;
   /// The number of workers and why, as one sentence.
-  std::string workers_because() const;
+  const std::string workers_because() const;
   /// All of it for people: some lines, of which limit() is the last, without a newline at the end.
   std::string to_string() const;
 };
@@ -280,13 +281,13 @@ class DataLoader {
 
   /// The position after the last batch that `next` gave. `seek` goes on from a position; kInvalidArgument for one of
   /// another dataset or of other batches.
-  LoaderPosition position() const;
+  const LoaderPosition position() const;
   void seek(const LoaderPosition& position);
 
-  LoaderStats stats() const;
+  const LoaderStats stats() const;
   /// The samples that options.on_error left out so far, by index. Any thread may call it. A loader that goes on from a
   /// position of another has a list of its own, and tries each again.
-  std::vector<SetAside> set_aside() const;
+  const std::vector<SetAside> set_aside() const;
   /// Writes the trace so far to options.trace, whole or not at all, and replaces what is there. The errors of `save`.
   /// kInvalidArgument without options.trace. Any thread may call it, one at a time.
   void write_trace() const;
@@ -305,7 +306,7 @@ class DataLoader {
     using reference = Batch&;
 
     Batch& operator*() const& noexcept { return *batch_; }
-    Batch operator*() const&& { return *batch_; }
+    const Batch operator*() const&& { return *batch_; }
     Batch* operator->() const& noexcept { return &*batch_; }
     Batch* operator->() const&& = delete;
     Iterator& operator++() {

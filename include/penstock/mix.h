@@ -11,12 +11,12 @@
 namespace penstock {
 
 /// The first `count` samples, or all where there are fewer. kInvalidArgument below 0.
-Dataset take(const Dataset& dataset, std::int64_t count);
+Dataset take(const Dataset& dataset, Integer count);
 /// All but the first `count` samples; none where there are fewer. kInvalidArgument below 0.
-Dataset skip(const Dataset& dataset, std::int64_t count);
+Dataset skip(const Dataset& dataset, Integer count);
 /// All samples, so many times one behind the other. Random steps below draw the same for each; those that follow draw
 /// anew. kInvalidArgument below 0, and beyond 63 bits of samples.
-Dataset repeat(const Dataset& dataset, std::int64_t times);
+Dataset repeat(const Dataset& dataset, Integer times);
 
 /// When a mixture ends, unless its size is given.
 enum class MixEnd : std::uint8_t {
@@ -27,7 +27,7 @@ enum class MixEnd : std::uint8_t {
 struct MixOptions {
   MixEnd end = MixEnd::kFirst;
   /// Samples of the mixture; excludes `end`.
-  std::optional<std::int64_t> size = {};
+  std::optional<Integer> size = {};
 };
 
 /// Samples of several datasets in shares of these weights (any numbers above 0; of a weight of 0 comes nothing). The

@@ -47,8 +47,8 @@ class Scalar {
 
   Kind kind() const noexcept { return kind_; }
   bool is_integral() const noexcept { return kind_ <= Kind::kUnsigned; }
-  std::int64_t integer() const noexcept { return integer_; }    ///< of kBool and kInteger; of kUnsigned less 2^64
-  std::complex<double> real() const noexcept { return real_; }  ///< of kReal and kComplex
+  std::int64_t integer() const noexcept { return integer_; }          ///< of kBool and kInteger; of kUnsigned less 2^64
+  const std::complex<double> real() const noexcept { return real_; }  ///< of kReal and kComplex
   double to_double() const noexcept {
     if (kind_ == Kind::kUnsigned) return static_cast<double>(static_cast<std::uint64_t>(integer_));
     return is_integral() ? static_cast<double>(integer_) : real_.real();
@@ -139,23 +139,20 @@ Tensor abs(const Tensor& tensor);
 /// summation is fixed (docs/design/operations.md), so results have the same bits on every device, for all strides and
 /// any number of threads.
 Tensor sum(const Tensor& tensor);
-Tensor sum(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+Tensor sum(const Tensor& tensor, Integer dim, Flag keepdim = false);
 Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim = false);
-inline Tensor sum(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
-  return sum(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
+inline Tensor sum(const Tensor& tensor, std::initializer_list<Integer> dims, Flag keepdim = false) {
+  const Shape named(dims);
+  return sum(tensor, named.dims(), keepdim);
 }
-/// A bool is no dimension: name one, and `keepdim` behind it.
-template <std::same_as<bool> T>
-Tensor sum(const Tensor& tensor, T keepdim, Flag = false) = delete;
 /// The sum divided by the number of elements; NaN when there are none. kUnsupported for integers and bool.
 Tensor mean(const Tensor& tensor);
-Tensor mean(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+Tensor mean(const Tensor& tensor, Integer dim, Flag keepdim = false);
 Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdim = false);
-inline Tensor mean(const Tensor& tensor, std::initializer_list<std::int64_t> dims, Flag keepdim = false) {
-  return mean(tensor, std::span<const std::int64_t>(dims.begin(), dims.size()), keepdim);
+inline Tensor mean(const Tensor& tensor, std::initializer_list<Integer> dims, Flag keepdim = false) {
+  const Shape named(dims);
+  return mean(tensor, named.dims(), keepdim);
 }
-template <std::same_as<bool> T>
-Tensor mean(const Tensor& tensor, T keepdim, Flag = false) = delete;
 
 struct Extremum {
   Tensor values;
@@ -163,18 +160,12 @@ struct Extremum {
 };
 /// NaN counts as the greatest and as the least. kInvalidArgument when there is no element to choose from.
 Tensor max(const Tensor& tensor);
-Extremum max(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
+Extremum max(const Tensor& tensor, Integer dim, Flag keepdim = false);
 Tensor min(const Tensor& tensor);
-Extremum min(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
-template <std::same_as<bool> T>
-Extremum max(const Tensor& tensor, T keepdim, Flag = false) = delete;
-template <std::same_as<bool> T>
-Extremum min(const Tensor& tensor, T keepdim, Flag = false) = delete;
+Extremum min(const Tensor& tensor, Integer dim, Flag keepdim = false);
 /// The index of the greatest element in C order, or along `dim`; int64. The first of equal values counts.
 Tensor argmax(const Tensor& tensor);
-Tensor argmax(const Tensor& tensor, std::int64_t dim, Flag keepdim = false);
-template <std::same_as<bool> T>
-Tensor argmax(const Tensor& tensor, T keepdim, Flag = false) = delete;
+Tensor argmax(const Tensor& tensor, Integer dim, Flag keepdim = false);
 
 // --- products, joining, choosing ---
 
@@ -183,18 +174,18 @@ Tensor argmax(const Tensor& tensor, T keepdim, Flag = false) = delete;
 /// order of summation.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Joins tensors along `dim`, in the promoted type. Vectors of size 0 are skipped.
-Tensor cat(std::span<const Tensor> tensors, std::int64_t dim = 0);
-inline Tensor cat(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+Tensor cat(std::span<const Tensor> tensors, Integer dim = 0);
+inline Tensor cat(std::initializer_list<Tensor> tensors, Integer dim = 0) {
   return cat(std::span<const Tensor>(tensors.begin(), tensors.size()), dim);
 }
 /// Joins tensors of one shape along a new `dim`. For the rule that makes batches, see `collate::stack` in collate.h.
-Tensor stack(std::span<const Tensor> tensors, std::int64_t dim = 0);
-inline Tensor stack(std::initializer_list<Tensor> tensors, std::int64_t dim = 0) {
+Tensor stack(std::span<const Tensor> tensors, Integer dim = 0);
+inline Tensor stack(std::initializer_list<Tensor> tensors, Integer dim = 0) {
   return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), dim);
 }
 /// The entries of `dim` that `index` (int32 or int64, one dimension) names; kIndexOutOfRange. On a device this waits
 /// for `index`, which is checked before anything is read.
-Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index);
+Tensor index_select(const Tensor& tensor, Integer dim, const Tensor& index);
 
 // --- creation; besides these Tensor::empty, Tensor::zeros and Tensor::of ---
 

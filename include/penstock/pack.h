@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "penstock/dataset.h"
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/loader.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -49,10 +49,7 @@ struct PackSummary {
 /// kUnsupported for text, None and complex numbers, for empty samples, and for dtypes that safetensors lacks.
 /// kShapeMismatch and kDTypeMismatch name the first sample that has another form than those before it. Errors of a
 /// sample name its file. Errors of `save` too.
-PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options = {});
-PackSummary pack(const Dataset& dataset, const detail::FilePath auto& folder, const PackOptions& options = {}) {
-  return pack(dataset, std::string_view(folder.native()), options);
-}
+PackSummary pack(const Dataset& dataset, TextView folder, const PackOptions& options = {});
 
 /// The samples that `pack` wrote: those of every file that `pattern` matches (a folder, a glob or a file, as of
 /// `files`), one file after the other. The files are mapped or read by the rules of `rows`, which look at the size of
@@ -60,10 +57,6 @@ PackSummary pack(const Dataset& dataset, const detail::FilePath auto& folder, co
 /// of those that `pack` wrote is missing from the folder (one that is named alone is read alone), kCorrupt for a file
 /// that contradicts itself, kInvalidArgument for one that `pack` did not write, kShapeMismatch and kDTypeMismatch when
 /// its samples do not have the form of the first file's.
-Dataset packed(std::string_view pattern, OptionalFlag mmap = {});
-/// The same for a std::filesystem::path.
-Dataset packed(const detail::FilePath auto& folder, OptionalFlag mmap = {}) {
-  return packed(std::string_view(folder.native()), mmap);
-}
+Dataset packed(TextView pattern, OptionalFlag mmap = {});
 
 }  // namespace penstock

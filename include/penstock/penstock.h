@@ -15,6 +15,7 @@
 #include "penstock/flag.h"
 #include "penstock/fwd.h"
 #include "penstock/half.h"
+#include "penstock/integer.h"
 #include "penstock/join.h"
 #include "penstock/labels.h"
 #include "penstock/lengths.h"
@@ -40,6 +41,7 @@
 #include "penstock/standard.h"  // first: it says what is wrong with an older compiler
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 #include "penstock/transfer.h"
 #include "penstock/value.h"
 #include "penstock/version.h"

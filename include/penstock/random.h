@@ -50,7 +50,7 @@ Tensor rand(const Shape& shape, Generator& generator, const DType& dtype = DType
 /// Normal, mean 0 and variance 1, by Box and Muller; the same types.
 Tensor randn(const Shape& shape, Generator& generator, const DType& dtype = DType::float32, Device device = {});
 /// Integers of [low, high), converted to `dtype`. kInvalidArgument unless low < high and both ends fit it.
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator,
-               const DType& dtype = DType::int64, Device device = {});
+Tensor randint(Integer low, Integer high, const Shape& shape, Generator& generator, const DType& dtype = DType::int64,
+               Device device = {});
 
 }  // namespace penstock

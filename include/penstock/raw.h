@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/dtype.h"
 #include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/shape.h"
 #include "penstock/source.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -36,10 +36,7 @@ struct RawLayout {
 /// read, so its content is not looked at either: a `.npy` is bytes here, its header too. `path` may be a location as of
 /// `open_source`. kInvalidArgument for a layout that no file can have. kShapeMismatch says how many bytes are left over
 /// where a size of -1 does not divide the rest of the file. kTruncated where the file is shorter than the array.
-LazyTensor raw(std::string_view path, const RawLayout& layout);
-LazyTensor raw(const detail::FilePath auto& path, const RawLayout& layout) {
-  return raw(std::string_view(path.native()), layout);
-}
+LazyTensor raw(TextView path, const RawLayout& layout);
 /// The same for bytes from elsewhere, such as `memory_source` gives.
 LazyTensor raw(Source source, const RawLayout& layout);
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/source.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -29,7 +30,7 @@ struct RemoteOptions {
   /// Second requests for bytes whose answer is late, as a share of all answers: 0 (none) to 1.
   std::optional<double> hedges = {};
   /// Most requests of one read in flight: 1 to 1024. All reads of a process together have PENSTOCK_REMOTE_REQUESTS.
-  std::optional<std::uint64_t> requests = {};
+  std::optional<Integer> requests = {};
   std::optional<CacheOptions> cache = {};
 
   /// The store of s3://, gs://, az:// and hf://, such as "http://localhost:9000".
@@ -54,9 +55,6 @@ struct RemoteOptions {
 
 /// As `open_source` of the location alone. All requests for the source, and for the files beside it that an index
 /// names, follow `options`. kInvalidArgument for options out of range; they change nothing for a file.
-Source open_source(std::string_view location, const RemoteOptions& options);
-Source open_source(const detail::FilePath auto& path, const RemoteOptions& options) {
-  return open_source(std::string_view(path.native()), options);
-}
+Source open_source(TextView path, const RemoteOptions& options);
 
 }  // namespace penstock

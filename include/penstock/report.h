@@ -27,7 +27,7 @@ struct RemoteTraffic {
   RemoteTraffic& operator+=(const RemoteTraffic& other) noexcept;
   /// What limits the requests: "throttled" (the store sends them away), "latency" (they mostly wait for the first
   /// byte), "bandwidth" (they mostly wait for the bytes behind it), or "nothing" where there were none.
-  std::string_view limit() const noexcept;
+  const std::string_view limit() const noexcept;
   /// The figures and the limit as one sentence; empty where nothing was read by URL.
   std::string to_string() const;
 };

@@ -77,7 +77,7 @@ struct StreamOptions {
 
 struct WindowOptions {
   /// Bytes of tensors that the window may hold. Unset: half of the memory that this process may use.
-  std::optional<std::uint64_t> memory = {};
+  std::optional<Integer> memory = {};
 };
 
 /// Samples that come one by one. A value handle on an immutable description: copies cost nothing, and any number of
@@ -94,17 +94,17 @@ class SampleStream : public Transforms<SampleStream> {
   ~SampleStream() = default;
 
   /// The first `count` samples; the one behind them is not asked for. kInvalidArgument below 0.
-  SampleStream take(std::int64_t count) const;
+  SampleStream take(Integer count) const;
   /// All but the first `count` samples. kInvalidArgument below 0.
-  SampleStream skip(std::int64_t count) const;
+  SampleStream skip(Integer count) const;
   /// So many times one behind the other; without a number for ever. Samples are numbered on, so that random steps draw
   /// anew each time. kInvalidArgument below 0, and for a source that cannot begin again. A stream without samples that
   /// is repeated for ever is kInvalidArgument when it is read.
-  SampleStream repeat(std::optional<std::int64_t> times = {}) const;
+  SampleStream repeat(std::optional<Integer> times = {}) const;
   /// A window of so many samples is kept full, and each sample is drawn from it: by `seed`, the loader's seed and the
   /// epoch, the same for any number of workers. kInvalidArgument for a window below 1. kOutOfMemory when the samples in
   /// the window need more than WindowOptions::memory.
-  SampleStream shuffle(std::int64_t window, std::uint64_t seed = 0, const WindowOptions& options = {}) const;
+  SampleStream shuffle(Integer window, std::uint64_t seed = 0, const WindowOptions& options = {}) const;
   /// The samples for which `keep` is true, as they come. They keep their numbers.
   template <detail::TakesSample Function>
   SampleStream filter(Function keep) const {
@@ -154,7 +154,7 @@ class SampleStream : public Transforms<SampleStream> {
       : node_(std::move(node)), samples_(std::move(samples)) {}
   explicit SampleStream(std::shared_ptr<const data::StreamNode> node);
   const std::shared_ptr<const data::StreamNode>& node() const& noexcept { return node_; }
-  std::shared_ptr<const data::StreamNode> node() const&& noexcept { return node_; }
+  const std::shared_ptr<const data::StreamNode> node() const&& noexcept { return node_; }
   const Dataset& samples() const& noexcept { return samples_; }
   Dataset samples() const&& noexcept { return samples_; }
   SampleStream with(Dataset samples) const { return {node_, std::move(samples)}; }
@@ -198,9 +198,9 @@ SampleStream stream(Function function, const StreamOptions& options = {}) {
 /// The samples of a dataset, in their order.
 SampleStream stream(const Dataset& dataset);
 
-inline SampleStream take(const SampleStream& stream, std::int64_t count) { return stream.take(count); }
-inline SampleStream skip(const SampleStream& stream, std::int64_t count) { return stream.skip(count); }
-inline SampleStream repeat(const SampleStream& stream, std::int64_t times) { return stream.repeat(times); }
+inline SampleStream take(const SampleStream& stream, Integer count) { return stream.take(count); }
+inline SampleStream skip(const SampleStream& stream, Integer count) { return stream.skip(count); }
+inline SampleStream repeat(const SampleStream& stream, Integer times) { return stream.repeat(times); }
 /// Samples of several streams in shares of these weights, as the mixture of datasets. Where the mixture ends with
 /// MixEnd::kAll, or by its size, streams that have ended begin again, which is kInvalidArgument for one that cannot;
 /// that a stream has ended is known when its next sample is due. The samples are numbered anew, in their order.

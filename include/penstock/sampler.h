@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/standard.h"
 
 namespace penstock {
@@ -35,20 +36,20 @@ class Order {
   ~Order() = default;
   /// 8 bytes an index.
   Order(std::vector<std::int64_t> indices);  // NOLINT(google-explicit-constructor): an order is one
-  Order(std::initializer_list<std::int64_t> indices) : Order(std::vector<std::int64_t>(indices)) {}
+  Order(std::initializer_list<Integer> indices) : Order(std::vector<std::int64_t>(indices.begin(), indices.end())) {}
   /// 4 bytes an index.
   explicit Order(std::vector<std::uint32_t> indices);
   /// For the library itself.
   explicit Order(std::shared_ptr<const detail::OrderImpl> impl) noexcept : impl_(std::move(impl)) {}
   /// 0, 1, ... size - 1, which take no memory. kInvalidArgument for a negative size.
-  static Order range(std::int64_t size);
+  static Order range(Integer size);
 
   std::int64_t size() const noexcept;
   bool empty() const noexcept { return size() == 0; }
   /// The index at `position`, which is at least 0 and less than size().
-  std::int64_t operator[](std::int64_t position) const noexcept;
+  std::int64_t operator[](Integer position) const noexcept;
   /// Fills `out` with the indices from `position` on. position + out.size() is at most size().
-  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept;
+  void copy(Integer position, std::span<std::int64_t> out) const noexcept;
   std::vector<std::int64_t> to_vector() const;
 
  private:
@@ -96,7 +97,7 @@ class Sampler {
   std::int64_t size() const noexcept { return impl_->size(); }
   Order order(std::uint64_t seed, std::uint64_t epoch) const;
   std::int64_t replicas() const noexcept { return impl_->replicas(); }
-  std::string_view kind() const noexcept { return impl_->kind(); }
+  const std::string_view kind() const noexcept { return impl_->kind(); }
 
  private:
   std::shared_ptr<const SamplerInterface> impl_;
@@ -107,13 +108,19 @@ class BatchOrder {
  public:
   /// Batch b ends before position ends[b] of `order`. kInvalidArgument unless `ends` only grow, within the order.
   BatchOrder(Order order, std::vector<std::int64_t> ends);
+  BatchOrder(const BatchOrder&) = default;
+  BatchOrder(BatchOrder&&) noexcept = default;
+  /// Not to a temporary, where it would change nothing.
+  BatchOrder& operator=(const BatchOrder&) & = default;
+  BatchOrder& operator=(BatchOrder&&) & noexcept = default;
+  ~BatchOrder() = default;
   /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
   /// below 1.
-  static BatchOrder equal(Order order, std::int64_t batch_size, Flag drop_last = false);
+  static BatchOrder equal(Order order, Integer batch_size, Flag drop_last = false);
 
   std::int64_t size() const noexcept { return batch_size_ > 0 ? count_ : static_cast<std::int64_t>(ends_.size()); }
   /// The indices of batch `number`, which is at least 0 and less than size().
-  std::vector<std::int64_t> operator[](std::int64_t number) const;
+  const std::vector<std::int64_t> operator[](Integer number) const;
 
  private:
   BatchOrder() = default;
@@ -162,7 +169,7 @@ class BatchSampler {
   BatchOrder batches(std::uint64_t seed, std::uint64_t epoch) const;
   std::int64_t size() const noexcept { return impl_->size(); }
   std::int64_t replicas() const noexcept { return impl_->replicas(); }
-  std::string_view kind() const noexcept { return impl_->kind(); }
+  const std::string_view kind() const noexcept { return impl_->kind(); }
 
  private:
   std::shared_ptr<const BatchSamplerInterface> impl_;
@@ -171,7 +178,7 @@ class BatchSampler {
 struct RandomOptions {
   Flag replacement = false;
   /// Indices in an epoch; unset: size. Without replacement, more than size repeats whole permutations.
-  std::optional<std::int64_t> num_samples = {};
+  std::optional<Integer> num_samples = {};
   /// Compute each index when it is asked for, and keep none: an order takes no memory, and begins at once, for any
   /// size. It is another permutation than PyTorch's. Not with replacement.
   Flag compact = false;
@@ -185,49 +192,49 @@ enum class Remainder : std::uint8_t {
   kExact,  ///< as kPad, and Batch::valid is false for what is repeated; for LoaderOptions::ranks alone
 };
 struct DistributedOptions {
-  std::int64_t rank = 0;
-  std::int64_t num_replicas = 1;
+  Integer rank = 0;
+  Integer num_replicas = 1;
   Flag shuffle = true;
   Remainder remainder = Remainder::kPad;
 };
 
 /// See sampler::node_local.
 struct NodeLocalOptions {
-  std::int64_t nodes = 1;           ///< parts that the indices are cut into
-  std::int64_t ranks_per_node = 1;  ///< neighbouring ranks that share a part
-  Flag shuffle = true;              ///< each part in another order each epoch; else in the order of its indices
+  Integer nodes = 1;           ///< parts that the indices are cut into
+  Integer ranks_per_node = 1;  ///< neighbouring ranks that share a part
+  Flag shuffle = true;         ///< each part in another order each epoch; else in the order of its indices
 };
 
 namespace sampler {
 
 /// 0, 1, ... size - 1.
-Sampler sequential(std::int64_t size);
+Sampler sequential(Integer size);
 /// A permutation for each epoch, by PyTorch's randperm with a generator seeded with seed + epoch. It takes 4 bytes an
 /// index (8 beyond 2^32), or none with RandomOptions::compact.
-Sampler random(std::int64_t size, const RandomOptions& options = {});
+Sampler random(Integer size, const RandomOptions& options = {});
 /// The given indices: in this order, or permuted anew each epoch.
 Sampler subset(std::vector<std::int64_t> indices, Flag shuffle = false);
 /// Index i with probability proportional to weights[i]. kInvalidArgument unless the weights are finite, not negative
 /// and not all zero. There may be any number of them. Without replacement, num_samples may not exceed the number of
 /// weights above zero.
-Sampler weighted(std::vector<double> weights, std::int64_t num_samples, Flag replacement = true);
+Sampler weighted(std::vector<double> weights, Integer num_samples, Flag replacement = true);
 /// An order in which every node reads the same samples in each epoch, so that its disk cache or memory holds them. The
 /// indices are cut into `nodes` contiguous parts, and the order takes `ranks_per_node` of each part in turn. Dealt out
 /// to ranks (LoaderOptions::ranks) of as many nodes, node k has part k. With fewer nodes that divide `nodes`, each has
 /// several parts, so choose a number that many others divide. The order is the same for any number of ranks, and each
 /// sample comes once. Where parts do not divide evenly, the last few samples may go to other nodes. kInvalidArgument
 /// for fewer than one node or rank.
-Sampler node_local(std::int64_t size, const NodeLocalOptions& options);
+Sampler node_local(Integer size, const NodeLocalOptions& options);
 /// Rank r of n takes positions r, r + n, ... of an order that all ranks agree on; every rank gets the same number of
 /// them. kInvalidArgument unless 0 <= rank < num_replicas. The second form splits another sampler's order, the third
 /// one deals out whole batches. LoaderOptions::ranks does this for a loader.
-Sampler distributed(std::int64_t size, const DistributedOptions& options);
+Sampler distributed(Integer size, const DistributedOptions& options);
 Sampler distributed(Sampler order, const DistributedOptions& options);
 BatchSampler distributed(BatchSampler batches, const DistributedOptions& options);
 
 /// `batch_size` indices at a time. With drop_last, a smaller last batch is left out. kInvalidArgument for a size
 /// below 1.
-BatchSampler batches(Sampler sampler, std::int64_t batch_size, Flag drop_last = false);
+BatchSampler batches(Sampler sampler, Integer batch_size, Flag drop_last = false);
 /// The same given batches every epoch. kInvalidArgument for an empty one.
 BatchSampler batches(std::vector<std::vector<std::int64_t>> given);
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/flag.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -46,14 +46,8 @@ struct SaveOptions {
 ///
 /// "dcp" is the folder of a distributed checkpoint, which torch.distributed.checkpoint loads: `path` is made where it
 /// is missing, and holds an earlier checkpoint until it holds the new one. Tensors that share a storage become apart.
-void save(const Value& value, std::string_view path, const SaveOptions& options = {});
-void save(const Value& value, const detail::FilePath auto& path, const SaveOptions& options = {}) {
-  save(value, std::string_view(path.native()), options);
-}
+void save(const Value& value, TextView path, const SaveOptions& options = {});
 /// One tensor: a bare array in `.npy`, a bare tensor in `.pt`, "tensor" in `.safetensors`, "arr_0" in `.npz`.
-void save(const Tensor& tensor, std::string_view path, const SaveOptions& options = {});
-void save(const Tensor& tensor, const detail::FilePath auto& path, const SaveOptions& options = {}) {
-  save(tensor, std::string_view(path.native()), options);
-}
+void save(const Tensor& tensor, TextView path, const SaveOptions& options = {});
 
 }  // namespace penstock

@@ -1,10 +1,8 @@
 #pragma once
 
-/// The sizes and strides of a tensor's dimensions: a short list of integers that needs no heap. `Integer` is the type
-/// of parameters that are a size, a dimension or an index.
+/// The sizes and strides of a tensor's dimensions: a short list of integers that needs no heap.
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -14,40 +12,14 @@
 #include <string>
 #include <type_traits>
 
+#include "penstock/integer.h"
 #include "penstock/standard.h"
 
 namespace penstock {
 
 namespace detail {
-/// Integers, but neither bool nor characters.
-template <class T>
-concept Number = std::integral<T> && sizeof(T) <= sizeof(std::int64_t) && !std::same_as<T, bool> &&
-                 !std::same_as<T, char> && !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
-                 !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
-/// These, and the names of an enumeration that are integers by themselves.
-template <class T>
-concept IndexLike = Number<T> ||(std::is_enum_v<T>&& std::is_convertible_v<T, std::int64_t>);
-[[noreturn]] void throw_no_integer(std::uint64_t value);
 [[noreturn]] void throw_no_dimension(std::int64_t dim, std::size_t rank);
 }  // namespace detail
-
-/// A parameter that takes any integer as an std::int64_t: `t[i]` with an int or a std::size_t. It takes no bool, no
-/// character and no floating-point number, so that `t[1.5]` does not mean row 1. kInvalidArgument for an
-/// unsigned number beyond 63 bits, such as `i - 1` of a std::size_t that is 0, which would become -1 and mean the last.
-class Integer {
- public:
-  template <detail::IndexLike T>
-  constexpr Integer(T value)  // NOLINT(google-explicit-constructor): it stands for an integer
-      : value_(static_cast<std::int64_t>(value)) {
-    if constexpr (std::is_convertible_v<T, std::uint64_t> && !std::is_signed_v<T> && !std::is_enum_v<T>) {
-      if (value_ < 0) detail::throw_no_integer(static_cast<std::uint64_t>(value));
-    }
-  }
-  constexpr operator std::int64_t() const noexcept { return value_; }  // NOLINT(google-explicit-constructor): as above
-
- private:
-  std::int64_t value_;
-};
 
 /// The sizes of a tensor's dimensions, outermost first; also used for strides, which are in elements. No heap for up to
 /// kInline dimensions. A default-constructed Shape is `()`, which has one element. Thread-safe: const members only
@@ -71,7 +43,7 @@ class Shape {
 
   std::size_t rank() const noexcept { return rank_; }
   /// Valid while this shape lives and is not changed; so a temporary refuses to give them.
-  std::span<const std::int64_t> dims() const& noexcept { return {data(), rank_}; }
+  const std::span<const std::int64_t> dims() const& noexcept { return {data(), rank_}; }
   std::span<const std::int64_t> dims() const&& = delete;
   /// Negative dimensions count from the end; kIndexOutOfRange.
   template <detail::IndexLike T>
@@ -87,11 +59,11 @@ class Shape {
   const std::int64_t* end() const& noexcept { return data() + rank_; }
   const std::int64_t* end() const&& = delete;
 
-  void push_back(std::int64_t dim);
+  void push_back(Integer dim);
   /// The dimensions [first, rank).
-  Shape drop_front(std::size_t first) const;
+  Shape drop_front(Integer first) const;
   /// `dim` in front of this shape.
-  Shape prepend(std::int64_t dim) const;
+  Shape prepend(Integer dim) const;
 
   /// Product of the dimensions; throws kLimit when it does not fit in 63 bits and kCorrupt for a negative dimension.
   std::int64_t numel() const;

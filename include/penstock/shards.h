@@ -6,11 +6,11 @@
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "penstock/dataset.h"
 #include "penstock/flag.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -50,7 +50,7 @@ Dataset shards(const std::vector<std::string>& shards, const ShardsOptions& opti
 inline Dataset shards(std::initializer_list<std::string> shards, const ShardsOptions& options = {}) {
   return penstock::shards(std::vector<std::string>(shards), options);
 }
-inline Dataset shards(std::string_view shards, const ShardsOptions& options = {}) {
+inline Dataset shards(TextView shards, const ShardsOptions& options = {}) {
   return penstock::shards(std::vector<std::string>{std::string(shards)}, options);
 }
 

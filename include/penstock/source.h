@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "penstock/buffer.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -74,11 +75,11 @@ class Source {
 
   /// What ByteSource says of each.
   const std::string& name() const& noexcept { return impl_->name(); }
-  std::string name() const&& { return impl_->name(); }
+  const std::string name() const&& { return impl_->name(); }
   std::uint64_t size() const noexcept { return impl_->size(); }
   void read(std::uint64_t offset, std::span<std::byte> into) const;
   int descriptor() const noexcept { return impl_->descriptor(); }
-  std::optional<FileVersion> version() const noexcept { return impl_->version(); }
+  const std::optional<FileVersion> version() const noexcept { return impl_->version(); }
   Buffer memory() const { return impl_->memory(); }
 
   /// The object itself, which lives while a handle on it does; so a temporary refuses to give it.
@@ -93,9 +94,9 @@ class Source {
   std::shared_ptr<const ByteSource> impl_;
 };
 
-/// Opens `location`: a path, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file
+/// Opens `path`: a file, or `scheme:...` of a source in the table. A folder is kIsDirectory, a missing file
 /// kNotFound, a FIFO or device kUnsupported. The descriptor stays open while the source lives.
-Source open_source(std::string_view location);
+Source open_source(TextView path);
 /// Bytes in memory; the buffer is shared, not copied.
 Source memory_source(Buffer bytes, std::string name = "<memory>");
 

@@ -62,7 +62,7 @@ class Stream {
   /// default stream, 2: the calling thread's own). It must outlive the work submitted here; Penstock never destroys it.
   static Stream wrap(Device device, void* native);
 
-  Device device() const noexcept;
+  const Device device() const noexcept;
   /// The CUstream; null for the default stream and the CPU.
   void* native() const noexcept;
 

@@ -22,11 +22,17 @@
 #include "penstock/device.h"
 #include "penstock/dtype.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/shape.h"
 
 namespace penstock {
 
 namespace detail {
+/// A T that a call gives by value: const where one that has no name can be assigned to, which would change nothing.
+/// What looks like a part of an object is given so by all members; results of operations, which are moved from, are
+/// not.
+template <class T>
+using Given = std::conditional_t<std::is_class_v<T> && std::is_assignable_v<T, T>, const T, std::remove_const_t<T>>;
 [[noreturn]] void throw_dtype_mismatch(const DType& have, const DType& wanted);
 [[noreturn]] void throw_not_contiguous(const Shape& shape, const Strides& strides);
 [[noreturn]] void throw_not_aligned(const DType& dtype);
@@ -89,7 +95,7 @@ class Tensor {
   requires std::ranges::borrowed_range<Range>
   static Tensor view(Range&& memory, const Shape& shape) {
     using T = std::remove_reference_t<std::ranges::range_reference_t<Range>>;
-    const std::span<T> elements(memory);
+    const auto elements = std::span<T>(memory);
     return over(const_cast<std::remove_const_t<T>*>(elements.data()), elements.size(), DType::of<T>(), shape, nullptr,
                 std::is_const_v<T>);
   }
@@ -119,14 +125,14 @@ class Tensor {
   Shape shape() const&& { return shape_; }
   const Strides& strides() const& noexcept { return strides_; }
   Strides strides() const&& { return strides_; }
-  Device device() const noexcept { return buffer_.device(); }
+  const Device device() const noexcept { return buffer_.device(); }
   bool is_cuda() const noexcept { return device().type == DeviceType::kCuda; }
   bool is_pinned() const noexcept { return buffer_.is_pinned(); }
   const Buffer& buffer() const& noexcept { return buffer_; }
   Buffer buffer() const&& noexcept { return buffer_; }
   std::size_t rank() const noexcept { return shape_.rank(); }
   /// The size of one dimension; negative ones count from the end. kIndexOutOfRange.
-  std::int64_t size(std::int64_t dim) const;
+  std::int64_t size(Integer dim) const;
   std::int64_t numel() const noexcept { return numel_; }
   /// numel() * itemsize().
   std::size_t nbytes() const noexcept { return static_cast<std::size_t>(numel_) * dtype_.itemsize(); }
@@ -144,14 +150,14 @@ class Tensor {
   /// is not contiguous, or its address is not aligned for T, as in a view of a file's bytes (`clone` it then).
   /// kDeviceMismatch for device memory. kInvalidArgument for read-only memory unless T is const.
   template <class T>
-  std::span<T> values() const&;
+  const std::span<T> values() const&;
   template <class T>
   std::span<T> values() const&& = delete;
   /// The only element of a tensor with numel() == 1, converted to T; kShapeMismatch. It is rounded, or its fraction cut
   /// off, where T needs that; kInvalidArgument for a value that T has no number for (300 as int8, NaN as int, 1+2i as
   /// double).
   template <class T>
-  T item() const {
+  detail::Given<T> item() const {
     T out{};
     read_item(DType::of<T>(), &out);
     return out;
@@ -166,28 +172,28 @@ class Tensor {
     return *reinterpret_cast<T*>(element({std::int64_t{Integer(index)}...}, DType::of<T>(),
                                          {.alignment = alignof(T), .writable = !std::is_const_v<T>}));
   }
-  /// The value of a class (float16, std::complex) is const, because assigning to it would change nothing.
   template <class T, std::convertible_to<Integer>... Index>
-  std::conditional_t<std::is_class_v<T>, const T, std::remove_const_t<T>> at(Index... index) const&& {
+  detail::Given<T> at(Index... index) const&& {
     return std::as_const(*this).template at<const T>(index...);
   }
   /// The elements of a tensor of texts or bytes (kText, kBytes), in C order, as UTF-8 and as they are. Zeros at the end
   /// are padding, and left out. kDTypeMismatch for other types.
-  std::vector<std::string> strings() const;
+  const std::vector<std::string> strings() const;
 
   /// Views; the memory is shared. Dimensions and indices may be negative, counting from the end; kIndexOutOfRange
   /// outside.
-  Tensor select(std::int64_t dim, std::int64_t index) const;  ///< removes `dim`
+  Tensor select(Integer dim, Integer index) const;  ///< removes `dim`
   Tensor operator[](Integer index) const { return select(0, index); }
   /// Elements start, start + step, ... below stop of `dim`; out-of-range ends are clipped as in Python; step >= 1.
-  Tensor slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+  Tensor slice(Integer dim, Integer start, Integer stop, Integer step = 1) const;
   /// Dimension i of the result is dimension order[i]. kInvalidArgument unless each is named once.
   Tensor permute(std::span<const std::int64_t> order) const;
   Tensor permute(std::span<const std::size_t> order) const;
-  Tensor permute(std::initializer_list<std::int64_t> order) const {
-    return permute(std::span<const std::int64_t>(order.begin(), order.size()));
+  Tensor permute(std::initializer_list<Integer> order) const {
+    const Shape named(order);
+    return permute(named.dims());
   }
-  Tensor transpose(std::int64_t a, std::int64_t b) const;
+  Tensor transpose(Integer a, Integer b) const;
   /// The same elements under another shape (one -1 is inferred): a view where strides allow it, else a copy.
   Tensor reshape(const Shape& shape) const;
 
@@ -211,7 +217,7 @@ class Tensor {
   Tensor cpu() const { return to(Device{}); }
   /// On the calling thread's current device.
   Tensor cuda() const { return to(current_device(DeviceType::kCuda)); }
-  Tensor cuda(int index) const { return to(Device(DeviceType::kCuda, index)); }
+  Tensor cuda(Integer index) const { return to(Device(DeviceType::kCuda, static_cast<int>(index))); }
   /// This tensor if it is pinned already, else a copy in page-locked host memory. kDeviceMismatch for device memory,
   /// kNoDevice when there is no device that could copy from it.
   Tensor pin_memory() const;
@@ -254,7 +260,7 @@ class Tensor {
 };
 
 template <class T>
-std::span<T> Tensor::values() const& {
+const std::span<T> Tensor::values() const& {
   if (dtype_ != DType::of<T>()) {
     detail::throw_dtype_mismatch(dtype_, DType::of<T>());
   }

@@ -14,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +29,7 @@
 #include "penstock/loader.h"
 #include "penstock/save.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -222,7 +222,7 @@ inline void require_all(const IncompatibleKeys& keys, const std::string& path) {
   }
 }
 
-inline Archive open_state_dict(const std::filesystem::path& path, const LoadStateDictOptions& options) {
+inline Archive open_state_dict(TextView path, const LoadStateDictOptions& options) {
   Archive archive = open(path, {.verify = options.verify});
   if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
   if (!options.prefix.empty()) archive = archive.with_prefix(options.prefix);
@@ -254,7 +254,7 @@ inline void add_other_keys(const Value& state, std::vector<std::string>& out) {
 /// Names and shapes are checked before anything changes: kKeyNotFound (missing), kInvalidArgument (unexpected),
 /// kShapeMismatch, kDTypeMismatch (no dict), kUnsupported (parameters without memory: meta, freed). Of tied parameters,
 /// the tensor of the last one counts.
-inline IncompatibleKeys load_state_dict(torch::nn::Module& module, const std::filesystem::path& path,
+inline IncompatibleKeys load_state_dict(torch::nn::Module& module, TextView path,
                                         const LoadStateDictOptions& options = {}) {
   const Archive archive = detail::open_state_dict(path, options);
   IncompatibleKeys keys;
@@ -328,11 +328,10 @@ inline Value state_dict(const torch::nn::Module& module) {
 /// Python. The extension of the path chooses the format (`.pt`, `.safetensors`, `.npz`). Tensors of devices are copied
 /// to the host. Tied parameters stay tied in a `.pt`, and are kUnsupported in `.safetensors`. The errors of `save`, and
 /// those of `from_torch` with the parameter's name.
-inline void save_state_dict(const torch::nn::Module& module, const std::filesystem::path& path,
-                            const SaveOptions& options = {}) try {
+inline void save_state_dict(const torch::nn::Module& module, TextView path, const SaveOptions& options = {}) try {
   save(state_dict(module), path, options);
 } catch (const Error& error) {
-  throw error.within({.path = path.string()});
+  throw error.within({.path = std::string(std::string_view(path))});
 }
 
 namespace detail {

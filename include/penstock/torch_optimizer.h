@@ -17,7 +17,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +30,7 @@
 #include "penstock/flag.h"
 #include "penstock/load.h"
 #include "penstock/save.h"
+#include "penstock/text_view.h"
 #include "penstock/torch.h"
 #include "penstock/value.h"
 
@@ -208,7 +208,7 @@ void load_state_dict(torch::optim::Optimizer& optimizer, const std::same_as<Valu
 }
 
 /// The same from a file that Python or `save_state_dict` has written, or from a part of one.
-inline void load_state_dict(torch::optim::Optimizer& optimizer, const std::filesystem::path& path,
+inline void load_state_dict(torch::optim::Optimizer& optimizer, TextView path,
                             const LoadOptimizerOptions& options = {}) {
   Archive archive = open(path, {.verify = options.verify});
   if (!options.key.empty()) archive = archive.part(std::string_view(options.key));
@@ -221,8 +221,7 @@ inline void load_state_dict(torch::optim::Optimizer& optimizer, const std::files
 
 /// Writes the optimizer's state by itself, for Python's `optimizer.load_state_dict(torch.load(path))`. The path ends in
 /// `.pt`, because other formats do not nest. The errors of `save` and of `state_dict`.
-inline void save_state_dict(const torch::optim::Optimizer& optimizer, const std::filesystem::path& path,
-                            const SaveOptions& options = {}) {
+inline void save_state_dict(const torch::optim::Optimizer& optimizer, TextView path, const SaveOptions& options = {}) {
   save(state_dict(optimizer), path, options);
 }
 

@@ -39,7 +39,7 @@ struct TransferStats {
   TransferCounts device_to_device;  ///< both ends on one device
   TransferCounts peer_to_peer;      ///< from one device to another
 
-  TransferCounts total() const noexcept;
+  const TransferCounts total() const noexcept;
   TransferStats operator-(const TransferStats& before) const noexcept;
 };
 
@@ -57,7 +57,7 @@ class TransferScope {
 
   explicit TransferScope(Threads threads = Threads::kAll) noexcept;
   /// The copies so far. With kCurrent, kInvalidArgument in any thread but the one that made the scope.
-  TransferStats stats() const;
+  const TransferStats stats() const;
 
  private:
   Threads threads_;

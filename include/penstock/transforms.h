@@ -11,6 +11,7 @@
 
 #include "penstock/dtype.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 
 namespace penstock {
 
@@ -123,7 +124,7 @@ class Transforms {
   Self scale(double factor, const Keys& keys = {}) const { return then(detail::steps::ScaleOp{factor}, keys); }
   /// (x - mean[c]) / std[c], where c is the place along `dim`; one mean or deviation stands for all channels.
   /// Deviations are greater than 0. Floating-point tensors, as for scale.
-  Self normalize(std::vector<double> mean, std::vector<double> std, std::int64_t dim = 0, const Keys& keys = {}) const {
+  Self normalize(std::vector<double> mean, std::vector<double> std, Integer dim = 0, const Keys& keys = {}) const {
     return then(detail::steps::NormalizeOp{std::move(mean), std::move(std), dim}, keys);
   }
   /// The nearest value in [low, high]. NaN stays NaN. For integers the bounds must be numbers of their type.
@@ -179,9 +180,7 @@ class Transforms {
   }
   /// For class numbers (integers): a last dimension of `classes` more, int64, 1 at the class and 0 elsewhere, as
   /// torch.nn.functional.one_hot. kInvalidArgument for a class outside [0, classes).
-  Self one_hot(std::int64_t classes, const Keys& keys = {}) const {
-    return then(detail::steps::OneHotOp{classes}, keys);
-  }
+  Self one_hot(Integer classes, const Keys& keys = {}) const { return then(detail::steps::OneHotOp{classes}, keys); }
 
  private:
   Self then(detail::steps::TransformOp op, const Keys& keys) const {

@@ -20,8 +20,10 @@
 
 #include "penstock/dtype.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/iterate.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -127,16 +129,16 @@ class Value {
   bool is(Kind wanted) const noexcept { return kind() == wanted; }
   /// "OrderedDict", "torch.Size", "mypkg.Config"; empty for the plain kinds.
   const std::string& type_name() const& noexcept;
-  const std::string type_name() const&& { return type_name(); }  // NOLINT(readability-const-return-type)
+  const std::string type_name() const&& { return type_name(); }
 
   /// The scalar of that kind; kDTypeMismatch for another kind. as_float also takes kInt.
   bool as_bool() const;
   std::int64_t as_int() const;
   double as_float() const;
-  std::complex<double> as_complex() const;
+  const std::complex<double> as_complex() const;
   /// The text of kString, kBytes and kBigInt. Valid while any handle on the value that holds it lives.
   const std::string& as_string() const&;
-  const std::string as_string() const&& { return as_string(); }  // NOLINT(readability-const-return-type)
+  const std::string as_string() const&& { return as_string(); }
   const DType& as_dtype() const&;
   DType as_dtype() const&& { return as_dtype(); }
   /// The loaded tensor; kInvalidArgument for an entry that is not loaded.
@@ -146,43 +148,39 @@ class Value {
   /// std::string, Tensor, DType, Value itself, or std::vector of one of these, of a list or tuple. kDTypeMismatch for
   /// another kind, kInvalidArgument for a number that T does not hold.
   template <class T>
-  T get() const;
+  detail::Given<T> get() const {
+    return content<T>();
+  }
   /// What a dict has under `key`, or `fallback` where it has no such key; kDTypeMismatch for other kinds than a dict.
   template <class T>
-  T value_or(std::string_view key, T fallback) const {
+  detail::Given<T> value_or(TextView key, T fallback) const {
     const std::optional<Value> found = find_in_dict(key);
-    return found ? found->template get<T>() : std::move(fallback);
+    return found ? found->template content<T>() : std::move(fallback);
   }
-  std::string value_or(std::string_view key, const char* fallback) const {
-    return value_or(key, std::string(fallback));
-  }
+  const std::string value_or(TextView key, const char* fallback) const { return value_or(key, std::string(fallback)); }
   /// The entry's position in its archive, when this is a tensor that is not loaded.
-  std::optional<std::size_t> entry_index() const noexcept;
+  const std::optional<std::size_t> entry_index() const noexcept;
 
   /// Elements of list, tuple, set; arguments of an object; number of pairs of a dict.
   std::size_t size() const noexcept;
   template <detail::IndexLike T>
   Value operator[](T index) const {  ///< kIndexOutOfRange
-    return at_place(static_cast<std::size_t>(index));
+    return at_place(index);
   }
   /// Dict look-up by string key; kKeyNotFound lists near keys.
-  Value operator[](std::string_view key) const;
-  Value operator[](const char* key) const { return (*this)[std::string_view(key)]; }
-  // Const, as are others here, because assigning to a copy would change nothing.
-  const std::optional<Value> find(std::string_view key) const;  // NOLINT(readability-const-return-type)
-  std::optional<Value> find(std::nullptr_t) const = delete;
-  bool contains(std::string_view key) const { return find(key).has_value(); }
-  bool contains(std::nullptr_t) const = delete;
+  Value operator[](TextView key) const;
+  const std::optional<Value> find(TextView key) const;
+  bool contains(TextView key) const { return find(key).has_value(); }
   /// This dict with `item` under `key`, in the place of what is there, or behind the others. The dict itself stays as
   /// it is. kDTypeMismatch for other kinds.
-  Value with(std::string_view key, Value item) const;
+  Value with(TextView key, Value item) const;
   /// This list, tuple, set or object with `item` at `index`. kIndexOutOfRange, kDTypeMismatch.
   template <detail::IndexLike T>
   Value with(T index, Value item) const {
-    return with_at(static_cast<std::size_t>(index), std::move(item));
+    return with_at(index, std::move(item));
   }
   /// The i-th pair of a dict.
-  const Item item(std::size_t index) const;  // NOLINT(readability-const-return-type)
+  const Item item(Integer index) const;
   /// For range-for: the elements that operator[](index) gives; kDTypeMismatch for other kinds. The pairs of a dict are
   /// `for (const auto& [key, item] : value.items())`.
   using Iterator = detail::IndexIterator<Value>;
@@ -190,9 +188,9 @@ class Value {
   Iterator end() const;
   class Items;
   /// kDTypeMismatch for other kinds than a dict.
-  Items items() const;
+  const Items items() const;
   /// The state that the pickle gave an object or an OrderedDict (`_metadata`), if any.
-  const std::optional<Value> state() const;  // NOLINT(readability-const-return-type)
+  const std::optional<Value> state() const;
 
   /// This value with every tensor on `device`. All are moved in one batch; memory that tensors share is moved once and
   /// stays shared. Returns this value itself when all are there already. kInvalidArgument for tensors that are not
@@ -224,10 +222,12 @@ class Value {
   }
   [[noreturn]] void throw_not_iterable() const;
   static bool equal(const Value& a, const Value& b);
-  std::optional<Value> find_in_dict(std::string_view key) const;
+  std::optional<Value> find_in_dict(TextView key) const;
   static Value from_text(const char* utf8);
-  Value at_place(std::size_t index) const;
-  Value with_at(std::size_t index, Value item) const;
+  Value at_place(Integer index) const;
+  Value with_at(Integer index, Value item) const;
+  template <class T>
+  T content() const;
   /// The integer, as the bits of an std::int64_t or std::uint64_t; kInvalidArgument outside of [low, high].
   std::uint64_t integer_within(std::int64_t low, std::uint64_t high) const;
   double real_within(double greatest) const;
@@ -241,7 +241,7 @@ class Value {
 class Value::Items {
  public:
   struct Pair {
-    Item operator()(const Value& dict, std::size_t index) const { return dict.item(index); }
+    const Item operator()(const Value& dict, std::size_t index) const { return dict.item(index); }
   };
   using Iterator = detail::IndexIterator<Value, Pair>;
 
@@ -255,7 +255,7 @@ class Value::Items {
 };
 
 template <class T>
-T Value::get() const {
+T Value::content() const {
   if constexpr (std::same_as<T, bool>) {
     return as_bool();
   } else if constexpr (detail::Number<T>) {
@@ -277,7 +277,7 @@ T Value::get() const {
   } else {
     static_assert(detail::VectorOf<T>::value, "a Value holds nothing of this C++ type");
     T out;
-    for (const Value& item : *this) out.push_back(item.template get<typename T::value_type>());
+    for (const Value& item : *this) out.push_back(item.template content<typename T::value_type>());
     return out;
   }
 }

@@ -35,11 +35,11 @@ enum class JoinSlices : std::uint8_t {
 
 struct WindowsOptions {
   /// Rows from where a window begins to where the next one does. Unset: its length.
-  std::optional<std::int64_t> stride = {};
+  std::optional<Integer> stride = {};
   /// With a number above 0 a sample is the tuple (x, y), where y is the window so many rows further on: with 1 the next
   /// token for each token. Each sample takes length + shift rows, and with the default stride the last `shift` rows of
   /// y are the first ones of the next x.
-  std::int64_t shift = 0;
+  Integer shift = 0;
   JoinSlices join = JoinSlices::kNot;
 };
 
@@ -59,11 +59,11 @@ struct WindowsOptions {
 /// array.
 /// kShapeMismatch where there is no window, because the array, or each slice, is shorter than length + shift.
 /// kUnsupported to join slices of an array whose rows do not lie together.
-Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOptions& options = {});
+Dataset windows(const Dataset& dataset, Integer length, const WindowsOptions& options = {});
 
 /// `count` windows that begin anywhere, drawn for each sample from the loader's seed, the epoch and the sample's index,
 /// as random_crop draws: the same for any number of workers and in a resumed run. All places are equally likely: of the
 /// array, or of its slices, in none of which a window lies over the end. `shift` and errors are those of windows().
-Dataset random_windows(const Dataset& dataset, std::int64_t length, std::int64_t count, std::int64_t shift = 0);
+Dataset random_windows(const Dataset& dataset, Integer length, Integer count, Integer shift = 0);
 
 }  // namespace penstock

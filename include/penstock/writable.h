@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/entry.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -36,24 +36,23 @@ class WritableArchive {
   WritableArchive& operator=(WritableArchive&&) & noexcept = default;
   ~WritableArchive() = default;
 
-  std::string_view format() const noexcept;
+  const std::string_view format() const noexcept;
   const std::string& path() const& noexcept;
   const std::string& path() const&& = delete;
-  std::span<const TensorEntry> entries() const& noexcept;
+  const std::span<const TensorEntry> entries() const& noexcept;
   std::span<const TensorEntry> entries() const&& = delete;
 
-  bool contains(std::string_view name) const noexcept;
+  bool contains(TextView name) const noexcept;
   /// The tensor of that name, whose elements are written by Tensor::copy_from and values(); kKeyNotFound lists near
   /// names. kUnsupported where the file does not hold it as its values are (compressed, in the other byte order, marked
   /// by torch as conjugate or negative, not aligned). kChecksum where its bytes do not have the checksum that the file
   /// records; with OpenOptions::verify off it is given all the same, and its checksum is never mended.
-  Tensor operator[](std::string_view name) const;
-  Tensor operator[](std::nullptr_t) const = delete;
-  Tensor entry(std::size_t index) const;
+  Tensor operator[](TextView name) const;
   /// The tensor at this place in entries().
+  Tensor entry(Integer index) const;
   template <detail::IndexLike T>
   Tensor operator[](T index) const {
-    return entry(static_cast<std::size_t>(index));
+    return entry(index);
   }
   /// The only tensor of the file; kInvalidArgument when there are none or several.
   Tensor tensor() const;
@@ -66,7 +65,7 @@ class WritableArchive {
   void close();
 
  private:
-  friend WritableArchive open_writable(std::string_view path, const OpenOptions& options);
+  friend WritableArchive open_writable(TextView path, const OpenOptions& options);
   class Impl;
   explicit WritableArchive(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -75,9 +74,6 @@ class WritableArchive {
 
 /// Errors as of `open`; kPermission for a file that may not be written to, kUnsupported for what is no plain file,
 /// cannot be mapped, or only lists other files.
-WritableArchive open_writable(std::string_view path, const OpenOptions& options = {});
-WritableArchive open_writable(const detail::FilePath auto& path, const OpenOptions& options = {}) {
-  return open_writable(std::string_view(path.native()), options);
-}
+WritableArchive open_writable(TextView path, const OpenOptions& options = {});
 
 }  // namespace penstock

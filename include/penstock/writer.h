@@ -12,11 +12,11 @@
 #include <string>
 #include <string_view>
 
-#include "penstock/detail/path.h"
 #include "penstock/dtype.h"
 #include "penstock/flag.h"
 #include "penstock/shape.h"
 #include "penstock/tensor.h"
+#include "penstock/text_view.h"
 #include "penstock/value.h"
 
 namespace penstock {
@@ -58,9 +58,7 @@ class Writer {
   /// kInvalidArgument for an extension that names no format. To resume: kUnsupported for an array in Fortran order or
   /// one without dimensions, for a file with other arrays behind the first, and while another writer appends to it; the
   /// errors of `open` for what is no whole `.npy`.
-  explicit Writer(std::string_view path, const WriterOptions& options = {});
-  explicit Writer(const detail::FilePath auto& path, const WriterOptions& options = {})
-      : Writer(std::string_view(path.native()), options) {}
+  explicit Writer(TextView path, const WriterOptions& options = {});
   Writer(Writer&& other) noexcept;
   Writer& operator=(Writer&& other) & noexcept;
   /// Discards the file where `finish` was not called.
@@ -75,10 +73,10 @@ class Writer {
 
   /// Adds a whole tensor to an `.npz`, `.safetensors`, `.pt` or `.tar` (kUnsupported for `.npy`). kInvalidArgument for
   /// a name that is there already, kUnsupported for a dtype that the format does not have.
-  void add(std::string_view name, const Tensor& tensor);
+  void add(TextView name, const Tensor& tensor);
   /// Begins a tensor that need not fit in memory: `append` gives its rows, shape[0] of them in all (kShapeMismatch
   /// for more, and when the next tensor or `finish` comes before). Otherwise as `add`. kShapeMismatch for a scalar.
-  void begin(std::string_view name, const DType& dtype, const Shape& shape);
+  void begin(TextView name, const DType& dtype, const Shape& shape);
 
   /// Adds a sample to a `.tar` (kUnsupported for others): a dict by field, as `shards` gives it, or a tensor, the field
   /// "npy". "__key__" is its name; samples without one are numbered. A field whose last extension says no kind gets

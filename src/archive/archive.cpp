@@ -274,31 +274,31 @@ std::shared_ptr<const detail::ArchiveState> detail::ArchiveState::nothing() {
 Archive::Archive() : state_(detail::ArchiveState::nothing()) {}
 LazyTensor::LazyTensor() : state_(detail::ArchiveState::nothing()) {}
 
-std::string_view Archive::format() const noexcept { return state_->format->name; }
+const std::string_view Archive::format() const noexcept { return state_->format->name; }
 const std::string& Archive::path() const& noexcept { return state_->path(); }
-std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
-std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
-std::span<const Source> Archive::sources() const& noexcept { return state_->index.sources; }
+const std::span<const TensorEntry> Archive::entries() const& noexcept { return state_->index.entries; }
+const std::span<const StorageEntry> Archive::storages() const& noexcept { return state_->index.storages; }
+const std::span<const Source> Archive::sources() const& noexcept { return state_->index.sources; }
 const Value& Archive::structure() const& noexcept { return state_->index.structure; }
 const std::map<std::string, std::string>& Archive::metadata() const& noexcept { return state_->index.metadata; }
 bool Archive::has_metadata() const noexcept { return state_->index.empty_metadata || !state_->index.metadata.empty(); }
-std::span<const std::string> Archive::unknown_globals() const& noexcept { return state_->index.unknown_globals; }
+const std::span<const std::string> Archive::unknown_globals() const& noexcept { return state_->index.unknown_globals; }
 
-bool Archive::contains(std::string_view name) const noexcept { return state_->find(name).count != 0; }
+bool Archive::contains(TextView name) const noexcept { return state_->find(name).count != 0; }
 
-LazyTensor Archive::operator[](std::string_view name) const {
+LazyTensor Archive::operator[](TextView name) const {
   return {state_, state_->index.entries[position_of(*state_, name)]};
 }
 
-LazyTensor Archive::entry(std::size_t index) const {
-  if (index >= state_->index.entries.size()) {
-    throw Error(ErrorCode::kIndexOutOfRange,
-                core::format("tensor {} was asked for, but the file has {}",
-                             static_cast<std::int64_t>(index),  // a negative int arrives here as a huge size
-                             state_->index.entries.size()),
-                {state_->path()});
+LazyTensor Archive::entry(Integer index) const {
+  const auto at = static_cast<std::size_t>(std::int64_t{index});
+  if (at >= state_->index.entries.size()) {
+    throw Error(
+        ErrorCode::kIndexOutOfRange,
+        core::format("tensor {} was asked for, but the file has {}", std::int64_t{index}, state_->index.entries.size()),
+        {state_->path()});
   }
-  return {state_, state_->index.entries[index]};
+  return {state_, state_->index.entries[at]};
 }
 
 Value Archive::load(const LoadOptions& options) const& {
@@ -350,7 +350,7 @@ const StorageEntry& LazyTensor::storage() const& noexcept {
   return state_->index.storages.empty() ? none : state_->storage_of(entry_);
 }
 const Source& LazyTensor::source() const& noexcept { return state_->index.sources[storage().source]; }
-std::int64_t LazyTensor::size(std::int64_t dim) const { return entry_.shape[core::dim_of(dim, entry_.shape)]; }
+std::int64_t LazyTensor::size(Integer dim) const { return entry_.shape[core::dim_of(dim, entry_.shape)]; }
 
 /// Call after shape and strides were cut. Their first element lies `elements` behind that of `from`.
 void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
@@ -358,14 +358,14 @@ void LazyTensor::narrowed(const TensorEntry& from, std::int64_t elements) {
   is_whole_ = is_whole_ && entry_.shape.numel() == from.shape.numel();
 }
 
-LazyTensor LazyTensor::slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+LazyTensor LazyTensor::slice(Integer dim, Integer start, Integer stop, Integer step) const {
   LazyTensor out = *this;
   const auto moved = core::slice_view(out.entry_.shape, out.entry_.strides, dim, start, stop, step);
   out.narrowed(entry_, moved);
   return out;
 }
 
-LazyTensor LazyTensor::select(std::int64_t dim, std::int64_t index) const {
+LazyTensor LazyTensor::select(Integer dim, Integer index) const {
   LazyTensor out = *this;
   const auto moved = core::select_view(out.entry_.shape, out.entry_.strides, dim, index);
   out.narrowed(entry_, moved);

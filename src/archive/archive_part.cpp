@@ -198,7 +198,7 @@ std::shared_ptr<const detail::ArchiveState> narrowed(const detail::ArchiveState&
 
 }  // namespace archive
 
-Archive Archive::part(std::string_view key) const {
+Archive Archive::part(TextView key) const {
   const std::optional<Value> found = value::part_at(structure(), key);
   if (!found) throw_no_key(*state_, key);
   return Archive(archive::narrowed(*state_, *found, std::string(key) + "."));
@@ -216,7 +216,7 @@ Archive Archive::part(const Value& key) const {
   return Archive(archive::narrowed(*state_, *found, text + "."));
 }
 
-Archive Archive::with_prefix(std::string_view prefix) const {
+Archive Archive::with_prefix(TextView prefix) const {
   if (!structure().is(Kind::kDict)) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("keys that begin with {} were asked for, but the content has none: {}",

@@ -90,11 +90,11 @@ auto started(Work work) {
 
 }  // namespace
 
-std::future<Value> load_async(std::string_view path, const LoadOptions& options) {
+std::future<Value> load_async(TextView path, const LoadOptions& options) {
   return started([path = absolute(path), options] { return load(path, options); });
 }
 
-std::future<void> save_async(const Value& value, std::string_view path, const AsyncSaveOptions& options) {
+std::future<void> save_async(const Value& value, TextView path, const AsyncSaveOptions& options) {
   const Value kept = options.copy ? value.to(Device{}, {.copy = true}) : value;
   const std::string target = absolute(path);
   return started([kept, target, how = options.save, turn = std::make_unique<Turn>(file_of(target))]() mutable {

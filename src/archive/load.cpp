@@ -49,7 +49,7 @@ void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {
 
 }  // namespace
 
-Tensor load_tensor(std::string_view path, const LoadOptions& options) {
+Tensor load_tensor(TextView path, const LoadOptions& options) {
   core::Stopwatch watch;
   const Archive archive = open(path, {options.verify});
   const auto only = only_entry(archive.structure());
@@ -65,7 +65,7 @@ Tensor load_tensor(std::string_view path, const LoadOptions& options) {
   return tensor;
 }
 
-Value load(std::string_view path, const LoadOptions& options) {
+Value load(TextView path, const LoadOptions& options) {
   core::Stopwatch watch;
   Value value = open(path, {options.verify}).load(options);
   add_open_time(watch, options);

@@ -93,6 +93,6 @@ Archive Opening::finish(const OpenOptions& options) {
 
 Archive open(Source source, const OpenOptions& options) { return archive::Opening(std::move(source)).finish(options); }
 
-Archive open(std::string_view path, const OpenOptions& options) { return open(archive::source_at(path), options); }
+Archive open(TextView path, const OpenOptions& options) { return open(archive::source_at(path), options); }
 
 }  // namespace penstock

@@ -173,7 +173,7 @@ Archive raw_archive(const Source& source, const RawLayout& layout) {
 
 LazyTensor raw(Source source, const RawLayout& layout) { return raw_archive(source, layout).entry(0); }
 
-LazyTensor raw(std::string_view path, const RawLayout& layout) { return raw(open_source(path), layout); }
+LazyTensor raw(TextView path, const RawLayout& layout) { return raw(open_source(path), layout); }
 
 Archive archive::headerless_archive(Source source, const RawLayout& layout) {
   require_no_header(source, layout);

@@ -193,12 +193,12 @@ class WritableArchive::Impl {
 
 WritableArchive::WritableArchive() : impl_(std::make_shared<Impl>()) {}
 
-std::string_view WritableArchive::format() const noexcept { return impl_->archive().format(); }
+const std::string_view WritableArchive::format() const noexcept { return impl_->archive().format(); }
 const std::string& WritableArchive::path() const& noexcept { return impl_->path(); }
-std::span<const TensorEntry> WritableArchive::entries() const& noexcept { return impl_->archive().entries(); }
-bool WritableArchive::contains(std::string_view name) const noexcept { return impl_->archive().contains(name); }
-Tensor WritableArchive::operator[](std::string_view name) const { return impl_->view(impl_->archive()[name].entry()); }
-Tensor WritableArchive::entry(std::size_t index) const { return impl_->view(impl_->archive().entry(index).entry()); }
+const std::span<const TensorEntry> WritableArchive::entries() const& noexcept { return impl_->archive().entries(); }
+bool WritableArchive::contains(TextView name) const noexcept { return impl_->archive().contains(name); }
+Tensor WritableArchive::operator[](TextView name) const { return impl_->view(impl_->archive()[name].entry()); }
+Tensor WritableArchive::entry(Integer index) const { return impl_->view(impl_->archive().entry(index).entry()); }
 Tensor WritableArchive::tensor() const {
   if (const std::size_t count = entries().size(); count != 1) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -209,7 +209,7 @@ Tensor WritableArchive::tensor() const {
 void WritableArchive::flush() { impl_->flush(); }
 void WritableArchive::close() { impl_->close(); }
 
-WritableArchive open_writable(std::string_view path, const OpenOptions& options) {
+WritableArchive open_writable(TextView path, const OpenOptions& options) {
   return WritableArchive(std::make_shared<WritableArchive::Impl>(path, options));
 }
 

@@ -157,7 +157,7 @@ std::size_t DType::bits() const noexcept {
   return bits != 0 ? bits : itemsize() * 8;
 }
 
-std::string DType::name() const {
+const std::string DType::name() const {
   const Row& row = row_of(code_);
   switch (code_) {
     case kBytes:
@@ -177,7 +177,7 @@ std::string DType::name() const {
   }
 }
 
-std::string DType::numpy_descr() const {
+const std::string DType::numpy_descr() const {
   if (code_ == kOpaque) return {};
   return descr_ ? *descr_ : std::string(row_of(code_).descr);
 }

@@ -86,7 +86,7 @@ Shape& Shape::operator=(Shape&& other) & noexcept {
   return *this;
 }
 
-void Shape::push_back(std::int64_t dim) {
+void Shape::push_back(Integer dim) {
   if (rank_ == kMaxRank) throw_rank(kMaxRank + 1);
   if (rank_ == capacity_) {
     auto grown = std::make_unique<std::int64_t[]>(kMaxRank);
@@ -97,9 +97,12 @@ void Shape::push_back(std::int64_t dim) {
   data()[rank_++] = dim;
 }
 
-Shape Shape::drop_front(std::size_t first) const { return Shape(dims().subspan(std::min(first, rank()))); }
+Shape Shape::drop_front(Integer first) const {
+  if (first < 0) detail::throw_no_dimension(first, rank());
+  return Shape(dims().subspan(std::min(static_cast<std::size_t>(std::int64_t{first}), rank())));
+}
 
-Shape Shape::prepend(std::int64_t dim) const {
+Shape Shape::prepend(Integer dim) const {
   Shape out{dim};
   for (const std::int64_t d : *this) out.push_back(d);
   return out;

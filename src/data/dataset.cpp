@@ -9,9 +9,9 @@ namespace penstock {
 
 std::int64_t Dataset::size() const { return impl_->size(); }
 
-Value Dataset::get(std::int64_t index) const { return data::read_sample(*this, index, false); }
+Value Dataset::get(Integer index) const { return data::read_sample(*this, index, false); }
 
-std::vector<std::string> Dataset::paths() const {
+const std::vector<std::string> Dataset::paths() const {
   if (!impl_->samples_are_files()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "the samples of this dataset are not files of their own; describe(i) says what sample i is");
@@ -22,7 +22,7 @@ std::vector<std::string> Dataset::paths() const {
   return out;
 }
 
-std::vector<std::string> Dataset::classes() const {
+const std::vector<std::string> Dataset::classes() const {
   const std::span<const std::string> names = impl_->classes();
   if (!names.empty()) return {names.begin(), names.end()};
   throw Error(ErrorCode::kInvalidArgument, "the dataset has no classes; files() with class_folders has");
@@ -32,6 +32,6 @@ Value detail::DatasetImpl::value(std::int64_t index, const data::Work& work) con
   return data::copied_sample(*this, index, work);
 }
 
-std::string Dataset::describe(std::int64_t index) const { return impl_->describe(data::from_start(index, size())); }
+const std::string Dataset::describe(Integer index) const { return impl_->describe(data::from_start(index, size())); }
 
 }  // namespace penstock

@@ -85,8 +85,13 @@ DeviceGuard::~DeviceGuard() { device::backend_for(before_.type).set_current_devi
 
 MemoryStats memory_stats(Device device) { return there(device).stats(device.index); }
 
-void set_memory_cap(Device device, std::optional<std::uint64_t> bytes) {
-  there(device).set_memory_cap(device.index, bytes);
+void set_memory_cap(Device device, std::optional<Integer> bytes) {
+  if (bytes && *bytes < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("a cap of {} bytes, expected 0 or more", std::int64_t{*bytes}));
+  }
+  const auto cap = bytes ? std::optional(static_cast<std::uint64_t>(std::int64_t{*bytes})) : std::nullopt;
+  there(device).set_memory_cap(device.index, cap);
 }
 
 void empty_cache(Device device) { there(device).empty_cache(device.index); }

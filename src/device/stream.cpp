@@ -75,7 +75,7 @@ Stream Stream::wrap(Device device, void* native) {
   return Stream(device::backend_for(device.type).import_queue(device.index, native));
 }
 
-Device Stream::device() const noexcept { return queue_->device(); }
+const Device Stream::device() const noexcept { return queue_->device(); }
 void* Stream::native() const noexcept { return queue_->native(); }
 Event Stream::record() const { return Event(queue_->record()); }
 

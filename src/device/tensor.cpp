@@ -173,7 +173,7 @@ Tensor Tensor::with_requires_grad(Flag value) const {
   return out;
 }
 
-Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
+Tensor Tensor::select(Integer dim, Integer index) const {
   Tensor out = *this;
   const std::int64_t moved = core::select_view(out.shape_, out.strides_, dim, index);
   out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
@@ -181,7 +181,7 @@ Tensor Tensor::select(std::int64_t dim, std::int64_t index) const {
   return out;
 }
 
-Tensor Tensor::slice(std::int64_t dim, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+Tensor Tensor::slice(Integer dim, Integer start, Integer stop, Integer step) const {
   Tensor out = *this;
   const std::int64_t moved = core::slice_view(out.shape_, out.strides_, dim, start, stop, step);
   out.byte_offset_ += static_cast<std::size_t>(moved) * dtype_.itemsize();
@@ -214,7 +214,7 @@ Tensor Tensor::permute(std::span<const std::size_t> order) const {
   return permute(std::vector<std::int64_t>(order.begin(), order.end()));
 }
 
-Tensor Tensor::transpose(std::int64_t a, std::int64_t b) const {
+Tensor Tensor::transpose(Integer a, Integer b) const {
   Tensor out = *this;
   const std::size_t first = core::dim_of(a, shape_);
   const std::size_t second = core::dim_of(b, shape_);
@@ -223,7 +223,7 @@ Tensor Tensor::transpose(std::int64_t a, std::int64_t b) const {
   return out;
 }
 
-std::int64_t Tensor::size(std::int64_t dim) const { return shape_[core::dim_of(dim, shape_)]; }
+std::int64_t Tensor::size(Integer dim) const { return shape_[core::dim_of(dim, shape_)]; }
 
 std::string Tensor::to_string() const {
   if (!defined()) return "Tensor(undefined)";

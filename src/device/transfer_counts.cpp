@@ -112,7 +112,7 @@ TransferCounts TransferCounts::operator-(const TransferCounts& before) const noe
           .wait_seconds = wait_seconds - before.wait_seconds};
 }
 
-TransferCounts TransferStats::total() const noexcept {
+const TransferCounts TransferStats::total() const noexcept {
   TransferCounts out = host_to_device;
   out += device_to_host;
   out += device_to_device;
@@ -132,7 +132,7 @@ TransferScope::TransferScope(Threads threads) noexcept
       thread_(std::this_thread::get_id()),
       before_(threads == Threads::kAll ? transfer_stats() : device::stats_of(device::thread_counters)) {}
 
-TransferStats TransferScope::stats() const {
+const TransferStats TransferScope::stats() const {
   if (threads_ == Threads::kAll) return transfer_stats() - before_;
   if (std::this_thread::get_id() != thread_) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -232,11 +232,11 @@ void format::save_with(const Unloaded& content, std::string_view path, const Sav
   save_by({write, bytes}, path, options, extras, commit_by(extras));
 }
 
-void save(const Value& value, std::string_view path, const SaveOptions& options) {
+void save(const Value& value, TextView path, const SaveOptions& options) {
   format::save_with(value, path, options, {});
 }
 
-void save(const Tensor& tensor, std::string_view path, const SaveOptions& options) {
+void save(const Tensor& tensor, TextView path, const SaveOptions& options) {
   save(Value::tensor(tensor), path, options);
 }
 

@@ -341,7 +341,7 @@ void Writer::Impl::finish() {
 }
 
 Writer::Writer() noexcept = default;
-Writer::Writer(std::string_view path, const WriterOptions& options) : impl_(std::make_unique<Impl>(path, options)) {}
+Writer::Writer(TextView path, const WriterOptions& options) : impl_(std::make_unique<Impl>(path, options)) {}
 Writer::Writer(Writer&& other) noexcept = default;
 Writer& Writer::operator=(Writer&& other) & noexcept = default;
 Writer::~Writer() = default;
@@ -353,9 +353,9 @@ Writer::Impl& Writer::impl() & {
 
 void Writer::append(const Tensor& rows) { impl().append(rows); }
 void Writer::append_row(const Tensor& row) { impl().append_row(row); }
-void Writer::add(std::string_view name, const Tensor& tensor) { impl().add(name, tensor); }
+void Writer::add(TextView name, const Tensor& tensor) { impl().add(name, tensor); }
 void Writer::add_sample(const Value& sample) { impl().add_sample(sample); }
-void Writer::begin(std::string_view name, const DType& dtype, const Shape& shape) { impl().begin(name, dtype, shape); }
+void Writer::begin(TextView name, const DType& dtype, const Shape& shape) { impl().begin(name, dtype, shape); }
 void Writer::finish() { impl().finish(); }
 void Writer::discard() noexcept {
   if (impl_) impl_->discard();

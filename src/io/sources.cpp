@@ -75,7 +75,8 @@ std::shared_ptr<const ByteSource> Source::not_null(std::shared_ptr<const ByteSou
   return own;
 }
 
-Source open_source(std::string_view location) {
+Source open_source(TextView path) {
+  const std::string_view location = path;
   const io::Scheme* plain = nullptr;
   for (const io::Scheme& scheme : io::schemes()) {
     if (scheme.name.empty()) {

@@ -109,7 +109,7 @@ void select_runs(const Tensor& from, std::size_t dim, std::span<const std::int64
 
 }  // namespace
 
-Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
+Tensor cat(std::span<const Tensor> tensors, Integer dim) {
   require_some(tensors, "cat");
   require_one_device("cat", tensors);
   const auto shown = std::find_if_not(tensors.begin(), tensors.end(), is_skipped);
@@ -130,7 +130,7 @@ Tensor cat(std::span<const Tensor> tensors, std::int64_t dim) {
   return out;
 }
 
-Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
+Tensor stack(std::span<const Tensor> tensors, Integer dim) {
   require_some(tensors, "stack");
   require_one_device("stack", tensors);
   const Shape& first = tensors.front().shape();
@@ -154,7 +154,7 @@ Tensor stack(std::span<const Tensor> tensors, std::int64_t dim) {
   return out;
 }
 
-Tensor index_select(const Tensor& tensor, std::int64_t dim, const Tensor& index) {
+Tensor index_select(const Tensor& tensor, Integer dim, const Tensor& index) {
   const std::array<ops::Argument, 2> arguments = {{{"tensor", tensor}, {"index", index}}};
   ops::require_same_device("index_select", arguments);
   const Tensor from = tensor.rank() == 0 ? tensor.reshape({1}) : tensor.contiguous();

@@ -123,14 +123,13 @@ Tensor randn(const Shape& shape, Generator& generator, const DType& dtype, Devic
   return real_numbers(Draw::kNormal, "randn", shape, generator, dtype, device);
 }
 
-Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, Generator& generator, const DType& dtype,
-               Device device) {
+Tensor randint(Integer low, Integer high, const Shape& shape, Generator& generator, const DType& dtype, Device device) {
   if (low >= high) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("randint from {} to {}: the first must be less than the second", low, high));
   }
   ops::require_numeric(dtype, "randint");
-  ops::require_in_range(low, dtype);
+  ops::require_in_range(std::int64_t{low}, dtype);
   ops::require_in_range(high - 1, dtype);
   Tensor out = Tensor::empty(shape, dtype, device);
   const std::uint64_t first = generator.take(blocks_taken(out.numel(), DType::int64));

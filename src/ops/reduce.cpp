@@ -65,7 +65,7 @@ Extremum extremum_of(const Tensor& tensor, std::int64_t dim, bool keepdim, Extre
 }  // namespace
 
 Tensor sum(const Tensor& tensor) { return sum_of(tensor, kAll, false); }
-Tensor sum(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
+Tensor sum(const Tensor& tensor, Integer dim, Flag keepdim) {
   const std::array<std::int64_t, 1> dims = {dim};
   return sum_of(tensor, dims, keepdim);
 }
@@ -74,7 +74,7 @@ Tensor sum(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepdi
 }
 
 Tensor mean(const Tensor& tensor) { return mean_of(tensor, kAll, false); }
-Tensor mean(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
+Tensor mean(const Tensor& tensor, Integer dim, Flag keepdim) {
   const std::array<std::int64_t, 1> dims = {dim};
   return mean_of(tensor, dims, keepdim);
 }
@@ -84,15 +84,15 @@ Tensor mean(const Tensor& tensor, std::span<const std::int64_t> dims, Flag keepd
 
 Tensor max(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMax, "max").values; }
 Tensor min(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMin, "min").values; }
-Extremum max(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
+Extremum max(const Tensor& tensor, Integer dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMax, "max");
 }
-Extremum min(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
+Extremum min(const Tensor& tensor, Integer dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMin, "min");
 }
 
 Tensor argmax(const Tensor& tensor) { return extremes_of(tensor, kAll, false, Extreme::kMax, "argmax").indices; }
-Tensor argmax(const Tensor& tensor, std::int64_t dim, Flag keepdim) {
+Tensor argmax(const Tensor& tensor, Integer dim, Flag keepdim) {
   return extremum_of(tensor, dim, keepdim, Extreme::kMax, "argmax").indices;
 }
 

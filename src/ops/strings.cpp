@@ -32,7 +32,7 @@ std::u32string characters_of(std::string_view utf8, std::size_t number) {
 
 }  // namespace
 
-std::vector<std::string> Tensor::strings() const {
+const std::vector<std::string> Tensor::strings() const {
   if (dtype_.code() != DType::Code::kText && dtype_.code() != DType::Code::kBytes) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("found {}, expected a tensor of texts or bytes", dtype_.name()));

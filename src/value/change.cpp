@@ -32,7 +32,8 @@ Value rebuilt(const Value& like, std::vector<Value> items) {
 
 }  // namespace
 
-Value Value::with(std::string_view key, Value item) const {
+Value Value::with(TextView name, Value item) const {
+  const std::string_view key = name;
   if (!is(Kind::kDict)) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("the key {} was given for a value that is no dict: {}", core::quoted(key), to_string()));
@@ -53,15 +54,15 @@ Value Value::with(std::string_view key, Value item) const {
   return out;
 }
 
-Value Value::with_at(std::size_t index, Value item) const {
+Value Value::with_at(Integer index, Value item) const {
   if (!has_items(*this)) {
     throw Error(ErrorCode::kDTypeMismatch,
                 core::format("a position was given for what is no list, tuple, set or object: {}", to_string()));
   }
-  static_cast<void>((*this)[index]);
+  static_cast<void>(at_place(index));
   std::vector<Value> items;
   for (std::size_t i = 0; i < size(); ++i) items.push_back((*this)[i]);
-  items[index] = std::move(item);
+  items[static_cast<std::size_t>(std::int64_t{index})] = std::move(item);
   return rebuilt(*this, std::move(items));
 }
 

@@ -142,7 +142,9 @@ double Value::as_float() const {
   return scalar_of<double>(node_.get(), Kind::kFloat);
 }
 
-std::complex<double> Value::as_complex() const { return scalar_of<std::complex<double>>(node_.get(), Kind::kComplex); }
+const std::complex<double> Value::as_complex() const {
+  return scalar_of<std::complex<double>>(node_.get(), Kind::kComplex);
+}
 
 const std::string& Value::as_string() const& {
   if (!is(Kind::kBytes) && !is(Kind::kBigInt)) return scalar_of<std::string>(node_.get(), Kind::kString);
@@ -158,7 +160,7 @@ const Tensor& Value::as_tensor() const& {
               "the tensor is not loaded, because only the index was read; load the archive");
 }
 
-std::optional<std::size_t> Value::entry_index() const noexcept {
+const std::optional<std::size_t> Value::entry_index() const noexcept {
   const auto* entry = node_ ? std::get_if<ValueNode::Entry>(&node_->scalar) : nullptr;
   return entry != nullptr ? std::optional(entry->index) : std::nullopt;
 }
@@ -168,18 +170,19 @@ std::size_t Value::size() const noexcept {
   return is_dict(node_.get()) ? node_->items.size() / 2 : node_->items.size();
 }
 
-Value Value::at_place(std::size_t index) const {
+Value Value::at_place(Integer index) const {
   constexpr std::string_view kExpected = "a list, tuple, set or object";
   const Kind found = kind();
   if (found == Kind::kDict) throw_kind(found, "a list, tuple, set or object (a dict has keys and item(i))");
   if (found != Kind::kList && found != Kind::kTuple && found != Kind::kSet && found != Kind::kObject) {
     throw_kind(found, kExpected);
   }
-  if (index >= node_->items.size()) throw_index(index, node_->items.size(), describe(found));
-  return adopt(node_->items[index]);
+  const auto at = static_cast<std::size_t>(std::int64_t{index});
+  if (at >= node_->items.size()) throw_index(at, node_->items.size(), describe(found));
+  return adopt(node_->items[at]);
 }
 
-Value Value::operator[](std::string_view key) const {
+Value Value::operator[](TextView key) const {
   if (std::optional<Value> found = find(key)) return *std::move(found);
   if (!is_dict(node_.get())) throw_kind(kind(), core::format("a dict with the key {}", core::quoted(key)));
   core::NearestNames nearest(key);
@@ -191,17 +194,18 @@ Value Value::operator[](std::string_view key) const {
               core::format("no key {} in a dict of {}{}{}", core::quoted(key), size(), hint.empty() ? "" : "; ", hint));
 }
 
-const std::optional<Value> Value::find(std::string_view key) const {  // NOLINT(readability-const-return-type)
+const std::optional<Value> Value::find(TextView name) const {
+  const std::string_view key = name;
   if (!is_dict(node_.get())) return std::nullopt;
   // From the end: of a key that a file gives twice the last one counts, as in Python.
   for (std::size_t i = node_->items.size(); i >= 2; i -= 2) {
-    const std::string* name = key_text(node_->items[i - 2].node_.get());
-    if (name != nullptr && *name == key) return adopt(node_->items[i - 1]);
+    const std::string* text = key_text(node_->items[i - 2].node_.get());
+    if (text != nullptr && *text == key) return adopt(node_->items[i - 1]);
   }
   return std::nullopt;
 }
 
-std::optional<Value> Value::find_in_dict(std::string_view key) const {
+std::optional<Value> Value::find_in_dict(TextView key) const {
   if (!is_dict(node_.get())) throw_kind(kind(), core::format("a dict that may have the key {}", core::quoted(key)));
   return find(key);
 }
@@ -229,13 +233,14 @@ double Value::real_within(double greatest) const {
               core::format("the value is {}, where a number up to {} was asked for", number, greatest));
 }
 
-const Value::Item Value::item(std::size_t index) const {  // NOLINT(readability-const-return-type)
+const Value::Item Value::item(Integer index) const {
   if (!is_dict(node_.get())) throw_kind(kind(), describe(Kind::kDict));
-  if (index >= size()) throw_index(index, size(), describe(Kind::kDict));
-  return {adopt(node_->items[2 * index]), adopt(node_->items[2 * index + 1])};
+  const auto at = static_cast<std::size_t>(std::int64_t{index});
+  if (at >= size()) throw_index(at, size(), describe(Kind::kDict));
+  return {adopt(node_->items[2 * at]), adopt(node_->items[2 * at + 1])};
 }
 
-Value::Items Value::items() const {
+const Value::Items Value::items() const {
   if (!is(Kind::kDict)) throw_kind(kind(), describe(Kind::kDict));
   return Items(*this);
 }
@@ -245,7 +250,7 @@ void Value::throw_not_iterable() const {
              is(Kind::kDict) ? "a list, tuple, set or object (a dict has items())" : "a list, tuple, set or object");
 }
 
-const std::optional<Value> Value::state() const {  // NOLINT(readability-const-return-type)
+const std::optional<Value> Value::state() const {
   if (!node_ || !node_->state) return std::nullopt;
   return adopt(*node_->state);
 }

@@ -17,7 +17,7 @@
 namespace penstock::python {
 namespace {
 
-using Counted = Dataset (*)(const Dataset&, std::int64_t);
+using Counted = Dataset (*)(const Dataset&, Integer);
 
 /// What `make`, which is the method `name`, gives of a dataset and a count.
 Typed<Dataset> counted(const char* name, Counted make, nb::handle self, nb::handle count, const char* what) {

@@ -22,7 +22,7 @@ nb::object multiply_operator(const Tensor& self, nb::handle other) {
   return nb::cast(multiply(self, nb::cast<Tensor>(other)));
 }
 
-using Join = Tensor (*)(std::span<const Tensor>, std::int64_t);
+using Join = Tensor (*)(std::span<const Tensor>, Integer);
 
 void bind_join(nb::module_& module, const char* name, Join join) {
   module.def(

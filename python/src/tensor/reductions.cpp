@@ -11,7 +11,7 @@ namespace {
 
 using All = Tensor (*)(const Tensor&);
 using Over = Tensor (*)(const Tensor&, std::span<const std::int64_t>, Flag);
-using Along = Extremum (*)(const Tensor&, std::int64_t, Flag);
+using Along = Extremum (*)(const Tensor&, Integer, Flag);
 
 struct SumRow {
   const char* name;

@@ -202,7 +202,7 @@ void require_size(std::int64_t length) {
 
 Collate collate::pad(const PadOptions& options) { return Collate(std::make_shared<Pad>(options, PadSizes{})); }
 
-Collate collate::pad_to(std::int64_t length, const PadOptions& options) {
+Collate collate::pad_to(Integer length, const PadOptions& options) {
   require_size(length);
   if (!options.dims.empty()) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -172,7 +172,7 @@ bool is_pattern(const std::string& location) {
 
 }  // namespace
 
-Dataset documents(std::string_view location, const DocumentsOptions& options) {
+Dataset documents(TextView location, const DocumentsOptions& options) {
   const std::string text(location);
   if (!is_pattern(text)) return joined({open_tokens_at(text)}, options);
   const data::PathTable found = data::expand(text);
@@ -191,7 +191,7 @@ Dataset documents(const std::vector<std::string>& locations, const DocumentsOpti
   return joined(archives, options);
 }
 
-Dataset documents(const LazyTensor& tokens, std::int64_t begin, OptionalFlag mmap) {
+Dataset documents(const LazyTensor& tokens, Integer begin, OptionalFlag mmap) {
   return beginning_with(tokens, begin, mmap);
 }
 

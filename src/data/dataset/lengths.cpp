@@ -153,7 +153,7 @@ const data::TensorLayout& data::meant_tensor(const Layout& layout, const Lengths
 
 std::int64_t data::length_of(const TensorLayout& tensor, const LengthsOptions& options) {
   const auto rank = static_cast<std::int64_t>(tensor.shape.rank());
-  return tensor.shape[static_cast<std::size_t>(options.dim < 0 ? options.dim + rank : options.dim)];
+  return tensor.shape[static_cast<std::size_t>(options.dim < 0 ? rank + options.dim : std::int64_t{options.dim})];
 }
 
 std::vector<std::int64_t> lengths(const Dataset& dataset, const LengthsOptions& options) {

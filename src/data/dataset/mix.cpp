@@ -59,17 +59,17 @@ std::vector<std::int64_t> sizes_of(const std::vector<Dataset>& datasets) {
 
 }  // namespace
 
-Dataset take(const Dataset& dataset, std::int64_t count) {
+Dataset take(const Dataset& dataset, Integer count) {
   require_count(count, "samples to take");
-  return stretch(dataset, 0, std::min(count, dataset.size()));
+  return stretch(dataset, 0, std::min<std::int64_t>(count, dataset.size()));
 }
 
-Dataset skip(const Dataset& dataset, std::int64_t count) {
+Dataset skip(const Dataset& dataset, Integer count) {
   require_count(count, "samples to skip");
-  return stretch(dataset, std::min(count, dataset.size()), dataset.size());
+  return stretch(dataset, std::min<std::int64_t>(count, dataset.size()), dataset.size());
 }
 
-Dataset repeat(const Dataset& dataset, std::int64_t times) {
+Dataset repeat(const Dataset& dataset, Integer times) {
   require_count(times, "repetitions");
   const auto size = core::try_mul(static_cast<std::uint64_t>(dataset.size()), static_cast<std::uint64_t>(times));
   if (!size || *size > std::numeric_limits<std::int64_t>::max()) {

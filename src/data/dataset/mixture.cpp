@@ -43,7 +43,7 @@ Mixture::Mixture(std::vector<std::int64_t> sizes, const std::vector<double>& sha
     repeats = turns.period() != 0;
   }
   std::visit([](auto& kept) { kept.shrink_to_fit(); }, turns_);
-  size_ = options.size ? *options.size : repeats ? end_by_size(shares, options.end) : period_;
+  size_ = options.size ? std::int64_t{*options.size} : repeats ? end_by_size(shares, options.end) : period_;
 }
 
 void Mixture::keep(std::size_t part) {

@@ -261,7 +261,7 @@ class SequenceRows final : public detail::DatasetImpl {
 
 }  // namespace
 
-Dataset pack_sequences(const Dataset& dataset, std::int64_t length, const PackSequencesOptions& options) {
+Dataset pack_sequences(const Dataset& dataset, Integer length, const PackSequencesOptions& options) {
   if (length < 1) refuse(core::format("the length of rows is {}; it must be 1 or more", length));
   if (options.cu_seqlens && length > std::numeric_limits<std::int32_t>::max()) {
     refuse(core::format(

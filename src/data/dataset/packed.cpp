@@ -255,13 +255,13 @@ std::uint64_t bytes_of(const data::PathTable& paths) {
 
 }  // namespace
 
-Dataset packed(std::string_view pattern, OptionalFlag mmap) {
+Dataset packed(TextView pattern, OptionalFlag mmap) {
   auto out = std::make_shared<Packed>();
   const data::PathTable paths = data::expand(pattern);
   const data::Access access = data::access_for(mmap, bytes_of(paths));
   for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)), access);
   // Who names one file wants that one.
-  const bool is_one = paths.size() == 1 && paths.path(0) == pattern;
+  const bool is_one = paths.size() == 1 && paths.path(0) == std::string_view(pattern);
   if (!is_one) out->require_all();
   return Dataset(std::move(out));
 }

@@ -111,9 +111,7 @@ Dataset rows(const LazyTensor& tensor, OptionalFlag mmap) {
   return Dataset(std::make_shared<Rows>(data::sample_array(tensor, data::access_for(mmap, tensor.nbytes()), file)));
 }
 
-Dataset rows(std::string_view path, std::string_view key, OptionalFlag mmap) {
-  return data::rows_in(open(path), key, mmap);
-}
+Dataset rows(TextView path, TextView key, OptionalFlag mmap) { return data::rows_in(open(path), key, mmap); }
 
 Dataset data::rows_in(const Archive& archive, std::string_view key, std::optional<bool> mmap) {
   return rows(key.empty() ? only_tensor(archive) : archive[key], mmap);

@@ -241,7 +241,7 @@ std::optional<Dataset> windows_of_array(const ArrayParts& parts, const WindowSiz
 
 }  // namespace
 
-Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOptions& options) {
+Dataset windows(const Dataset& dataset, Integer length, const WindowsOptions& options) {
   const WindowSizes sizes = WindowSizes::checked(length, options.stride, options.shift);
   std::shared_ptr<const SlicedArrays> slices = dataset.impl().slices();
   if (!slices) {
@@ -253,7 +253,7 @@ Dataset windows(const Dataset& dataset, std::int64_t length, const WindowsOption
   return data::joined_windows(*slices, sizes, options.join == JoinSlices::kShuffled);
 }
 
-Dataset random_windows(const Dataset& dataset, std::int64_t length, std::int64_t count, std::int64_t shift) {
+Dataset random_windows(const Dataset& dataset, Integer length, Integer count, Integer shift) {
   if (count < 0) core::refuse(core::format("the number of random windows is {}; it must be 0 or more", count));
   const Dataset places = windows(dataset, length, {.stride = 1, .shift = shift});
   const auto slices = dataset.impl().slices();

@@ -233,7 +233,7 @@ std::function<std::string()> root_of(std::string_view pattern, const data::PathT
 
 }  // namespace
 
-Dataset files(std::string_view pattern, const FilesOptions& options) {
+Dataset files(TextView pattern, const FilesOptions& options) {
   if (options.source) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found a source of the program's own beside a pattern, which is looked for in folders; give a list of "

@@ -247,7 +247,7 @@ Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::str
   return with_texts(dataset, joined(paths, by_name(table)));
 }
 
-Dataset with_labels(const Dataset& dataset, std::string_view table, const LabelOptions& options) {
+Dataset with_labels(const Dataset& dataset, TextView table, const LabelOptions& options) {
   const Source source = open_source(table);
   std::string text(static_cast<std::size_t>(source.size()), '\0');
   source.read(0, std::as_writable_bytes(std::span(text)));

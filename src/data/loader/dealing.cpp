@@ -108,7 +108,7 @@ Dealing::Dealing(const Dataset& dataset, const LoaderOptions& options)
     : ranks_(options.ranks.value_or(Ranks())),
       remainder_(options.remainder),
       is_dealt_(options.ranks.has_value()),
-      batch_size_(options.batch_sampler ? 0 : options.batch_size) {
+      batch_size_(options.batch_sampler ? 0 : std::int64_t{options.batch_size}) {
   require_dealing(options);
   if (options.batch_sampler) {
     batches_ = is_dealt_ ? dealt(*options.batch_sampler) : *options.batch_sampler;

@@ -74,7 +74,7 @@ class LoaderState {
   std::uint64_t epoch() const noexcept { return here_.of.epoch; }
   double timeout() const noexcept { return options_.timeout; }
   /// 0 where a batch sampler decides.
-  std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : options_.batch_size; }
+  std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : std::int64_t{options_.batch_size}; }
 
   TimedBatch next(std::optional<double> seconds) {
     const Turn turn(*this);
@@ -330,10 +330,10 @@ TimedBatch DataLoader::next_for(double seconds) {
 void DataLoader::set_epoch(std::uint64_t epoch) { usable().set_epoch(epoch); }
 std::uint64_t DataLoader::epoch() const noexcept { return state_ ? state_->epoch() : 0; }
 void DataLoader::restart() { usable().restart(); }
-LoaderPosition DataLoader::position() const { return known().position(); }
+const LoaderPosition DataLoader::position() const { return known().position(); }
 void DataLoader::seek(const LoaderPosition& position) { usable().seek(position); }
-std::vector<SetAside> DataLoader::set_aside() const { return usable().set_aside(); }
-LoaderStats DataLoader::stats() const { return usable().stats(); }
+const std::vector<SetAside> DataLoader::set_aside() const { return usable().set_aside(); }
+const LoaderStats DataLoader::stats() const { return usable().stats(); }
 void DataLoader::write_trace() const { usable().write_trace(); }
 void DataLoader::stop() noexcept {
   if (state_ && !state_->forked()) state_->stop();

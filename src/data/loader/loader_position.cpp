@@ -90,7 +90,7 @@ std::string LoaderPosition::to_json() const {
   return out.dump();
 }
 
-LoaderPosition LoaderPosition::from_json(std::string_view json) {
+LoaderPosition LoaderPosition::from_json(TextView json) {
   FieldsReader fields(json);
   try {
     fields.read();

@@ -113,7 +113,7 @@ std::string limit_of_stage(const LoaderStats& stats) {
 
 }  // namespace
 
-std::string_view LoaderStats::bottleneck() const noexcept {
+const std::string_view LoaderStats::bottleneck() const noexcept {
   const double whole = iterated(*this);
   if (batches == 0 || whole <= 0) return "nothing";
   if (wait_seconds < kWaitingCaller * whole) return "caller";
@@ -125,7 +125,7 @@ std::string_view LoaderStats::bottleneck() const noexcept {
   return idle > kIdle * worker_capacity ? "hand-over" : stage;
 }
 
-std::string LoaderStats::limit() const {
+const std::string LoaderStats::limit() const {
   const std::string_view wall = bottleneck();
   if (wall == "nothing") return "no batch was taken yet, so there is nothing to judge by";
   if (wall == "caller") return limit_of_caller(*this);
@@ -143,7 +143,7 @@ std::string LoaderStats::limit() const {
   return limit_of_stage(*this);
 }
 
-std::string LoaderStats::workers_because() const {
+const std::string LoaderStats::workers_because() const {
   std::string start = core::counted(workers, "worker");
   switch (choice) {
     case Choice::kAsked:

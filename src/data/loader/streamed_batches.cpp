@@ -29,7 +29,7 @@ class StreamedBatches final : public BatchOrigin {
 
   std::optional<std::int64_t> batches() const override { return std::nullopt; }
   std::int64_t samples() const override { return 0; }
-  std::int64_t replicas() const override { return options_.ranks ? options_.ranks->size : 1; }
+  std::int64_t replicas() const override { return options_.ranks ? std::int64_t{options_.ranks->size} : 1; }
   std::string order() const override { return "stream"; }
   void describe(LoaderPosition& position, const Standing&) const override {
     position.read = place_.read;

@@ -175,7 +175,7 @@ PackSummary pack_tar(const Dataset& dataset, std::string_view folder, const Pack
 
 }  // namespace
 
-PackSummary pack(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
+PackSummary pack(const Dataset& dataset, TextView folder, const PackOptions& options) {
   if (dataset.size() == 0) throw Error(ErrorCode::kInvalidArgument, "the dataset has no samples to pack");
   if (options.format == "tar") return pack_tar(dataset, folder, options);
   if (options.format != "safetensors") {

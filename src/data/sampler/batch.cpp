@@ -72,7 +72,7 @@ BatchOrder::BatchOrder(Order order, std::vector<std::int64_t> ends) : order_(std
   }
 }
 
-BatchOrder BatchOrder::equal(Order order, std::int64_t batch_size, Flag drop_last) {
+BatchOrder BatchOrder::equal(Order order, Integer batch_size, Flag drop_last) {
   require_batch_size(batch_size);
   BatchOrder out;
   out.order_ = std::move(order);
@@ -81,7 +81,7 @@ BatchOrder BatchOrder::equal(Order order, std::int64_t batch_size, Flag drop_las
   return out;
 }
 
-std::vector<std::int64_t> BatchOrder::operator[](std::int64_t number) const {
+const std::vector<std::int64_t> BatchOrder::operator[](Integer number) const {
   std::int64_t begin = number * batch_size_;
   std::int64_t samples = std::min(batch_size_, order_.size() - begin);
   if (batch_size_ == 0) {
@@ -94,7 +94,7 @@ std::vector<std::int64_t> BatchOrder::operator[](std::int64_t number) const {
   return out;
 }
 
-BatchSampler sampler::batches(Sampler sampler, std::int64_t batch_size, Flag drop_last) {
+BatchSampler sampler::batches(Sampler sampler, Integer batch_size, Flag drop_last) {
   require_batch_size(batch_size);
   return EqualBatches(std::move(sampler), batch_size, drop_last);
 }

@@ -113,7 +113,7 @@ BatchSampler sampler::distributed(BatchSampler batches, const DistributedOptions
   return DistributedBatches(std::move(batches), options);
 }
 
-Sampler sampler::distributed(std::int64_t size, const DistributedOptions& options) {
+Sampler sampler::distributed(Integer size, const DistributedOptions& options) {
   return sampler::distributed(options.shuffle ? random(size) : sequential(size), options);
 }
 

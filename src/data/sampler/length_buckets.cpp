@@ -169,7 +169,7 @@ class LengthBuckets final : public BatchSamplerInterface {
   std::int64_t room(std::int64_t longest) const {
     const std::int64_t tokens =
         options_.max_tokens ? *options_.max_tokens / std::max<std::int64_t>(longest, 1) : kUnlimited;
-    return std::max<std::int64_t>(std::min(tokens, options_.batch_size.value_or(kUnlimited)), 1);
+    return std::max<std::int64_t>(std::min<std::int64_t>(tokens, options_.batch_size.value_or(kUnlimited)), 1);
   }
 
   void cut() {

@@ -22,7 +22,7 @@ class NodeLocal final : public SamplerInterface {
  public:
   /// Parts behind the last sample are empty, and are not gone through.
   NodeLocal(std::int64_t size, const NodeLocalOptions& options)
-      : size_(size), options_(options), parts_(std::min(options.nodes, size)) {}
+      : size_(size), options_(options), parts_(std::min<std::int64_t>(options.nodes, size)) {}
 
   std::int64_t size() const noexcept override { return size_; }
   std::string_view kind() const noexcept override {
@@ -45,7 +45,7 @@ class NodeLocal final : public SamplerInterface {
     while (at < out.size()) {
       for (std::int64_t part = 0; part < parts_; ++part) {
         std::int64_t& from = next[static_cast<std::size_t>(part)];
-        const std::int64_t taken = std::min(options_.ranks_per_node, begin_of(part + 1) - from);
+        const std::int64_t taken = std::min<std::int64_t>(options_.ranks_per_node, begin_of(part + 1) - from);
         std::copy_n(parts.begin() + from, taken, out.begin() + static_cast<std::ptrdiff_t>(at));
         from += taken;
         at += static_cast<std::size_t>(taken);
@@ -83,7 +83,7 @@ class NodeLocal final : public SamplerInterface {
 
 }  // namespace
 
-Sampler sampler::node_local(std::int64_t size, const NodeLocalOptions& options) {
+Sampler sampler::node_local(Integer size, const NodeLocalOptions& options) {
   if (size >= 0 && options.nodes >= 1 && options.ranks_per_node >= 1) return NodeLocal(size, options);
   throw Error(ErrorCode::kInvalidArgument,
               core::format("an order for {} nodes of {} ranks over {} samples; there must be at least one node and one "

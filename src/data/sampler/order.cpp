@@ -41,7 +41,7 @@ class Listed final : public detail::OrderImpl {
 Order::Order(std::vector<std::int64_t> indices) : impl_(std::make_shared<Listed<std::int64_t>>(std::move(indices))) {}
 Order::Order(std::vector<std::uint32_t> indices) : impl_(std::make_shared<Listed<std::uint32_t>>(std::move(indices))) {}
 
-Order Order::range(std::int64_t size) {
+Order Order::range(Integer size) {
   if (size < 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("the size of an order is {}; it must be 0 or more", size));
   }
@@ -50,13 +50,13 @@ Order Order::range(std::int64_t size) {
 
 std::int64_t Order::size() const noexcept { return impl_ ? impl_->size() : 0; }
 
-std::int64_t Order::operator[](std::int64_t position) const noexcept {
+std::int64_t Order::operator[](Integer position) const noexcept {
   std::int64_t out = 0;
   copy(position, {&out, 1});
   return out;
 }
 
-void Order::copy(std::int64_t position, std::span<std::int64_t> out) const noexcept {
+void Order::copy(Integer position, std::span<std::int64_t> out) const noexcept {
   if (impl_) impl_->copy(position, out);
 }
 

@@ -104,7 +104,7 @@ class CompactRandom final : public SamplerInterface {
 
 }  // namespace
 
-Sampler sampler::random(std::int64_t size, const RandomOptions& options) {
+Sampler sampler::random(Integer size, const RandomOptions& options) {
   const std::int64_t samples = options.num_samples.value_or(size);
   if (size < 0 || samples < 0 || (size == 0 && samples > 0)) {
     throw Error(ErrorCode::kInvalidArgument,

@@ -19,7 +19,7 @@ class Sequential final : public SamplerInterface {
 
 }  // namespace
 
-Sampler sampler::sequential(std::int64_t size) {
+Sampler sampler::sequential(Integer size) {
   if (size < 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("the size of a sequential sampler is {}; it must be 0 or more", size));

@@ -140,7 +140,7 @@ std::int64_t check_weights(std::span<const double> weights) {
 
 }  // namespace
 
-Sampler sampler::weighted(std::vector<double> weights, std::int64_t num_samples, Flag replacement) {
+Sampler sampler::weighted(std::vector<double> weights, Integer num_samples, Flag replacement) {
   const std::int64_t positive = check_weights(weights);
   if (num_samples < 0) {
     throw Error(ErrorCode::kInvalidArgument, core::format("num_samples is {}; it must be 0 or more", num_samples));

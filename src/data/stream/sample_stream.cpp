@@ -18,12 +18,12 @@ Dataset data::StreamNode::samples() const { return stream_cell(name()); }
 SampleStream::SampleStream() : SampleStream(stream(Dataset())) {}
 SampleStream::SampleStream(std::shared_ptr<const data::StreamNode> node) : SampleStream(node, node->samples()) {}
 
-SampleStream SampleStream::take(std::int64_t count) const { return {data::taken_node(node_, count), samples_}; }
-SampleStream SampleStream::skip(std::int64_t count) const { return {data::skipped_node(node_, count), samples_}; }
-SampleStream SampleStream::repeat(std::optional<std::int64_t> times) const {
+SampleStream SampleStream::take(Integer count) const { return {data::taken_node(node_, count), samples_}; }
+SampleStream SampleStream::skip(Integer count) const { return {data::skipped_node(node_, count), samples_}; }
+SampleStream SampleStream::repeat(std::optional<Integer> times) const {
   return {data::repeated_node(node_, times), samples_};
 }
-SampleStream SampleStream::shuffle(std::int64_t window, std::uint64_t seed, const WindowOptions& options) const {
+SampleStream SampleStream::shuffle(Integer window, std::uint64_t seed, const WindowOptions& options) const {
   return {data::shuffled_node(node_, window, seed, options), samples_};
 }
 SampleStream SampleStream::filter_plain(std::function<bool(const Value&)> keep) const {

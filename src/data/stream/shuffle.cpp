@@ -95,6 +95,10 @@ StreamNodePtr shuffled_node(StreamNodePtr below, std::int64_t window, std::uint6
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("the window of a shuffle is {} samples; it must be 1 or more", window));
   }
+  if (options.memory && *options.memory < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("the memory of a shuffle is {} bytes; it must be 0 or more", *options.memory));
+  }
   return std::make_shared<Shuffled>(std::move(below), window, seed, options.memory);
 }
 

@@ -85,7 +85,8 @@ class ValuesOfOptions {
 }  // namespace
 }  // namespace io::remote
 
-Source open_source(std::string_view location, const RemoteOptions& options) {
+Source open_source(TextView path, const RemoteOptions& options) {
+  const std::string_view location = path;
   const bool is_http = location.starts_with("http://") || location.starts_with("https://");
   const std::string_view host = is_http ? io::remote::authority_of(location) : std::string_view();
   const io::remote::ValuesScope scope(io::remote::ValuesOfOptions(options).values(host));

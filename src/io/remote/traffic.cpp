@@ -53,7 +53,7 @@ RemoteTraffic& RemoteTraffic::operator+=(const RemoteTraffic& other) noexcept {
   return *this;
 }
 
-std::string_view RemoteTraffic::limit() const noexcept {
+const std::string_view RemoteTraffic::limit() const noexcept {
   if (requests == 0) return "nothing";
   // A client that is sent away is slowed down by its pauses; a refusal now and then is not what limits it.
   const double waited = first_byte_seconds + transfer_seconds;

@@ -18,6 +18,41 @@ REFUSES((Tensor t), max(t, true), max(t, 1, true));
 REFUSES((Tensor t), min(t, true), min(t, 1, true));
 REFUSES((Tensor t), argmax(t, true), argmax(t, 1, true));
 REFUSES((Tensor t), t + 'x', t + 1);
+REFUSES((Tensor t), t.size(1.5), t.size(-1));
+REFUSES((Tensor t), t.select(0, 1.5), t.select(0, 1));
+REFUSES((Tensor t), t.select(true, 1), t.select(1, 1));
+REFUSES((Tensor t), t.slice(0, 0, true), t.slice(0, 0, 1));
+REFUSES((Tensor t), t.slice(0, 0, 1.5), t.slice(0, 0, 1, 2));
+REFUSES((Tensor t), t.transpose(0, true), t.transpose(0, 1));
+REFUSES((Tensor t), t.permute({0, true}), t.permute({0, 1}));
+REFUSES((Tensor t), t.cuda(true), t.cuda(1));
+REFUSES((Tensor t), sum(t, 1.5), sum(t, 1));
+REFUSES((Tensor t), sum(t, {0, true}), sum(t, {0, 1}, true));
+REFUSES((Tensor t), ps::cat({t, t}, true), ps::cat({t, t}, 1));
+REFUSES((Tensor t), ps::stack({t, t}, 0.5), ps::stack({t, t}, 1));
+REFUSES((Tensor t), index_select(t, true, t), index_select(t, 1, t));
+REFUSES((Tensor t), t.shape().prepend(1.5), t.shape().prepend(1));
+REFUSES((LazyTensor t), t.size(1.5), t.size(-1));
+REFUSES((LazyTensor t), t.select(0, 1.5), t.select(0, 1));
+REFUSES((LazyTensor t), t.slice(0, 0, true), t.slice(0, 0, 1));
+REFUSES((Dataset d), d.get(1.5), d.get(1));
+REFUSES((Dataset d), d.describe(true), d.describe(1));
+REFUSES((Dataset d), d.one_hot(true), d.one_hot(10));
+REFUSES((Dataset d), d.normalize({0}, {1}, 0.5), d.normalize({0}, {1}, -1));
+REFUSES((Dataset d), take(d, 0.5), take(d, 5));
+REFUSES((Dataset d), skip(d, 'x'), skip(d, 5));
+REFUSES((Dataset d), repeat(d, true), repeat(d, 5));
+REFUSES((Dataset d), windows(d, 1.5), windows(d, 8));
+REFUSES((Dataset d), random_windows(d, 8, true), random_windows(d, 8, 5));
+REFUSES((Dataset d), pack_sequences(d, 1e3), pack_sequences(d, 1000));
+REFUSES((SampleStream s), s.take(0.5), s.take(5));
+REFUSES((SampleStream s), s.skip(true), s.skip(5));
+REFUSES((SampleStream s), s.repeat(true), s.repeat(5));
+REFUSES((SampleStream s), s.repeat(2.5), s.repeat());
+REFUSES((SampleStream s), s.shuffle(1e3), s.shuffle(1000));
+REFUSES((Archive a), a.entry(1.5), a.entry(1));
+REFUSES((WritableArchive a), a.entry(true), a.entry(1));
+REFUSES((Value v), v.item(1.5), v.item(1));
 REFUSES((Dataset d), d[true], d[1]);
 REFUSES((Value v), v[true], v[1]);
 REFUSES((Value v), v[1.5], v[1]);
@@ -26,6 +61,31 @@ REFUSES((Batch b), b[true], b[1]);
 REFUSES((Value v), Value('x'), Value("x"));
 REFUSES((Value v), Value(L'x'), Value("x"));
 REFUSES((Value v), Value(u8'x'), Value("x"));
+
+// Options that are a count or a dimension take no bool and no fraction either, by assignment too.
+#define TAKES_INTEGERS_ALONE(OPTIONS, FIELD)                                        \
+  static_assert(std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, std::size_t> && \
+                std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, int> &&         \
+                !std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, bool> &&       \
+                !std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, double> &&     \
+                !std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, char>)
+TAKES_INTEGERS_ALONE(DistributedOptions, num_replicas);
+TAKES_INTEGERS_ALONE(DistributedOptions, rank);
+TAKES_INTEGERS_ALONE(LengthBucketOptions, batch_size);
+TAKES_INTEGERS_ALONE(LengthBucketOptions, max_tokens);
+TAKES_INTEGERS_ALONE(LengthBucketOptions, num_replicas);
+TAKES_INTEGERS_ALONE(LengthBucketOptions, rank);
+TAKES_INTEGERS_ALONE(LengthsOptions, dim);
+TAKES_INTEGERS_ALONE(LoaderOptions, batch_size);
+TAKES_INTEGERS_ALONE(MixOptions, size);
+TAKES_INTEGERS_ALONE(NodeLocalOptions, nodes);
+TAKES_INTEGERS_ALONE(NodeLocalOptions, ranks_per_node);
+TAKES_INTEGERS_ALONE(PadOptions, dim);
+TAKES_INTEGERS_ALONE(RandomOptions, num_samples);
+TAKES_INTEGERS_ALONE(RemoteOptions, requests);
+TAKES_INTEGERS_ALONE(WindowOptions, memory);
+TAKES_INTEGERS_ALONE(WindowsOptions, shift);
+TAKES_INTEGERS_ALONE(WindowsOptions, stride);
 
 // 0 is a null pointer too, which is no text.
 REFUSES((Value v), v.find(0), v.find("0"));
@@ -47,7 +107,12 @@ enum Column { kFirst, kSecond };
   static_cast<void>(t[n][u][s][kSecond]);
   static_cast<void>(t.at<float>(n, i, u, kFirst));
   static_cast<void>(t.shape()[n] + t.shape()[i]);
+  static_cast<void>(t.size(u) + t.select(i, n).size(n));
+  static_cast<void>(t.slice(kFirst, s, n).transpose(n, u).permute({n, u}));
+  static_cast<void>(sum(t, n));
   static_cast<void>(sum(t, {0}));
+  static_cast<void>(take(d, n));
+  static_cast<void>(d.get(u));
   static_cast<void>(d[n]);
   static_cast<void>(v[n][i][kFirst]);
   static_cast<void>(b[n]);

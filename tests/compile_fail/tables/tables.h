@@ -21,14 +21,13 @@
   static_assert(!std::is_assignable_v<TYPE, TYPE> && !std::is_assignable_v<TYPE, const TYPE&>); \
   static_assert(std::is_nothrow_move_constructible_v<TYPE> && std::is_copy_constructible_v<TYPE>)
 /// `RIGHT` compiles with the parameters, whose types are template parameters here, `WRONG` does not.
-#define REFUSES(PARAMETERS, WRONG, RIGHT)                                                                      \
-  static_assert([]<class Archive, class Batch, class Dataset, class SampleStream, class Tensor, class Value,   \
-                   class WritableArchive>() {                                                                  \
-    return requires PARAMETERS { RIGHT; };                                                                     \
-  }.template operator()<penstock::Archive, penstock::Batch, penstock::Dataset, penstock::SampleStream,         \
-                        penstock::Tensor, penstock::Value, penstock::WritableArchive>());                      \
-  static_assert(!([]<class Archive, class Batch, class Dataset, class SampleStream, class Tensor, class Value, \
-                     class WritableArchive>() {                                                                \
-    return requires PARAMETERS { WRONG; };                                                                     \
-  }.template operator()<penstock::Archive, penstock::Batch, penstock::Dataset, penstock::SampleStream,         \
-                        penstock::Tensor, penstock::Value, penstock::WritableArchive>()))
+#define REFUSES(PARAMETERS, WRONG, RIGHT) \
+  static_assert(FITS(PARAMETERS, RIGHT)); \
+  static_assert(!FITS(PARAMETERS, WRONG))
+#define FITS(PARAMETERS, EXPRESSION)                                                                                  \
+  ([]<class Archive, class Batch, class DataLoader, class Dataset, class Error, class LazyTensor, class SampleStream, \
+      class Tensor, class Value, class WritableArchive>() {                                                           \
+    return requires PARAMETERS { EXPRESSION; };                                                                       \
+  }.template operator()<penstock::Archive, penstock::Batch, penstock::DataLoader, penstock::Dataset, penstock::Error, \
+                        penstock::LazyTensor, penstock::SampleStream, penstock::Tensor, penstock::Value,              \
+                        penstock::WritableArchive>())
