@@ -583,9 +583,12 @@ TEST_F(ArchiveTest, ANameThatIsNotThereNamesTheOthers) {
 }
 
 TEST(ArchiveIndices, ThatAreNegativeAreSaidAsTheyAre) {
-  const auto entry = test::error_of([] { Archive().entry(static_cast<std::size_t>(-1)); });
+  const auto entry = test::error_of([] { Archive().entry(-1); });
   EXPECT_EQ(entry->code(), ErrorCode::kIndexOutOfRange);
   EXPECT_THAT(entry->message(), testing::HasSubstr("tensor -1 "));
+  const auto wrapped = test::error_of([] { Archive().entry(static_cast<std::size_t>(-1)); });
+  EXPECT_EQ(wrapped->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(wrapped->message(), testing::HasSubstr("it is -1 "));
   const Placement placement{static_cast<std::size_t>(-2), Tensor::of({1})};
   const auto placed = test::error_of([&] { Archive().load_into(std::span(&placement, 1)); });
   EXPECT_THAT(placed->message(), testing::HasSubstr(" -2 "));
