@@ -143,7 +143,7 @@ nb::object mixed_streams(const nb::list& streams, const std::vector<double>& wei
     parts.push_back(nb::cast<SampleStream>(nb::object(part.attr("_native"))));
   }
   const char* const end = options.end == MixEnd::kAll ? "all" : "first";
-  const nb::object size = options.size ? nb::object(nb::int_(std::int64_t{*options.size})) : nb::none();
+  const nb::object size = options.size ? nb::cast(*options.size) : nb::none();
   return nb::module_::import_("penstock._batches.streams")
       .attr("mixed")(nb::cast(mix(parts, weights, options)), streams, list_of(weights), end, size);
 }

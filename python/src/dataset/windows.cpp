@@ -58,7 +58,7 @@ Typed<Dataset> windows_of(nb::handle self, nb::handle length, nb::handle stride,
   WindowsOptions options{.shift = integer_argument(shift, "shift"), .join = join_from(join)};
   const std::int64_t rows = integer_argument(length, "length");
   if (!stride.is_none()) options.stride = integer_argument(stride, "stride");
-  const nb::object step = options.stride ? nb::object(nb::int_(std::int64_t{*options.stride})) : nb::none();
+  const nb::object step = options.stride ? nb::cast(*options.stride) : nb::none();
   Dataset made = interruptible(
       true, [of = nb::cast<Dataset>(self), rows, options](std::stop_token) { return windows(of, rows, options); });
   return with_recipe("transformed",
