@@ -9,6 +9,7 @@
 #include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "data/scan/name_match.h"
 #include "io/remote/cache/block_cache.h"
 #include "io/remote/cache/ledger.h"
@@ -62,8 +63,8 @@ void print(const CacheSettings& settings, const CacheUsage& usage, const CacheOp
     return;
   }
   core::print("{}: {}{}, {} in {}; the limit is {}\n", printable(settings.folder), options.clear ? "cleared of " : "",
-              counted(usage.objects, "object"), human_bytes(static_cast<double>(usage.bytes)),
-              counted(usage.blocks, "block"), human_bytes(static_cast<double>(settings.limit)));
+              counted(usage.objects, "object"), core::format_bytes(usage.bytes), counted(usage.blocks, "block"),
+              core::format_bytes(settings.limit));
 }
 
 int run(const CacheOptions& options) {

@@ -9,6 +9,7 @@
 #include "cli/option.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "doctor/diagnosis.h"
 
 namespace penstock::cli {
@@ -57,7 +58,7 @@ Json to_json(const std::vector<Section>& sections) {
 
 std::string number(double value, Fact::Unit unit) {
   if (unit == Fact::Unit::kNone) return core::format("{:.4g}", value);
-  return human_bytes(value) + (unit == Fact::Unit::kBytesPerSecond ? "/s" : "");
+  return core::format_bytes(static_cast<std::uint64_t>(value)) + (unit == Fact::Unit::kBytesPerSecond ? "/s" : "");
 }
 
 std::string shown(const Fact& fact) {

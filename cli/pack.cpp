@@ -14,6 +14,7 @@
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "penstock/shards.h"
 
 namespace penstock::cli {
@@ -63,9 +64,9 @@ int run(const PackOptions& options) {
   if (options.json) {
     print_json(Json{{"path", options.to}, {"samples", done.samples}, {"shards", done.shards}, {"bytes", done.bytes}});
   } else {
-    core::print(
-        "{}: {} in {}, {}\n", printable(options.to), counted(static_cast<std::uint64_t>(done.samples), "sample"),
-        counted(static_cast<std::uint64_t>(done.shards), "shard"), human_bytes(static_cast<double>(done.bytes)));
+    core::print("{}: {} in {}, {}\n", printable(options.to),
+                counted(static_cast<std::uint64_t>(done.samples), "sample"),
+                counted(static_cast<std::uint64_t>(done.shards), "shard"), core::format_bytes(done.bytes));
   }
   return 0;
 }

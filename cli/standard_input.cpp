@@ -20,6 +20,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/system_error.h"
+#include "core/text.h"
 #include "device/host_memory.h"
 #include "io/file/file_descriptor.h"
 #include "penstock/error.h"
@@ -99,7 +100,7 @@ Source read_whole(const Pipe& pipe) {
     if (is_full) {
       refuse(pipe, ErrorCode::kLimit,
              core::format("has more than the {} that memory has room for; write it to a file, and name that",
-                          human_bytes(static_cast<double>(have))));
+                          core::format_bytes(have)));
     }
     have += static_cast<std::size_t>(got);
   }

@@ -242,7 +242,7 @@ Json result_json(const Result& result, const BenchOptions& options) {
               {"limit", limit(result)}};
 }
 
-/// "1,234 files/s, 1.5 MiB/s", in the units of LoaderStats::to_string.
+/// "1,234 files/s, 1.5 MB/s", in the units of LoaderStats::to_string.
 std::string rates(double samples_per_second, std::string_view samples, double bytes_per_second) {
   return core::format("{} {}/s, {}/s", human_count(static_cast<std::uint64_t>(samples_per_second)), samples,
                       core::format_bytes(static_cast<std::uint64_t>(bytes_per_second)));

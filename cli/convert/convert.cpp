@@ -223,7 +223,7 @@ void report(const ConvertOptions& options, const Metadata& left_out) {
                     {"metadata_left_out", keys}});
   } else {
     core::print("{}: {}, {}, {}\n", printable(written.path()), written.format(),
-                counted(written.entries().size(), "tensor"), human_bytes(static_cast<double>(bytes)));
+                counted(written.entries().size(), "tensor"), core::format_bytes(bytes));
   }
   if (keys.empty()) return;
   print_error(core::format("{}: {} files have no place for metadata, which is left out: {}", printable(options.to),

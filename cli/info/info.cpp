@@ -16,6 +16,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "io/source/composed_source.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -80,10 +81,10 @@ void print_human(const Archive& archive, std::size_t depth) {
   const Totals totals = totals_of(archive);
   line("path", printable(archive.path()));
   line("format", std::string(archive.format()));
-  line("file size", human_bytes(static_cast<double>(totals.file_bytes)));
+  line("file size", core::format_bytes(totals.file_bytes));
   line("tensors", core::format("{} in {}, {}, {}", human_count(archive.entries().size()),
                                counted(archive.storages().size(), "storage"), counted(totals.elements, "element"),
-                               human_bytes(static_cast<double>(totals.tensor_bytes))));
+                               core::format_bytes(totals.tensor_bytes)));
   for (const auto& [dtype, count] : totals.by_dtype) {
     line("", core::format("{} x {}", human_count(count), printable(dtype)));
   }

@@ -13,6 +13,7 @@
 
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "penstock/value.h"
 
 namespace penstock::cli {
@@ -198,7 +199,7 @@ class Rows {
   void add_row(std::string label, const Node& node) {
     const bool counts = node.has_tensors && !node.is_again;
     rows_.push_back({std::move(label), printable(node.what), counts ? human_count(node.elements) : "",
-                     counts ? human_bytes(static_cast<double>(node.bytes)) : "", printable(node.where)});
+                     counts ? core::format_bytes(node.bytes) : "", printable(node.where)});
   }
 
   std::size_t depth_;

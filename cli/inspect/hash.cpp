@@ -16,6 +16,7 @@
 #include "cli/tensor_files.h"
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "penstock/load.h"
 
 namespace penstock::cli {
@@ -129,7 +130,7 @@ class Duplicates {
       for (const Member& member : same) core::print("  {}: {}\n", printable(member.path), printable(member.name));
     }
     if (spare == 0) return core::print("no tensor is there twice\n");
-    core::print("{} in tensors that are there already\n", human_bytes(static_cast<double>(spare)));
+    core::print("{} in tensors that are there already\n", core::format_bytes(spare));
   }
 
   Json to_json() const {

@@ -6,6 +6,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/ascii.h"
 #include "core/format.h"
+#include "core/text.h"
 #include "io/source/composed_source.h"
 
 namespace penstock::cli {
@@ -70,7 +71,7 @@ void sort_by(std::vector<Item>& items, const Order& order, const KeysOf& keys_of
 }
 
 std::string size_text(std::uint64_t bytes, const Style& style) {
-  return style.exact_bytes ? human_count(bytes) : human_bytes(static_cast<double>(bytes));
+  return style.exact_bytes ? human_count(bytes) : core::format_bytes(bytes);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/shown_url.h"
+#include "core/text.h"
 #include "io/file/output.h"
 #include "penstock/version.h"
 
@@ -74,7 +75,7 @@ void PageFile::write(const std::function<void(JsonWriter&)>& data) const {
   write_page([&out](std::string_view text) { out->write_text(text); }, data);
   const std::uint64_t bytes = out->position();
   out->commit();
-  if (!quiet) core::print("{}: {}\n", printable(path), human_bytes(static_cast<double>(bytes)));
+  if (!quiet) core::print("{}: {}\n", printable(path), core::format_bytes(bytes));
 }
 
 }  // namespace penstock::cli

@@ -119,17 +119,6 @@ std::string shortened(const std::string& text, std::size_t most) {
   return text.substr(0, end) + "...";
 }
 
-std::string human_bytes(double bytes) {
-  constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB", "PB"};
-  std::size_t unit = 0;
-  while (bytes >= 1000 && unit + 1 < kUnits.size()) {
-    bytes /= 1000;
-    ++unit;
-  }
-  return unit == 0 ? core::format("{:.0f} B", bytes)
-                   : core::format("{:.{}f} {}", bytes, bytes < 100 ? 1 : 0, kUnits[unit]);
-}
-
 std::string human_count(std::uint64_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");

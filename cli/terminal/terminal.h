@@ -38,8 +38,6 @@ std::string printable(std::string_view text);
 /// The text, or the whole characters of its first `most` bytes and "...".
 std::string shortened(const std::string& text, std::size_t most);
 
-/// "1.5 GB"; decimal units, as disks and buses are measured.
-std::string human_bytes(double bytes);
 /// "12,345".
 std::string human_count(std::uint64_t count);
 /// "1 file", "12,345 files".

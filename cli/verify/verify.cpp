@@ -366,7 +366,7 @@ void print_notes(const Result& result) {
 
 void print_summary(const Result& result) {
   core::print("{}, {}, {}: {}\n", counted(result.files, "file"), counted(result.tensors, "tensor"),
-              human_bytes(static_cast<double>(result.bytes)),
+              core::format_bytes(result.bytes),
               result.bad.empty() ? "all good" : core::format("{} bad", result.bad.size()));
 }
 

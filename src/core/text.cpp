@@ -225,15 +225,15 @@ std::string quoted(std::string_view text) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return core::format("{} {}", bytes, bytes == 1 ? "byte" : "bytes");
-  double value = static_cast<double>(bytes) / 1024;
+  constexpr std::array<std::string_view, 6> kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
+  if (bytes < 1000) return core::format("{} {}", bytes, bytes == 1 ? "byte" : "bytes");
+  double value = static_cast<double>(bytes) / 1000;
   std::size_t unit = 0;
-  while (value >= 1023.95 && unit + 1 < kUnits.size()) {
-    value /= 1024;
+  while (value >= 999.5 && unit + 1 < kUnits.size()) {
+    value /= 1000;
     ++unit;
   }
-  std::string number = core::format("{:.1f}", value);
+  std::string number = core::format("{:.{}f}", value, value < 99.95 ? 1 : 0);
   if (number.ends_with(".0")) number.resize(number.size() - 2);
   return core::format("{} {}", number, kUnits[unit]);
 }

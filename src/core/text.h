@@ -22,7 +22,7 @@ std::string escaped(std::string_view text);
 std::string json_quoted(std::string_view text);
 /// `text` escaped and in single quotes; one of more than 80 bytes loses its middle to "...".
 std::string quoted(std::string_view text);
-/// "1 byte", "512 bytes", "1.5 GiB".
+/// "1 byte", "512 bytes", "1.5 GB"; decimal units, as disks and buses are measured.
 std::string format_bytes(std::uint64_t bytes);
 /// Without spaces, tabs and ends of line at both ends.
 std::string_view trimmed(std::string_view text) noexcept;

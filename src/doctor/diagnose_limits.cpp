@@ -112,10 +112,11 @@ void add_huge_pages(Section& out) {
   const std::string_view chosen = chosen_word(setting);
   out.add("transparent_huge_pages", chosen.empty() ? Fact::Value{} : Fact::Value{std::string(chosen)});
   if (chosen == "never") {
-    out.advise(Weight::kProblem,
-               core::format("the first touch of large tensors takes a fault every {}, which can halve the speed of a "
-                            "load: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root",
-                            core::format_bytes(core::page_size())));
+    out.advise(
+        Weight::kProblem,
+        core::format("the first touch of large tensors takes a fault every {} bytes, which can halve the speed of a "
+                     "load: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled` as root",
+                     core::page_size()));
   }
 }
 

@@ -89,7 +89,7 @@ TEST_F(DeviceFaults, MemoryThatRunsOutInAStateDictIsReleased) {
   EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(error->path(), path);
   EXPECT_EQ(error->tensor(), "third");
-  EXPECT_THAT(error->message(), HasSubstr("70 MiB requested on cuda:0"));
+  EXPECT_THAT(error->message(), HasSubstr("73.4 MB requested on cuda:0"));
   EXPECT_EQ(after.in_use_bytes, before.in_use_bytes);
   EXPECT_EQ(held_after, held);
   EXPECT_EQ(load(path, {.device = device}).size(), 3U);
@@ -105,7 +105,7 @@ TEST_F(DeviceFaults, MemoryThatRunsOutWhileValuesMoveIsSaidToBeMissedForATensor)
   EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
   // Runs go by their addresses, so which of the three comes last is not known.
   EXPECT_THAT(error->tensor(), testing::AnyOf("0.first", "0.second", "0.third"));
-  EXPECT_THAT(error->message(), HasSubstr("70 MiB requested on cuda:0"));
+  EXPECT_THAT(error->message(), HasSubstr("73.4 MB requested on cuda:0"));
 }
 
 TEST_F(DeviceFaults, ALoadIsStoppedDuringItsCopies) {

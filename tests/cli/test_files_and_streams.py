@@ -137,8 +137,8 @@ def test_ls_chooses_by_names(folder):
 
 def test_ls_ends_with_totals_and_sizes_that_can_be_read(folder):
     file = folder / "a.safetensors"
-    assert run("ls", file).stdout.splitlines()[-1] == "4 tensors, 33 elements, 144 B"
-    assert run("ls", folder).stdout.splitlines()[-1] == "2 files, 5 tensors, 38 elements, 184 B"
+    assert run("ls", file).stdout.splitlines()[-1] == "4 tensors, 33 elements, 144 bytes"
+    assert run("ls", folder).stdout.splitlines()[-1] == "2 files, 5 tensors, 38 elements, 184 bytes"
     large = folder / "large.npy"
     np.save(large, np.zeros(1500, np.uint8))
     assert "1.5 kB" in run("ls", large).stdout

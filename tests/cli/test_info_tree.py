@@ -41,21 +41,21 @@ def model(tmp_path) -> Path:
 
 def test_layers_tell_the_sum_of_what_they_hold(model):
     assert tree(model) == [
-        "NAME             TYPE OR VALUE   ELEMENTS  BYTES",
-        "├─ enc                                 24   96 B",
-        "│  ├─ 0                                16   64 B",
-        "│  │  ├─ weight  float32 (4, 3)        12   48 B",
-        "│  │  └─ bias    float32 (4,)           4   16 B",
-        "│  └─ 1                                 8   32 B",
-        "│     └─ weight  float32 (2, 4)         8   32 B",
-        "└─ head          float32 (2,)           2    8 B",
+        "NAME             TYPE OR VALUE   ELEMENTS     BYTES",
+        "├─ enc                                 24  96 bytes",
+        "│  ├─ 0                                16  64 bytes",
+        "│  │  ├─ weight  float32 (4, 3)        12  48 bytes",
+        "│  │  └─ bias    float32 (4,)           4  16 bytes",
+        "│  └─ 1                                 8  32 bytes",
+        "│     └─ weight  float32 (2, 4)         8  32 bytes",
+        "└─ head          float32 (2,)           2   8 bytes",
     ]
 
 
 def test_depth_sums_up_what_lies_below(model):
     assert rows(model, "--depth", 1) == [
-        ["├─", "enc", "24", "96", "B"],
-        ["└─", "head", "float32", "(2,)", "2", "8", "B"],
+        ["├─", "enc", "24", "96", "bytes"],
+        ["└─", "head", "float32", "(2,)", "2", "8", "bytes"],
     ]
     assert tree(model, "--depth", 0) == []
     assert len(rows(model, "--depth", 2)) == 4
@@ -99,17 +99,17 @@ def test_what_has_several_places_is_counted_once(tmp_path):
     part = {"bias": torch.zeros(3)}
     torch.save({"a": weight, "b": weight, "c": part, "d": part}, tmp_path / "x.pt")
     assert rows(tmp_path / "x.pt") == [
-        ["├─", "a", "float32", "(5,)", "5", "20", "B"],
+        ["├─", "a", "float32", "(5,)", "5", "20", "bytes"],
         ["├─", "b", "float32", "(5,),", "the", "same", "as", "a"],
-        ["├─", "c", "3", "12", "B"],
-        ["│", "└─", "bias", "float32", "(3,)", "3", "12", "B"],
+        ["├─", "c", "3", "12", "bytes"],
+        ["│", "└─", "bias", "float32", "(3,)", "3", "12", "bytes"],
         ["└─", "d", "the", "same", "as", "c"],
     ]
 
 
 def test_array_files_have_one_row(tmp_path):
     np.save(tmp_path / "x.npy", np.zeros((2, 3), np.int16))
-    assert rows(tmp_path / "x.npy") == [["int16", "(2,", "3)", "6", "12", "B"]]
+    assert rows(tmp_path / "x.npy") == [["int16", "(2,", "3)", "6", "12", "bytes"]]
 
 
 def nested(levels: int) -> bytes:
@@ -135,9 +135,9 @@ def test_depth_and_dots_that_are_made_to_hurt(tmp_path):
     for odd in (".", "..", ".a", "a..b", ""):
         text = json.dumps({odd: {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}).encode()
         (tmp_path / "odd.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + b"12")
-        assert rows(tmp_path / "odd.safetensors")[-1][-6:] == ["uint8", "(2,)", "2", "2", "B"] or rows(
+        assert rows(tmp_path / "odd.safetensors")[-1][-6:] == ["uint8", "(2,)", "2", "2", "bytes"] or rows(
             tmp_path / "odd.safetensors"
-        )[-1][-5:] == ["uint8", "(2,)", "2", "2", "B"]
+        )[-1][-5:] == ["uint8", "(2,)", "2", "2", "bytes"]
 
 
 def test_shards_are_named_beside_their_tensors(tmp_path):

@@ -80,12 +80,15 @@ TEST(Quoted, DoesNotCutACharacterInTwo) {
 TEST(FormatBytes, UsesTheUnitThatFits) {
   EXPECT_EQ(format_bytes(0), "0 bytes");
   EXPECT_EQ(format_bytes(1), "1 byte");
-  EXPECT_EQ(format_bytes(1023), "1023 bytes");
-  EXPECT_EQ(format_bytes(1024), "1 KiB");
-  EXPECT_EQ(format_bytes(1536), "1.5 KiB");
-  EXPECT_EQ(format_bytes((1ULL << 20) - 1), "1 MiB");
-  EXPECT_EQ(format_bytes(16ULL << 30), "16 GiB");
-  EXPECT_EQ(format_bytes(~0ULL), "16 EiB");
+  EXPECT_EQ(format_bytes(999), "999 bytes");
+  EXPECT_EQ(format_bytes(1000), "1 kB");
+  EXPECT_EQ(format_bytes(1536), "1.5 kB");
+  EXPECT_EQ(format_bytes(99'949), "99.9 kB");
+  EXPECT_EQ(format_bytes(99'960), "100 kB");
+  EXPECT_EQ(format_bytes(999'499), "999 kB");
+  EXPECT_EQ(format_bytes(999'500), "1 MB");
+  EXPECT_EQ(format_bytes(16'000'000'000), "16 GB");
+  EXPECT_EQ(format_bytes(~0ULL), "18.4 EB");
 }
 
 TEST(NearestNames, FindsTyposAndNothingElse) {

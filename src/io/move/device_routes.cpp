@@ -53,8 +53,7 @@ DeviceRoutes::DeviceRoutes(const Move& move, const DeviceWrites& writes, const C
     if (considers(move, range)) ways_[i] = file_of(move, range, readers, asked);
   }
   if (asked && why_not_.empty() && reader_ == nullptr) {
-    why_not_ = core::format("no range has {} in pieces of {} or more", core::format_bytes(kMinDeviceRange),
-                            core::format_bytes(kMinPiece));
+    why_not_ = "no range has 1 MiB in pieces of 256 KiB or more";
   }
   // cuFile knows no streams: it writes at once, whatever work on that memory is still queued.
   if (reader_ != nullptr) writes.wait_for_earlier();

@@ -87,7 +87,7 @@ TEST_F(CudaMemory, BeyondTheCapIsOutOfMemoryWithTheFigures) {
   set_memory_cap(device, std::nullopt);
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), ErrorCode::kOutOfMemory);
-  EXPECT_THAT(error->message(), testing::HasSubstr("8 KiB requested on cuda:0"));
+  EXPECT_THAT(error->message(), testing::HasSubstr("8.2 kB requested on cuda:0"));
   EXPECT_THAT(error->message(), testing::HasSubstr("free"));
   EXPECT_THAT(error->message(), testing::HasSubstr("this process holds"));
   EXPECT_THAT(error->message(), testing::HasSubstr("capped at"));

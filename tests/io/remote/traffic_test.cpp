@@ -48,7 +48,7 @@ TEST(Traffic, NamesWhatLimitsIt) {
   EXPECT_EQ(traffic.to_string(), "");
   traffic = {.requests = 100, .received_bytes = 2048, .first_byte_seconds = 5, .transfer_seconds = 1};
   EXPECT_EQ(traffic.limit(), "latency");
-  EXPECT_THAT(traffic.to_string(), AllOf(HasSubstr("100 requests"), HasSubstr("50.0 ms"), HasSubstr("2 KiB")));
+  EXPECT_THAT(traffic.to_string(), AllOf(HasSubstr("100 requests"), HasSubstr("50.0 ms"), HasSubstr("2 kB")));
   traffic.transfer_seconds = 9;
   EXPECT_EQ(traffic.limit(), "bandwidth");
   traffic.throttled = 5;
