@@ -90,6 +90,23 @@ def test_packing_into_a_bucket(server, tmp_path):
         penstock.pack(penstock.files(tmp_path), f"{server.base}/written/packed")
 
 
+def test_a_prefix_of_shards_is_one_whole_packing(server):
+    """One that is missing, and one of another packing in its place, are told as they are in a folder."""
+    base, store = f"{server.base}/written/packing", client_of(server)
+    for name, seed in (("a", 0), ("b", 1)):
+        samples = penstock.dataset([{"x": numbers(25, seed=seed + i)} for i in range(12)])
+        assert penstock.pack(samples, f"{base}-{name}", shard_bytes=400)["shards"] > 2
+    names = [Path(entry["path"]).name for chunk in store.list("written/packing-a/") for entry in chunk]
+    assert len(penstock.packed(f"{base}-a/")) == 12
+    for name in set(names) - {"00001.safetensors"}:
+        store.put(f"written/packing-c/{name}", bytes_of(server, f"written/packing-a/{name}"))
+    with refused(penstock.NotFoundError, "missing"):
+        penstock.packed(f"{base}-c/")
+    store.put("written/packing-c/00001.safetensors", bytes_of(server, "written/packing-b/00001.safetensors"))
+    with refused(penstock.NotFoundError, "another packing"):
+        penstock.packed(f"{base}-c/")
+
+
 def test_converting_to_a_url(server, command, tmp_path):
     (tmp_path / "x.npz").write_bytes(contents()["large.npz"])
     to = f"{server.base}/written/converted.safetensors"
