@@ -55,7 +55,7 @@ struct Figures {
 };
 
 /// Of the second half of `seconds`: the first is for the number of workers to settle.
-Figures measure(Seconds latency, std::size_t workers, double seconds) {
+Figures measure(Seconds latency, std::int64_t workers, double seconds) {
   const Dataset slow(std::make_shared<SlowRows>(rows(Tensor::zeros(Shape{1 << 22, 1})), latency));
   DataLoader loader(slow, {.batch_size = kBatch, .num_workers = workers});
   const auto run = [&](double for_seconds) {
@@ -71,7 +71,7 @@ Figures measure(Seconds latency, std::size_t workers, double seconds) {
 void print_loaders(double seconds) {
   core::print("{:>10} {:>8} {:>12} {:>12} {:>6}\n", "latency", "workers", "requests/s", "at best", "ratio");
   for (const double latency : {0.0005, 0.005, 0.05}) {
-    for (const std::size_t workers : {std::size_t{8}, std::size_t{64}, LoaderOptions::kAutoWorkers}) {
+    for (const std::int64_t workers : {std::int64_t{8}, std::int64_t{64}, LoaderOptions::kAutoWorkers}) {
       const Figures figures = measure(Seconds(latency), workers, seconds);
       const double best = static_cast<double>(figures.workers) / latency;
       const std::string name = workers == LoaderOptions::kAutoWorkers ? "auto: " : "";

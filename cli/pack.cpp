@@ -31,7 +31,7 @@ struct PackOptions {
   std::vector<std::string> exclude;
   std::string format = "safetensors";
   std::int64_t shard_megabytes = 256;
-  std::size_t workers = LoaderOptions::kAutoWorkers;
+  std::int64_t workers = LoaderOptions::kAutoWorkers;
   Headerless headerless;
   bool json = false;
 };
@@ -87,8 +87,7 @@ std::function<int()> attach_pack(Arguments& arguments) {
       .takes_number(1, kMostMegabytes);
   arguments.add("--workers", &options->workers, "Threads that read shards ahead")
       .shows_default("auto")
-      .takes_number_or_auto(0, static_cast<std::int64_t>(LoaderOptions::kMostWorkers),
-                            std::to_string(LoaderOptions::kAutoWorkers));
+      .takes_number_or_auto(0, LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
   arguments.add("--json", &options->json, "Print JSON");
   arguments.refuse = [options](const Arguments&) {
     if (options->keys.empty() || !options->headerless.is_said()) return;

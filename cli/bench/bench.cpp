@@ -40,7 +40,7 @@ struct BenchOptions {
   std::string path;
   std::string key;
   std::int64_t batch_size = 32;
-  std::size_t workers = LoaderOptions::kAutoWorkers;
+  std::int64_t workers = LoaderOptions::kAutoWorkers;
   std::optional<std::int64_t> epochs;
   std::vector<std::string> exclude;
   std::optional<std::string> collate;

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -67,7 +66,7 @@ struct MapOptions {
 
 struct FilterOptions {
   /// Threads, as LoaderOptions::num_workers.
-  std::size_t num_workers = std::numeric_limits<std::size_t>::max();
+  Integer num_workers = -1;
   /// Ends the search by kCancelled.
   std::stop_token stop = {};
 };

@@ -13,9 +13,14 @@ namespace penstock {
 /// A parameter of type bool, which takes bool itself only.
 class Flag {
  public:
+  /// What it stands for, as Integer::value_type.
+  using value_type = bool;
+
   template <std::same_as<bool> T>
   constexpr Flag(T value) noexcept : value_(value) {}  // NOLINT(google-explicit-constructor): it stands for a bool
   constexpr operator bool() const noexcept { return value_; }  // NOLINT(google-explicit-constructor): as above
+  /// For {fmt} 10 and later.
+  friend constexpr bool format_as(Flag value) noexcept { return value.value_; }
 
  private:
   bool value_;

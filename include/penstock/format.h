@@ -1,15 +1,18 @@
 #pragma once
 
-/// Devices and types in std::format: `std::format("{} on {}", dtype, device)`. Apart from their own headers, because
-/// <format> takes long to compile, and not every compiler has it.
+/// Devices, types, and options that are an Integer or a Flag in std::format: `std::format("{} on {}", dtype, device)`.
+/// Apart from their own headers, because <format> takes long to compile, and not every compiler has it.
 
 #include <version>
 
 #include "penstock/device.h"
 #include "penstock/dtype.h"
+#include "penstock/flag.h"
+#include "penstock/integer.h"
 
 #ifdef __cpp_lib_format
 
+#include <cstdint>
 #include <format>
 #include <string>
 
@@ -25,6 +28,17 @@ struct std::formatter<penstock::DType> : std::formatter<std::string> {
   auto format(const penstock::DType& dtype, auto& context) const {
     return std::formatter<std::string>::format(dtype.name(), context);
   }
+};
+/// With the options of the number, or of a bool.
+template <>
+struct std::formatter<penstock::Integer> : std::formatter<std::int64_t> {
+  auto format(penstock::Integer value, auto& context) const {
+    return std::formatter<std::int64_t>::format(value, context);
+  }
+};
+template <>
+struct std::formatter<penstock::Flag> : std::formatter<bool> {
+  auto format(penstock::Flag value, auto& context) const { return std::formatter<bool>::format(value, context); }
 };
 
 #endif

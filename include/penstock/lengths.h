@@ -3,9 +3,7 @@
 /// Samples of different length: how long each is, batches of samples of about one length, and samples that share a row.
 /// All of it comes from headers: no payload is read, and no function of the program is called.
 
-#include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "penstock/dataset.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
@@ -24,7 +23,7 @@ struct LengthsOptions {
   /// where they are equally long.
   std::string key = {};
   /// Threads, as LoaderOptions::num_workers.
-  std::size_t num_workers = std::numeric_limits<std::size_t>::max();
+  Integer num_workers = -1;
   /// Ends the search by kCancelled.
   std::stop_token stop = {};
 };
@@ -94,7 +93,7 @@ struct PackSequencesOptions {
   Flag cu_seqlens = false;
   /// As LengthsOptions.
   std::string key = {};
-  std::size_t num_workers = std::numeric_limits<std::size_t>::max();
+  Integer num_workers = -1;
   std::stop_token stop = {};
 };
 

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -99,13 +98,13 @@ struct LoaderOptions {
   /// Threads that prepare batches ahead, up to kMostWorkers. 0: the caller's thread prepares each batch when it asks
   /// for it. kAutoWorkers: one for each processor that this process may use, up to 16. While they wait for storage,
   /// more are tried, up to 64, and kept when batches come faster; LoaderStats::workers tells the number.
-  std::size_t num_workers = kAutoWorkers;
-  static constexpr std::size_t kAutoWorkers = std::numeric_limits<std::size_t>::max();
-  static constexpr std::size_t kMostWorkers = 4096;
+  Integer num_workers = kAutoWorkers;
+  static constexpr std::int64_t kAutoWorkers = -1;
+  static constexpr std::int64_t kMostWorkers = 4096;
   Collate collate = collate::stack();
   Flag drop_last = false;
   /// Batches that each worker prepares ahead, 1 to 2^20.
-  std::size_t prefetch_factor = 2;
+  Integer prefetch_factor = 2;
   std::uint64_t seed = 0;
   /// Bytes of finished and started batches that the caller has not taken. One batch is always allowed, however large.
   std::uint64_t memory_budget = std::uint64_t{1} << 30;

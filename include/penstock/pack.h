@@ -4,7 +4,6 @@
 /// the dataset of what it wrote.
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -13,6 +12,7 @@
 
 #include "penstock/dataset.h"
 #include "penstock/flag.h"
+#include "penstock/integer.h"
 #include "penstock/loader.h"
 #include "penstock/text_view.h"
 
@@ -26,7 +26,7 @@ struct PackOptions {
   /// texts and bytes too, by the rules of Writer::add_sample; those without a "__key__" are numbered.
   std::string format = "safetensors";
   /// Threads that read samples ahead, as LoaderOptions::num_workers, with shard_bytes for its memory_budget.
-  std::size_t num_workers = LoaderOptions::kAutoWorkers;
+  Integer num_workers = LoaderOptions::kAutoWorkers;
   Flag verify = true;
   /// Called after each shard, in the calling thread, with the samples written so far. What it throws is thrown.
   std::function<void(std::int64_t samples)> progress = {};

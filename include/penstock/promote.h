@@ -2,17 +2,16 @@
 
 /// One type for samples of several types.
 
-#include <cstddef>
-#include <limits>
 #include <stop_token>
 
 #include "penstock/dataset.h"
+#include "penstock/integer.h"
 
 namespace penstock {
 
 struct PromoteOptions {
   /// Threads, as LoaderOptions::num_workers.
-  std::size_t num_workers = std::numeric_limits<std::size_t>::max();
+  Integer num_workers = -1;
   /// Ends the search by kCancelled.
   std::stop_token stop = {};
 };

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <limits>
 #include <map>
 #include <memory>
@@ -79,6 +80,11 @@ class Value {
   Value(T value) : Value(boolean(value)) {}
   template <detail::Number T>
   Value(T value) : Value(from_integer(value)) {}
+  /// An option as it stands there: {{"batch_size", options.batch_size}, {"shuffle", options.shuffle}}.
+  template <std::same_as<Integer> T>
+  Value(T value) : Value(integer(value)) {}
+  template <std::same_as<Flag> T>
+  Value(T value) : Value(boolean(value)) {}
   template <std::floating_point T>
   Value(T value) : Value(real(static_cast<double>(value))) {}
   template <std::floating_point T>
@@ -287,5 +293,11 @@ inline Value::Iterator Value::begin() const {
   return {*this, 0};
 }
 inline Value::Iterator Value::end() const { return {*this, size()}; }
+
+/// value.to_string(). A template, so that nothing is made a Value in order to be printed.
+template <std::same_as<Value> T>
+std::ostream& operator<<(std::ostream& out, const T& value) {
+  return out << value.to_string();
+}
 
 }  // namespace penstock

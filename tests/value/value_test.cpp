@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <ranges>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -427,6 +428,16 @@ TEST(Value, ANullPointerIsNoText) {
   const char* const unset = nullptr;
   EXPECT_EQ(error_of([&] { Value{unset}; })->code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Value(std::complex<float>(1, 2)), Value(std::complex<double>(1, 2)));
+}
+
+TEST(Value, IsMadeOfOptionsAndPrinted) {
+  const Integer count = 3;
+  const Flag flag = true;
+  const Value settings = {{"count", count}, {"flag", flag}};
+  EXPECT_EQ(settings, (Value{{"count", 3}, {"flag", true}}));
+  std::ostringstream out;
+  out << settings << ' ' << count << ' ' << flag;
+  EXPECT_EQ(out.str(), settings.to_string() + " 3 1");
 }
 
 }  // namespace

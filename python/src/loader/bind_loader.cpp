@@ -73,7 +73,7 @@ class Arguments {
 };
 
 nb::object workers_of(const LoaderOptions& options) {
-  const std::size_t workers = options.num_workers;
+  const std::int64_t workers = options.num_workers;
   return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
 }
 
@@ -82,7 +82,7 @@ constexpr std::array<std::pair<const char*, OnError>, 4> kOnError = {
 
 }  // namespace
 
-std::size_t workers_from(nb::handle given) {
+Integer workers_from(nb::handle given) {
   if (PyUnicode_Check(given.ptr()) && nb::cast<std::string>(given) == "auto") return LoaderOptions::kAutoWorkers;
   if (PyIndex_Check(given.ptr()) != 0) {
     return not_negative(integer_argument(given, "num_workers"), "num_workers");

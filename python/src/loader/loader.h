@@ -24,7 +24,7 @@ namespace penstock::python {
 /// What `stats()` gives; `workers`: processes that call functions (PyWorkers), or None.
 nb::object figures_of(const LoaderStats& figures, nb::handle workers);
 /// A number of threads, or "auto".
-std::size_t workers_from(nb::handle given);
+Integer workers_from(nb::handle given);
 /// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
 OnError on_error_from(nb::handle given);
 /// "pad", "drop" or "exact"; kInvalidArgument for others.

@@ -16,6 +16,7 @@
 #include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "penstock/error.h"
+#include "penstock/loader.h"
 
 namespace penstock {
 
@@ -113,6 +114,15 @@ bool has_dim(const data::TensorLayout& tensor, std::int64_t dim) {
               core::format("the sample has no tensor {}{}{}", core::quoted(key), hint.empty() ? "" : "; ", hint));
 }
 
+std::size_t threads_of(const LengthsOptions& options) {
+  if (options.num_workers == LoaderOptions::kAutoWorkers) return core::usable_cpus();
+  if (options.num_workers < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("num_workers is {}; it must be 0 or more", +options.num_workers));
+  }
+  return static_cast<std::size_t>(options.num_workers);
+}
+
 }  // namespace
 
 void data::visit_headers(const Dataset& dataset, const LengthsOptions& options,
@@ -120,7 +130,7 @@ void data::visit_headers(const Dataset& dataset, const LengthsOptions& options,
   require_samples(dataset, "lengths of samples");
   HeaderWalk walk(dataset, options, visit);
   const auto stretches = static_cast<std::size_t>((dataset.size() + kAtOnce - 1) / kAtOnce);
-  const std::size_t threads = std::clamp<std::size_t>(std::min(options.num_workers, core::usable_cpus()), 1,
+  const std::size_t threads = std::clamp<std::size_t>(std::min(threads_of(options), core::usable_cpus()), 1,
                                                       std::max<std::size_t>(stretches, 1));
   core::parallel_for(threads, threads, [&](std::size_t) { walk.run(); });
   walk.rethrow();

@@ -41,21 +41,18 @@ std::uint64_t bytes_of(const Prefetcher::Outcome& outcome) {
   return bytes;
 }
 
-constexpr std::size_t kMostPrefetch = 1 << 20;
-
-/// A negative number arrives here as a huge one.
-std::int64_t as_given(std::size_t number) { return static_cast<std::int64_t>(number); }
+constexpr std::int64_t kMostPrefetch = 1 << 20;
 
 void require_bounded(const LoaderOptions& options) {
-  if (options.num_workers > LoaderOptions::kMostWorkers && options.num_workers != LoaderOptions::kAutoWorkers) {
+  if (options.num_workers > LoaderOptions::kMostWorkers || options.num_workers < LoaderOptions::kAutoWorkers) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        core::format("num_workers is {}; it must be {} or less, and more than there are processors gain nothing",
-                     as_given(options.num_workers), LoaderOptions::kMostWorkers));
+        core::format("num_workers is {}; it must be from 0 to {}, and more than there are processors gain nothing",
+                     +options.num_workers, LoaderOptions::kMostWorkers));
   }
   if (options.prefetch_factor < 1 || options.prefetch_factor > kMostPrefetch) {
     throw Error(ErrorCode::kInvalidArgument, core::format("prefetch_factor is {}; it must be from 1 to {}",
-                                                          as_given(options.prefetch_factor), kMostPrefetch));
+                                                          +options.prefetch_factor, kMostPrefetch));
   }
 }
 
@@ -66,10 +63,11 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) 
   constexpr std::size_t kMostWaiting = 64;
   const bool automatic = options.num_workers == LoaderOptions::kAutoWorkers;
   require_bounded(options);
-  const std::size_t workers = automatic ? std::min(core::usable_cpus(), kMostProcessors) : options.num_workers;
+  const std::size_t workers =
+      automatic ? std::min(core::usable_cpus(), kMostProcessors) : static_cast<std::size_t>(options.num_workers);
   return {.workers = workers,
           .most_workers = automatic ? kMostWaiting : workers,
-          .ahead = options.prefetch_factor,
+          .ahead = static_cast<std::size_t>(options.prefetch_factor),
           .memory_budget = options.memory_budget,
           .verify = options.verify,
           .trace = trace};

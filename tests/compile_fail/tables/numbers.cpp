@@ -1,6 +1,9 @@
 // What is no integer becomes none: sum(t, true) must not mean dimension 1, and 0 not a null pointer. Any integer is
 // one.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <type_traits>
 
 #include "tables.h"
 
@@ -71,21 +74,58 @@ REFUSES((Value v), Value(u8'x'), Value("x"));
                 !std::is_assignable_v<decltype(ps::OPTIONS::FIELD)&, char>)
 TAKES_INTEGERS_ALONE(DistributedOptions, num_replicas);
 TAKES_INTEGERS_ALONE(DistributedOptions, rank);
+TAKES_INTEGERS_ALONE(FilterOptions, num_workers);
 TAKES_INTEGERS_ALONE(LengthBucketOptions, batch_size);
 TAKES_INTEGERS_ALONE(LengthBucketOptions, max_tokens);
 TAKES_INTEGERS_ALONE(LengthBucketOptions, num_replicas);
 TAKES_INTEGERS_ALONE(LengthBucketOptions, rank);
 TAKES_INTEGERS_ALONE(LengthsOptions, dim);
+TAKES_INTEGERS_ALONE(LengthsOptions, num_workers);
 TAKES_INTEGERS_ALONE(LoaderOptions, batch_size);
+TAKES_INTEGERS_ALONE(LoaderOptions, num_workers);
+TAKES_INTEGERS_ALONE(LoaderOptions, prefetch_factor);
 TAKES_INTEGERS_ALONE(MixOptions, size);
 TAKES_INTEGERS_ALONE(NodeLocalOptions, nodes);
 TAKES_INTEGERS_ALONE(NodeLocalOptions, ranks_per_node);
+TAKES_INTEGERS_ALONE(PackOptions, num_workers);
+TAKES_INTEGERS_ALONE(PackSequencesOptions, num_workers);
 TAKES_INTEGERS_ALONE(PadOptions, dim);
+TAKES_INTEGERS_ALONE(PromoteOptions, num_workers);
 TAKES_INTEGERS_ALONE(RandomOptions, num_samples);
 TAKES_INTEGERS_ALONE(RemoteOptions, requests);
 TAKES_INTEGERS_ALONE(WindowOptions, memory);
 TAKES_INTEGERS_ALONE(WindowsOptions, shift);
 TAKES_INTEGERS_ALONE(WindowsOptions, stride);
+
+// `{}` is no number, though an Integer is made of nothing for those who read one from a stream.
+static_assert(std::is_default_constructible_v<ps::Integer>);
+REFUSES((Tensor t), t.select(0, {}), t.select(0, 0));
+REFUSES((Tensor t), t[{}], t[0]);
+static_assert(FITS((Tensor t), sum(t, {})) && FITS((SampleStream s), s.repeat({})));
+
+// An option counts as a number does, and is read as one: by streams, by containers, by what saves it.
+static_assert([] {
+  ps::Integer n = 5;
+  n += 4;
+  n %= 7;
+  n *= 6;
+  --n;
+  n++;
+  n /= 4;
+  n -= 1;
+  return n-- == 2 && ++n == 2 && n % 2 == 0 && 5 > n && +n - 1 == 1 && std::min(+n, std::int64_t{9}) == 2;
+}());
+static_assert(std::is_same_v<decltype(+ps::Integer()), std::int64_t>);
+template <class By>
+concept MultipliesAnOption = requires(ps::LoaderOptions& options, By by) {
+  options.batch_size *= by;
+};
+static_assert(MultipliesAnOption<int> && MultipliesAnOption<std::size_t> && !MultipliesAnOption<double>);
+[[maybe_unused]] void options_are_content(const ps::LoaderOptions& o, ps::Value v) {
+  v = {{"batch_size", o.batch_size}, {"shuffle", o.shuffle}, {"workers", +o.num_workers}};
+  v = v.with("seed", o.seed).with("batch_size", o.batch_size);
+  v = o.drop_last;
+}
 
 // 0 is a null pointer too, which is no text.
 REFUSES((Value v), v.find(0), v.find("0"));

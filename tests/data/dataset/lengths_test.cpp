@@ -112,6 +112,12 @@ TEST(Lengths, OfAPartOfADict) {
   EXPECT_EQ(test::code_of([&] { lengths(dicts, {.dim = 2}); }), ErrorCode::kShapeMismatch);
 }
 
+TEST(Lengths, RefuseANumberOfThreadsBelowZero) {
+  const Dataset texts = dataset({Tensor::of({1, 2}), Tensor::of({3})});
+  EXPECT_EQ(test::code_of([&] { lengths(texts, {.num_workers = -2}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(lengths(texts, {.num_workers = -1}), lengths(texts, {.num_workers = 0}));
+}
+
 TEST(Lengths, NameTheFirstBadSample) {
   TemporaryFolder folder;
   test::write_tensors(folder, sequences(std::vector<std::int64_t>(1000, 4)), ".npy");

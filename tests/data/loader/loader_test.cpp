@@ -214,8 +214,10 @@ TEST(Loader, RefusesOptionsThatExcludeEachOther) {
       {{.shuffle = true, .batch_sampler = batch_sampler}, "mutually exclusive"},
       {{.sampler = sampler, .batch_sampler = batch_sampler}, "mutually exclusive"},
       {{.batch_sampler = batch_sampler, .drop_last = true}, "mutually exclusive"},
-      {{.num_workers = 5000}, "num_workers"},
+      {{.num_workers = 5000}, "num_workers is 5000; it must be from 0 to 4096"},
+      {{.num_workers = -2}, "num_workers is -2; it must be from 0 to 4096"},
       {{.prefetch_factor = 0}, "prefetch_factor"},
+      {{.prefetch_factor = -1}, "prefetch_factor is -1; it must be from 1 to"},
       {{.timeout = -1}, "timeout"},
       {{.timeout = std::numeric_limits<double>::quiet_NaN()}, "timeout"},
   };
@@ -225,6 +227,9 @@ TEST(Loader, RefusesOptionsThatExcludeEachOther) {
     EXPECT_THAT(error->message(), HasSubstr(word));
   }
   EXPECT_EQ(test::code_of([&] { DataLoader(dataset, {.device = "cuda:99"}); }), ErrorCode::kNoDevice);
+  // A number of threads that went below 0 is not kAutoWorkers.
+  EXPECT_EQ(test::code_of([&] { DataLoader(dataset, {.num_workers = std::size_t{0} - 1}); }),
+            ErrorCode::kInvalidArgument);
 }
 
 /// Rows of which some are bad.

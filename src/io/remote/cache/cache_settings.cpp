@@ -24,12 +24,12 @@ CacheSettings cache_settings() {
     const std::optional<std::uint64_t> bytes = core::parse_bytes(text);
     if (!bytes) {
       throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the variable PENSTOCK_CACHE_BYTES is {}; it must be a size, such as 50GB or 500 MiB",
+                  core::format("the setting PENSTOCK_CACHE_BYTES is {}; it must be a size, such as 50GB or 500 MiB",
                                core::quoted(text)));
     }
     if (*bytes < kLeastBytes) {
       throw Error(ErrorCode::kInvalidArgument,
-                  core::format("the variable PENSTOCK_CACHE_BYTES is {}, which has no room for a block of 1 MiB; it "
+                  core::format("the setting PENSTOCK_CACHE_BYTES is {}, which has no room for a block of 1 MiB; it "
                                "must be {} MB or more; unset PENSTOCK_CACHE to do without a cache",
                                core::quoted(text), kLeastBytes / 1'000'000));
     }
