@@ -8,7 +8,6 @@
 #include "data/batch/device_batch.h"
 #include "data/collate/rule.h"
 #include "data/dataset_impl.h"
-#include "io/read/resident_pages.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -48,14 +47,13 @@ BatchFeed::~BatchFeed() {
 
 /// Whether samples in memory are so few that a thread, which leaves the caller free to answer signals, costs more than
 /// it is worth.
-bool BatchFeed::is_brief(std::span<const std::int64_t> indices) const {
+bool BatchFeed::is_brief(std::span<const std::int64_t> indices) {
   if (!may_be_brief_ || indices.empty()) return false;
   const Dataset& dataset = state_->maker.dataset();
   const std::int64_t size = dataset.size();
-  io::ResidentPages pages;
   return std::all_of(indices.begin(), indices.end(), [&](std::int64_t index) {
     return index >= 0 && index < size && dataset.impl().read_bytes(index) <= kBrief / indices.size() &&
-           dataset.impl().is_at_hand(index, pages);
+           dataset.impl().is_at_hand(index, pages_);
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "data/batch/batch_maker.h"
 #include "data/loader/prefetcher.h"
+#include "io/read/resident_pages.h"
 #include "penstock/loader.h"
 
 namespace penstock::data {
@@ -56,11 +57,12 @@ class BatchFeed {
     Prefetcher prefetcher;
   };
 
-  bool is_brief(std::span<const std::int64_t> indices) const;
+  bool is_brief(std::span<const std::int64_t> indices);
   void add(std::vector<std::int64_t> indices, bool is_brief);
 
   std::uint64_t seed_;
   bool may_be_brief_;                      ///< whether this thread makes batches that are not large
+  io::ResidentPages pages_;                ///< kept, so that rows of one page ask the system once
   std::atomic<std::int64_t> waiting_ = 0;  ///< pushed and not taken
   std::unique_ptr<State> state_;
   std::size_t window_;

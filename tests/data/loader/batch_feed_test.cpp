@@ -1,13 +1,29 @@
 #include "data/loader/batch_feed.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <thread>
 
 #include "data/support.h"
 #include "support/errors.h"
+
+namespace {
+
+std::atomic<std::uint64_t> questions_about_pages = 0;
+
+}  // namespace
+
+/// In the place of the C library's, to count the calls.
+extern "C" int mincore(void* begin, std::size_t size, unsigned char* there) noexcept {
+  ++questions_about_pages;
+  return static_cast<int>(::syscall(SYS_mincore, begin, size, there));
+}
 
 namespace penstock::data {
 namespace {
@@ -94,6 +110,16 @@ TEST(BatchFeed, LeavesToAThreadWhatMayTakeLong) {
   EXPECT_FALSE(large.at_once({0, 1}));
   large.push({0, 1});
   EXPECT_EQ(large.next_for(kLong).value().size(), 2);
+}
+
+TEST(BatchFeed, AsksOfRowsOfOnePageOnceWhetherItIsThere) {
+  constexpr std::int64_t kRows = 8192;  // of 8 bytes: 16 pages, or 17
+  BatchFeed feed(numbers(kRows), {.num_workers = 0});
+  const std::uint64_t before = questions_about_pages;
+  for (std::int64_t i = 0; i < kRows; ++i) ASSERT_TRUE(feed.at_once({i}));
+  const std::uint64_t asked = questions_about_pages - before;
+  EXPECT_GE(asked, 1U) << "calls are not counted";
+  EXPECT_LT(asked, kRows / 8U);  // also where the epoch takes seconds, because an answer is not believed for long
 }
 
 TEST(BatchFeed, DatasetsOverRowsInMemoryLieThereToo) {

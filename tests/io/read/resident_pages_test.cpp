@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -47,6 +48,18 @@ TEST_F(ResidentPagesTest, OneThatIsMissingAmongManyIsNoticed) {
   ::madvise(begin_ + (kPages - 1) * page_, page_, MADV_DONTNEED);
   EXPECT_FALSE(ResidentPages().hold(bytes(0, kPages * page_)));
   EXPECT_TRUE(ResidentPages().hold(bytes(0, (kPages - 1) * page_)));
+}
+
+TEST_F(ResidentPagesTest, AnAnswerIsBelievedForAsLongAsItIsSaid) {
+  std::memset(begin_, 1, 2 * page_);
+  ResidentPages kept(std::chrono::hours(1)), asked_again(std::chrono::nanoseconds(0));
+  EXPECT_TRUE(kept.hold(bytes(0, page_)));
+  EXPECT_TRUE(asked_again.hold(bytes(0, page_)));
+  ::madvise(begin_, page_, MADV_DONTNEED);
+  EXPECT_TRUE(kept.hold(bytes(7, 10)));
+  EXPECT_FALSE(asked_again.hold(bytes(7, 10)));
+  EXPECT_TRUE(kept.hold(bytes(page_, page_)));
+  EXPECT_FALSE(kept.hold(bytes(0, page_))) << "the page behind it was asked for last";
 }
 
 TEST_F(ResidentPagesTest, NothingIsThere) { EXPECT_TRUE(ResidentPages().hold({})); }
