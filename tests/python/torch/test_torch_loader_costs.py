@@ -14,6 +14,7 @@ import torch.utils.data as td
 import penstock.torch as pt
 from penstock.torch import _shared_parts
 from penstock.torch.loader import _finish, _reads
+from penstock.torch.loader._position import Position
 from penstock.torch.loader._settings import drawn_from, settings_of
 
 ROWS = np.arange(103 * 3, dtype="f4").reshape(103, 3)
@@ -308,3 +309,23 @@ def test_a_bad_index_is_the_error_of_its_batch_alone():
     assert got[2:] == [[6.0, 306.0], [12.0]]
     assert list(batches) == []
     assert loader.stats()["batches"] == 3
+
+
+def test_a_seed_of_samples_is_made_where_something_is_drawn_from_it(monkeypatch):
+    made = []
+    whole = Position.sample_seed
+    monkeypatch.setattr(Position, "sample_seed", lambda self: made.append(1) or whole(self))
+
+    def seeds_of(dataset, **arguments):
+        made.clear()
+        for _ in pt.DataLoader(dataset, 10, **arguments):
+            pass
+        return len(made)
+
+    rows = pt.Rows(ROWS)
+    assert seeds_of(rows) == 0
+    assert seeds_of(rows, shuffle=True) == 0
+    assert seeds_of(rows.random_flip([0])) == 1
+    assert seeds_of(rows.map(lambda row: row, seeded=False)) == 1
+    assert seeds_of(rows, collate_fn=list) == 1
+    assert seeds_of(rows, num_workers=1) == 1

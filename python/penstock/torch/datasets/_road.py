@@ -126,6 +126,8 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
 
 def asks_for_processes(dataset: Any) -> bool:
     """Whether a function in it is to be called in processes: map(processes=True)."""
+    if isinstance(dataset, Dataset) and type(dataset).__module__.startswith("penstock."):  # there is none in it
+        return False
     return any(isinstance(part, Mapped) and part.processes for part in _penstocks_in(dataset))
 
 

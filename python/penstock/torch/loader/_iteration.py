@@ -26,7 +26,7 @@ from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._finish import TO_CALL, Finish, Timed
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
-from penstock.torch.loader._reads import Read, Reads
+from penstock.torch.loader._reads import Read, Reads, is_default
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._signals import is_of_signal
 from penstock.torch.loader._threads import Threads, are_done
@@ -90,7 +90,7 @@ class Iteration(BaseDataLoaderIter):
             draws_seed, restarts, resume = resume.draws_seed, resume.restarts, None
         begin = Position.now(settings, draws_seed=draws_seed, restarts=restarts) if resume is None else resume
         self._restarts = begin.restarts
-        seed = begin.sample_seed()
+        seed = begin.sample_seed() if _draws(settings) else 0
         self._reads = Reads(settings, seed)
         self._reads.held = self._working
         masks, dealing = settings.on_error == "mask", settings.dealing
@@ -372,6 +372,13 @@ class Iteration(BaseDataLoaderIter):
 
 
 _LEFT_OUT: Any = object()
+
+
+def _draws(settings: Settings) -> bool:
+    """Whether something may be drawn from the seed of samples, which takes as long to make as a small batch."""
+    assert settings.native is not None
+    plain = settings.num_workers == 0 and settings.functions is None and is_default(settings.collate_fn)
+    return not plain or settings.native._draws
 
 
 def _note_here(workers: Any, count: int, seconds: float, samples: int, is_here: bool) -> None:

@@ -54,7 +54,9 @@ def _of_all_ranks(sampler: Any) -> Any:
 def _own_generator(settings: Settings) -> torch.Generator | None:
     """The generator that the sampler draws from, if that is not the loader's."""
     generator = getattr(order_of(settings), "generator", None)
-    return generator if isinstance(generator, torch.Generator) and generator is not settings.generator else None
+    if generator is None or generator is settings.generator:  # asking for torch's class takes longer
+        return None
+    return generator if isinstance(generator, torch.Generator) else None
 
 
 def _replicas(settings: Settings) -> int:
@@ -124,7 +126,8 @@ class Generators:
     one."""
 
     def __init__(self, settings: Settings) -> None:
-        own = settings.generator if isinstance(settings.generator, torch.Generator) else None
+        given = settings.generator
+        own = given if given is not None and isinstance(given, torch.Generator) else None
         self._all = {"loader": own, "sampler": _own_generator(settings), "torch": torch.default_generator}
 
     def states(self, settings: Settings) -> dict[str, torch.Tensor]:

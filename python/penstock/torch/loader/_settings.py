@@ -7,9 +7,8 @@ So iterators, positions and readers get this copy and do not know the loader.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.utils.data as torch_data
@@ -20,8 +19,7 @@ from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._dealing import Dealing
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The arguments of `DataLoader` by their names there, and what follows from them.
 
     `native`: what C++ reads, or None where torch's own loader has the dataset. `functions`: what Python does with the
