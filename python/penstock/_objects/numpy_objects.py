@@ -194,11 +194,9 @@ def _of_objects(data: list[Any], dtype: _Dtype, shape: tuple[int, ...], order: A
         raise ValueError("objects in an array of another type")
     if math.prod(shape) != len(data) or min(shape, default=0) < 0:
         raise ValueError("as many objects as the shape has elements")
-    array: np.ndarray[Any, _Dtype] = np.empty(shape, object, order)
-    flat = array.flat  # in C order, as the list is
-    for i, item in enumerate(data):
-        flat[i] = item
-    return array
+    # Item by item: as an array, a list of lists would have more dimensions.
+    array: np.ndarray[Any, _Dtype] = np.fromiter(data, object, len(data)).reshape(shape)
+    return array.copy(order) if order == "F" else array
 
 
 def _of_lists(items: Any, shape: tuple[int, ...]) -> np.ndarray[Any, _Dtype]:

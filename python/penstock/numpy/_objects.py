@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock._core import _assemble
+from penstock._core import _assemble, _resident_arrays
 from penstock._objects.numpy_objects import Unfit, rebuilt
 from penstock._objects.opaque import Opaque
 from penstock._objects.plain_values import plain_of
@@ -38,6 +38,21 @@ def decoder_of(encoding: str) -> Callable[[bytes], str | None] | None:
     return (lambda data: data.decode("latin-1")) if encoding == "latin1" else None
 
 
+def _arrays_in(archive: penstock.Archive) -> list[Array]:
+    """The arrays among the objects: all at once where their bytes are values as they are."""
+    arrays: list[Any] = _resident_arrays(archive)
+    if any(array is None for array in arrays):
+        arrays = [
+            array_of(archive[name]) if array is None else array for name, array in zip(archive, arrays, strict=True)
+        ]
+    return arrays
+
+
+def _is_native(array: Any) -> bool:
+    """Whether it is an array as NumPy would give it."""
+    return type(array) is np.ndarray and array.dtype.isnative
+
+
 def objects_in(archive: penstock.Archive, key: str | None = None) -> Array:
     """The array of objects that is all of the archive. UnsafeError for objects that only code could make."""
     unknown: set[str] = set()
@@ -45,6 +60,8 @@ def objects_in(archive: penstock.Archive, key: str | None = None) -> Array:
     def named(name: str, args: Any, state: Any, begun: Any) -> Any:
         if state is ...:
             return None
+        if name == "numpy.ndarray" and state is None and len(args) == 1 and _is_native(args[0]):
+            return args[0]
         if name in {"", "items"}:
             return args[0]
         found = _TYPES.get(name) if args is None else plain_of(name, args, state)
@@ -56,7 +73,7 @@ def objects_in(archive: penstock.Archive, key: str | None = None) -> Array:
         return found
 
     try:
-        content = _assemble(archive, [array_of(archive[name]) for name in archive], named)
+        content = _assemble(archive, _arrays_in(archive), named)
     except Unfit as error:
         message = f"the array of objects holds parts that do not make one: {error}; save it again"
         raise penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path, None, key) from error

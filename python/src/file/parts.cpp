@@ -16,6 +16,7 @@
 
 #include "archive/archive_state.h"
 #include "archive/unchanged.h"
+#include "arrays/arrays.h"
 #include "arrays/foreign.h"
 #include "bindings.h"
 #include "call/arguments.h"
@@ -174,6 +175,35 @@ nb::list array_entries(const PyArchive& source) {
       out.append(nb::int_(entry->index));
     }
   });
+  return out;
+}
+
+/// For each entry its array of NumPy, where its bytes are in memory since the pickle was read and make one as they are;
+/// None for the others.
+nb::list resident_arrays(const PyArchive& source) {
+  const Archive archive = source.get();
+  const auto storages = archive.storages();
+  const auto is_resident = [](const StorageEntry& storage) { return static_cast<bool>(storage.resident); };
+  nb::list out;
+  if (!std::all_of(storages.begin(), storages.end(), is_resident)) {
+    for (std::size_t i = 0; i < archive.entries().size(); ++i) out.append(nb::none());
+    return out;
+  }
+  LoadOptions options;
+  options.verify = source.verify();
+  std::vector<Tensor> loaded;
+  {
+    const ReleasedGil released;
+    loaded = archive.load_storages(options);
+  }
+  const std::vector<std::uint32_t> uses = uses_of_storages(archive);
+  for (const TensorEntry& entry : archive.entries()) {
+    const Tensor& whole = loaded[entry.storage];
+    const bool as_it_is = whole.defined() && !entry.encoding.swapped && !entry.dtype.numpy_descr().empty() &&
+                          is_whole(entry, storages[entry.storage], uses[entry.storage]);
+    out.append(as_it_is ? to_numpy(Tensor(whole.buffer(), entry.dtype, entry.shape, entry.strides, whole.byte_offset()))
+                        : nb::object(nb::none()));
+  }
   return out;
 }
 
@@ -429,6 +459,8 @@ void bind_parts(nb::module_& module) {
   module.def("_is_hosted", is_hosted, nb::arg("archive"));
   module.def("_array_entries", array_entries, nb::arg("archive"),
              nb::sig("def _array_entries(archive: Archive) -> list[int]"));
+  module.def("_resident_arrays", resident_arrays, nb::arg("archive"),
+             nb::sig("def _resident_arrays(archive: Archive) -> list[typing.Any]"));
   module.def("_alignments", alignments, nb::arg("archive"));
   module.def("_require_unchanged", require_unchanged, nb::arg("archive"));
   module.def("_storage_count", [](const PyArchive& opened) {

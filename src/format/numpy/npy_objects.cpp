@@ -40,6 +40,7 @@ void require_described(const Value& root, const NpyHeader& header) {
 Value merged(Index&& read, const Value& root, std::string_view prefix, Index& index) {
   std::vector<std::size_t> positions(read.entries.size());
   std::iota(positions.begin(), positions.end(), index.entries.size());
+  const bool keep_numbers = index.entries.empty();  // then no copy is made of thousands of objects
   const std::size_t storages = index.storages.size();
   for (TensorEntry& entry : read.entries) {
     entry.storage += storages;
@@ -48,7 +49,7 @@ Value merged(Index&& read, const Value& root, std::string_view prefix, Index& in
   }
   for (StorageEntry& storage : read.storages) index.storages.push_back(std::move(storage));
   for (std::string& name : read.unknown_globals) index.unknown_globals.push_back(std::move(name));
-  return with_entries(root, positions);
+  return keep_numbers ? root : with_entries(root, positions);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ import pytest
 
 import penstock
 import penstock.numpy as pn
+from penstock.numpy import _objects
 
 
 def made(items, shape=None):
@@ -140,3 +141,18 @@ def test_torch_reads_them_too(tmp_path):
     same(found["o"], ARRAYS["mixed"])
     np.savez(tmp_path / "t.npz", o=made(["text alone"]))
     assert pt.load(tmp_path / "t.npz")["o"].tolist() == ["text alone"]
+
+
+def test_arrays_in_this_machines_byte_order_are_made_without_a_call_of_python_each(tmp_path, monkeypatch):
+    calls = []
+    for name in ("array_of", "rebuilt"):
+        whole = getattr(_objects, name)
+        monkeypatch.setattr(_objects, name, lambda *given, whole=whole: calls.append(1) or whole(*given))
+    arrays = [np.arange(3) + i for i in range(500)]
+    np.save(tmp_path / "x.npy", made([*arrays, np.zeros(2, ">i4")]))
+    got = pn.load(tmp_path / "x.npy", allow_pickle=True)
+    same(got, np.load(tmp_path / "x.npy", allow_pickle=True))
+    assert len(calls) < 10
+    got[0][:] = 7
+    assert got[0].flags.writeable
+    assert got[1].tolist() == [1, 2, 3]
