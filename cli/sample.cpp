@@ -17,6 +17,7 @@
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
 #include "core/system_error.h"
+#include "data/pack/new_folder.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 
@@ -144,20 +145,10 @@ class NewFiles {
   bool whole_ = false;
 };
 
-void require_new(const fs::path& folder) {
-  std::error_code ignored;
-  const fs::file_status found = fs::symlink_status(folder, ignored);
-  if (!fs::exists(found)) return;
-  if (fs::is_directory(folder, ignored) && fs::is_empty(folder, ignored)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              "the path exists and is not an empty folder; name a new folder or an empty one",
-              {.path = folder.string()});
-}
-
 int run(const SampleOptions& options) {
   require_no_stream(options.folder);
   const fs::path folder(options.folder);
-  require_new(folder);
+  data::require_new_folder(options.folder);
   Interrupt interrupt;
   interrupt.during([&] {
     try {

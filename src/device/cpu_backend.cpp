@@ -36,8 +36,7 @@ std::string explain_refusal() {
         core::format_bytes(addresses->total_bytes), core::format_bytes(addresses->free_bytes));
   }
   return core::format(
-      "this process may have at most {}, of which {} are free; load less at a time or use a machine "
-      "with more memory",
+      "this process may have at most {}, of which {} are free; load less at a time or use a machine with more memory",
       core::format_bytes(largest_host_request()), core::format_bytes(memory.free_bytes));
 }
 

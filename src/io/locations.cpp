@@ -37,7 +37,6 @@ struct Kind {
   std::string (*beside)(std::string_view location, std::string_view name);
   std::string (*in_folder)(std::string_view folder, std::string_view name);
   std::vector<std::string> (*names_in)(const std::string& folder);
-  bool is_remote;
 };
 
 constexpr Kind kPath{
@@ -46,7 +45,6 @@ constexpr Kind kPath{
                  std::string_view name) { return fs::path(path).replace_filename(name).string(); },
     .in_folder = [](std::string_view folder, std::string_view name) { return (fs::path(folder) / name).string(); },
     .names_in = [](const std::string& folder) { return folder_names(folder); },
-    .is_remote = false,
 };
 
 constexpr Kind kUrl{
@@ -56,7 +54,6 @@ constexpr Kind kUrl{
     .beside = [](std::string_view url, std::string_view name) { return remote::sibling(url, name); },
     .in_folder = [](std::string_view folder, std::string_view name) { return remote::in_folder(folder, name); },
     .names_in = names_of_objects,
-    .is_remote = true,
 };
 
 const Kind& kind_of(std::string_view location) noexcept { return is_url(location) ? kUrl : kPath; }
@@ -142,6 +139,6 @@ std::optional<Source> open_if_there(const std::string& location) {
   }
 }
 
-bool waits_for_server(std::string_view location) noexcept { return kind_of(location).is_remote; }
+bool waits_for_server(std::string_view location) noexcept { return is_url(location); }
 
 }  // namespace penstock::io

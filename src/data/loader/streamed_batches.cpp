@@ -6,7 +6,7 @@
 #include "core/refuse.h"
 #include "data/dataset_impl.h"
 #include "data/loader/batch_origin.h"
-#include "data/sampler/rank_sources.h"
+#include "data/loader/dealing.h"
 #include "data/stream/feed.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
@@ -99,17 +99,10 @@ LoaderOptions as_endless(LoaderOptions options) {
   require(!options.sampler && !options.batch_sampler, "a stream comes in its own order, and takes no sampler");
   require(options.on_error == OnError::kRaise || options.on_error == OnError::kSkip,
           "a stream has no other sample to put in the place of a bad one; use on_error \"raise\" or \"skip\"");
-  if (!options.ranks) {
-    require(options.remainder == Remainder::kPad,
-            "a remainder is what ranks cannot share evenly; give the loader its `ranks` too");
-    return options;
-  }
-  require_ranks(*options.ranks);
-  require(options.ranks->size == 1 || options.on_error == OnError::kRaise,
+  require(!options.ranks || options.ranks->size < 2 || options.on_error == OnError::kRaise,
           "on_error \"skip\" may leave a batch out on one rank alone, and the others would wait for it; use \"raise\" "
           "with several ranks");
-  require(options.remainder != Remainder::kExact || !options.drop_last,
-          "drop_last leaves samples out, and the remainder \"exact\" none; leave one of them out");
+  require_dealing(options);
   options.ranks.reset();
   options.remainder = Remainder::kPad;
   return options;

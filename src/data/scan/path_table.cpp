@@ -86,10 +86,7 @@ void PathTable::fill(const NameRun& run) noexcept {
 }
 
 void PathTable::add(std::string_view path) {
-  if (path.find('\0') != std::string_view::npos) {
-    throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
-                {.path = std::string(path.substr(0, path.find('\0')))});
-  }
+  io::require_no_nul(path);
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
   add(folder(path.substr(0, name)), path.substr(name));

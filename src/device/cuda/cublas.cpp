@@ -6,8 +6,8 @@
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/symbols.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/symbols.h"
 
 namespace penstock::device::cuda {
 namespace {
@@ -75,7 +75,7 @@ FoundCublas open_cublas() {
   void* const library = open_library(found.why_not);
   if (library == nullptr) return found;
   Cublas& c = found.cublas;
-  Symbols symbols(library);
+  core::Symbols symbols(library);
   symbols.required("cublasCreate_v2", c.create);
   symbols.required("cublasDestroy_v2", c.destroy);
   symbols.required("cublasSetStream_v2", c.set_stream);

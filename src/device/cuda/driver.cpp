@@ -12,8 +12,8 @@
 #include "core/environment.h"
 #include "core/forks.h"
 #include "core/format.h"
+#include "core/symbols.h"
 #include "core/text.h"
-#include "device/cuda/symbols.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {
@@ -23,7 +23,7 @@ std::atomic<bool> started{false};
 // core::forks() of the process that the driver was started in.
 std::atomic<std::uint64_t> started_at{0};
 
-void find_devices(Symbols& symbols, Driver& d) {
+void find_devices(core::Symbols& symbols, Driver& d) {
   symbols.required("cuInit", d.init);
   symbols.required("cuDriverGetVersion", d.driver_version);
   symbols.required("cuGetErrorName", d.error_name);
@@ -41,7 +41,7 @@ void find_devices(Symbols& symbols, Driver& d) {
   symbols.required("cuCtxGetDevice", d.context_device);
 }
 
-void find_memory(Symbols& symbols, Driver& d) {
+void find_memory(core::Symbols& symbols, Driver& d) {
   symbols.required("cuMemGetInfo_v2", d.mem_info);
   symbols.required("cuMemAlloc_v2", d.mem_alloc);
   symbols.required("cuMemFree_v2", d.mem_free);
@@ -63,7 +63,7 @@ void find_memory(Symbols& symbols, Driver& d) {
   symbols.optional("cuMemFreeAsync", d.pool_free);
 }
 
-void find_work(Symbols& symbols, Driver& d) {
+void find_work(core::Symbols& symbols, Driver& d) {
   symbols.required("cuStreamCreateWithPriority", d.stream_create);
   symbols.required("cuStreamDestroy_v2", d.stream_destroy);
   symbols.required("cuStreamSynchronize", d.stream_synchronize);
@@ -125,7 +125,7 @@ FoundDriver open_driver() {
     found.why_not = core::format("no NVIDIA driver: {}", reason != nullptr ? reason : "libcuda.so.1 cannot be opened");
     return found;
   }
-  Symbols symbols(library);
+  core::Symbols symbols(library);
   find_devices(symbols, found.driver);
   find_memory(symbols, found.driver);
   find_work(symbols, found.driver);

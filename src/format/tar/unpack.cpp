@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "core/format.h"
+#include "core/symbols.h"
 #include "core/text.h"
 #include "format/tar/feed.h"
 #include "penstock/error.h"
@@ -112,21 +113,17 @@ struct Zstd {
   const char* (*error_name)(std::size_t);
 };
 
-template <class Function>
-bool find(void* library, const char* name, Function& out) {
-  out = reinterpret_cast<Function>(dlsym(library, name));
-  return out != nullptr;
-}
-
 std::optional<Zstd> load_zstd() {
   void* const library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return std::nullopt;
   Zstd out{};
-  const bool has_all =
-      find(library, "ZSTD_createDStream", out.create) && find(library, "ZSTD_freeDStream", out.destroy) &&
-      find(library, "ZSTD_decompressStream", out.decompress) && find(library, "ZSTD_isError", out.is_error) &&
-      find(library, "ZSTD_getErrorName", out.error_name);
-  return has_all ? std::optional(out) : std::nullopt;
+  core::Symbols symbols(library);
+  symbols.required("ZSTD_createDStream", out.create);
+  symbols.required("ZSTD_freeDStream", out.destroy);
+  symbols.required("ZSTD_decompressStream", out.decompress);
+  symbols.required("ZSTD_isError", out.is_error);
+  symbols.required("ZSTD_getErrorName", out.error_name);
+  return symbols.missing() == nullptr ? std::optional(out) : std::nullopt;
 }
 
 class Unzstd {

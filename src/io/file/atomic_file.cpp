@@ -118,10 +118,7 @@ void require_replaceable(const struct stat& found, const std::string& path) {
 }
 
 AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sync_(sync) {
-  if (path_.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
-                {.path = path_.substr(0, path_.find('\0'))});
-  }
+  require_no_nul(path_);
   require_no_url(path_);
   Location location = split(followed(path_));
   folder_ = open_folder(location.folder, path_);

@@ -1,16 +1,26 @@
 #pragma once
 
-// open(2) as all of io calls it.
+// Paths that no file can have, and open(2) as all of io calls it.
 
 #include <fcntl.h>
 #include <sys/types.h>
 
 #include <cerrno>
 #include <string>
+#include <string_view>
 
 #include "io/file/file_descriptor.h"
+#include "penstock/error.h"
 
 namespace penstock::io {
+
+/// kInvalidArgument for a path with a NUL character, behind which the system would not look.
+inline void require_no_nul(std::string_view path) {
+  const std::size_t end = path.find('\0');
+  if (end == std::string_view::npos) return;
+  throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
+              {.path = std::string(path.substr(0, end))});
+}
 
 /// openat(2), which is tried again where a signal interrupts it, as one may where a file lies on a network or behind a
 /// FUSE program. None with errno where it fails.

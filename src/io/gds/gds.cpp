@@ -15,6 +15,7 @@
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/symbols.h"
 #include "device/backend.h"
 
 namespace penstock::io::gds {
@@ -43,17 +44,14 @@ const Library& library() {
   return found;
 }
 
-template <class F>
-bool find(void* library, const char* name, F*& function) {
-  function = reinterpret_cast<F*>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 bool find_all(void* library, Api& api) {
-  return find(library, "cuFileDriverOpen", api.driver_open) &&
-         find(library, "cuFileDriverGetProperties", api.driver_properties) &&
-         find(library, "cuFileHandleRegister", api.handle_register) &&
-         find(library, "cuFileHandleDeregister", api.handle_deregister) && find(library, "cuFileRead", api.read);
+  core::Symbols symbols(library);
+  symbols.required("cuFileDriverOpen", api.driver_open);
+  symbols.required("cuFileDriverGetProperties", api.driver_properties);
+  symbols.required("cuFileHandleRegister", api.handle_register);
+  symbols.required("cuFileHandleDeregister", api.handle_deregister);
+  symbols.required("cuFileRead", api.read);
+  return symbols.missing() == nullptr;
 }
 
 bool is_direct(const Properties& properties) {

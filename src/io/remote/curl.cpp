@@ -8,6 +8,7 @@
 
 #include "core/environment.h"
 #include "core/format.h"
+#include "core/symbols.h"
 #include "io/remote/curl_api.h"
 #include "penstock/error.h"
 
@@ -17,21 +18,6 @@ namespace {
 struct LoadedApi {
   Api api = {};
   std::string why_not = {};
-};
-
-/// Looks up functions, and remembers the first that is missing.
-class Symbols {
- public:
-  explicit Symbols(void* library) : library_(library) {}
-  template <class F>
-  void find(const char* name, F*& function) {
-    function = reinterpret_cast<F*>(::dlsym(library_, name));
-    if (function == nullptr && missing == nullptr) missing = name;
-  }
-  const char* missing = nullptr;
-
- private:
-  void* library_;
 };
 
 /// A program that runs with more rights than its user takes no orders from that user's environment. Ours come by
@@ -59,28 +45,28 @@ LoadedApi open_library() {
         reason != nullptr ? reason : "no reason given");
     return found;
   }
-  Symbols symbols(library);
+  core::Symbols symbols(library);
   Api& api = found.api;
-  symbols.find("curl_global_init", api.global_init);
-  symbols.find("curl_easy_init", api.easy_init);
-  symbols.find("curl_easy_reset", api.easy_reset);
-  symbols.find("curl_easy_cleanup", api.easy_cleanup);
-  symbols.find("curl_easy_setopt", api.easy_setopt);
-  symbols.find("curl_easy_getinfo", api.easy_getinfo);
-  symbols.find("curl_easy_strerror", api.easy_strerror);
-  symbols.find("curl_multi_init", api.multi_init);
-  symbols.find("curl_multi_setopt", api.multi_setopt);
-  symbols.find("curl_multi_add_handle", api.multi_add);
-  symbols.find("curl_multi_remove_handle", api.multi_remove);
-  symbols.find("curl_multi_perform", api.multi_perform);
-  symbols.find("curl_multi_poll", api.multi_poll);
-  symbols.find("curl_multi_wakeup", api.multi_wakeup);
-  symbols.find("curl_multi_info_read", api.multi_info_read);
-  symbols.find("curl_slist_append", api.list_append);
-  symbols.find("curl_slist_free_all", api.list_free);
-  if (symbols.missing != nullptr) {
+  symbols.required("curl_global_init", api.global_init);
+  symbols.required("curl_easy_init", api.easy_init);
+  symbols.required("curl_easy_reset", api.easy_reset);
+  symbols.required("curl_easy_cleanup", api.easy_cleanup);
+  symbols.required("curl_easy_setopt", api.easy_setopt);
+  symbols.required("curl_easy_getinfo", api.easy_getinfo);
+  symbols.required("curl_easy_strerror", api.easy_strerror);
+  symbols.required("curl_multi_init", api.multi_init);
+  symbols.required("curl_multi_setopt", api.multi_setopt);
+  symbols.required("curl_multi_add_handle", api.multi_add);
+  symbols.required("curl_multi_remove_handle", api.multi_remove);
+  symbols.required("curl_multi_perform", api.multi_perform);
+  symbols.required("curl_multi_poll", api.multi_poll);
+  symbols.required("curl_multi_wakeup", api.multi_wakeup);
+  symbols.required("curl_multi_info_read", api.multi_info_read);
+  symbols.required("curl_slist_append", api.list_append);
+  symbols.required("curl_slist_free_all", api.list_free);
+  if (symbols.missing() != nullptr) {
     found.why_not = core::format("the library {} has no {}: it is not libcurl, or one before 7.68; install another",
-                                 name, symbols.missing);
+                                 name, symbols.missing());
   } else if (api.global_init(kGlobalDefault) != kOk) {
     found.why_not = core::format("the library {} does not start; its TLS library may be broken", name);
   }

@@ -81,10 +81,7 @@ std::string_view kind_of(mode_t mode) noexcept {
 
 Source open_file(std::string_view path) {
   std::string name(path);
-  if (name.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::kInvalidArgument, "the path has a NUL character in it; no file can have that name",
-                {.path = name.substr(0, name.find('\0'))});
-  }
+  require_no_nul(name);
   if (name.empty()) throw Error(ErrorCode::kNotFound, "the path is empty; name a file");
   // O_NONBLOCK: opening a FIFO returns at once, to be refused below; reads of a regular file do not know it.
   FileDescriptor fd = open_path(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

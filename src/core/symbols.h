@@ -1,10 +1,10 @@
 #pragma once
 
-// How entry points of a library that was opened at run time are found.
+// How entry points of a library that was opened at run time (libcurl, libzstd, NVIDIA's) are found.
 
 #include <dlfcn.h>
 
-namespace penstock::device::cuda {
+namespace penstock::core {
 
 /// Looks up entry points of an opened library and remembers the first that is missing.
 class Symbols {
@@ -27,4 +27,4 @@ class Symbols {
   const char* missing_ = nullptr;
 };
 
-}  // namespace penstock::device::cuda
+}  // namespace penstock::core
