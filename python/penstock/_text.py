@@ -22,8 +22,7 @@ def plural(count: int, what: str) -> str:
 
 
 def shown(value: object, most: int = 80) -> str:
-    """An argument in one line: its repr, of which a long one has "..." in its middle. It never
-    raises."""
+    """An argument in one line: its repr, of which a long one has "..." in its middle. It never raises."""
     import reprlib
 
     if isinstance(value, (bytes, bytearray, str)) and len(value) > most:

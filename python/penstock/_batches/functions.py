@@ -123,9 +123,8 @@ def located(error: BaseException, message: str, text: str, path: str | None) -> 
 
 
 def not_an_end(error: Exception, where: str = "") -> Exception:
-    """StopIteration of a user's function as a RuntimeError, as PEP 479 has it for generators: it would end whoever
-    asks for samples. Other errors as they are.
-    """
+    """StopIteration of a user's function as a RuntimeError, as PEP 479 has it for generators: it would end whoever asks
+    for samples. Other errors as they are."""
     if not isinstance(error, StopIteration):
         return error
     text = f"a function raised StopIteration: {error}".removesuffix(": ")

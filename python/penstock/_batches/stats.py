@@ -72,8 +72,7 @@ def _labels(labels: Mapping[str, object]) -> str:
 
 
 class LoaderStats(dict[str, Any]):
-    """The figures of a loader by name. Printed, they are a few lines that end with what limits the
-    speed."""
+    """The figures of a loader by name. Printed, they are a few lines that end with what limits the speed."""
 
     def __init__(self, figures: dict[str, Any], text: str) -> None:
         super().__init__(figures)

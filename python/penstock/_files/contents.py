@@ -59,7 +59,7 @@ def _viewed(given: Any) -> memoryview:
 def _read(file: Any) -> tuple[Any, str]:
     name = _name_of(file)
     if isinstance(file, io.TextIOBase):
-        raise _as_text(name)
+        raise opened_as_text(name)
     if type(file) is io.BytesIO:
         # Its bytes are shared until somebody writes to it.
         return _taken(file, memoryview(file.getvalue())[file.tell() :], name)
@@ -165,7 +165,7 @@ def _up_to(file: Any, count: int | None, name: str) -> bytearray:
         step = max(_STEP, len(out))
         part = file.read(step if count is None else min(step, count - len(out)))
         if isinstance(part, str):
-            raise _as_text(name)
+            raise opened_as_text(name)
         if part is None:
             message = "the file has nothing to read yet (it does not block); read it whole and give its bytes"
             raise penstock.InputOutputError(f"{name}: {message}", message, name)
@@ -178,7 +178,7 @@ def _up_to(file: Any, count: int | None, name: str) -> bytearray:
     return out
 
 
-def _as_text(name: str) -> penstock.Error:
+def opened_as_text(name: str) -> penstock.Error:
     message = "the file is opened as text; open it in binary mode: open(path, 'rb')"
     return penstock.InvalidArgumentError(f"{name}: {message}", message, name)
 

@@ -12,9 +12,8 @@ from penstock._core import _goes_to_store, _Output, _put_file, _system_error
 
 
 def replaced(path: str | bytes, write: Callable[[Any], None], *, sync: bool = False) -> None:
-    """Calls `write` with a binary file that then takes the path's place, as `save` of Penstock does it.
-    For a URL, the file is uploaded when it is whole. When `write` raises, nothing of the new file is
-    left. Errors name the path."""
+    """Calls `write` with a binary file that then takes the path's place, as `save` of Penstock does it. For a URL, the
+    file is uploaded when it is whole. When `write` raises, nothing of the new file is left. Errors name the path."""
     name = os.fsdecode(path)
     if _goes_to_store(name):
         _put(name, write)

@@ -30,9 +30,8 @@ def temporary_path(suffix: str, name: str) -> Iterator[str]:
 
 
 def copied(source: IO[bytes], out: Any) -> None:
-    """Writes all that is left in `source` to an object with `write`, which may take less than it is
-    given. The object is flushed, so that whoever opens the same file by its name finds all of it,
-    and is not closed.
+    """Writes all that is left in `source` to an object with `write`, which may take less than it is given. The object
+    is flushed, so that whoever opens the same file by its name finds all of it, and is not closed.
 
     InputOutputError where it takes nothing.
     """

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock._core import _Meter
 
 _PERIOD = 0.05
+_WIDTH = 24  # of a bar, in characters
 
 
 def watched(progress: object, name: str, meter: _Meter, work: Callable[[], Any], unit: str = "B") -> Any:
@@ -89,7 +90,7 @@ def _bar(name: str, unit: str) -> tuple[Callable[[int, int], object], Callable[[
     return tell, bar.close
 
 
-def _plain_bar(name: str, unit: str, width: int = 24) -> tuple[Callable[[int, int], object], Callable[[], object]]:
+def _plain_bar(name: str, unit: str) -> tuple[Callable[[int, int], object], Callable[[], object]]:
     began = time.monotonic()
     shown = False
 
@@ -97,11 +98,11 @@ def _plain_bar(name: str, unit: str, width: int = 24) -> tuple[Callable[[int, in
         nonlocal shown
         shown = True
         share = done / total if total else 1.0
-        full = int(width * share)
+        full = int(_WIDTH * share)
         seconds = time.monotonic() - began
         scale, size = (1e6, f"{total / 1e6:,.1f} MB") if unit == "B" else (1, f"{total:,} {unit}")
         speed = f", {done / seconds / scale:,.0f} {size.rpartition(' ')[2]}/s" if seconds > 0 else ""
-        bar = "#" * full + "." * (width - full)
+        bar = "#" * full + "." * (_WIDTH - full)
         sys.stderr.write(f"\r{name} {bar} {share:4.0%} of {size}{speed} ")
         sys.stderr.flush()
 

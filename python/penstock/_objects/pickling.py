@@ -87,8 +87,7 @@ def _own_class(kind: type[Any]) -> Any:
 
 
 def sampler(kind: type[Any], arguments: tuple[Any, ...], attributes: dict[str, Any] | None) -> Any:
-    """A sampler of that class. A program's own class gets its attributes back, and its `__init__`
-    is not called."""
+    """A sampler of that class. A program's own class gets its attributes back, and its `__init__` is not called."""
     made: Any = kind.__new__(kind)  # type: ignore[call-overload]
     _own_class(kind).__init__(made, *arguments)
     if attributes:
@@ -97,8 +96,7 @@ def sampler(kind: type[Any], arguments: tuple[Any, ...], attributes: dict[str, A
 
 
 def loader(kind: type[Any], arguments: dict[str, Any], state: dict[str, Any], attributes: dict[str, Any] | None) -> Any:
-    """A loader that goes on where the other one stood. A program's own class gets its attributes
-    back."""
+    """A loader that goes on where the other one stood. A program's own class gets its attributes back."""
     made: Any = kind.__new__(kind)  # type: ignore[call-overload]
     DataLoader.__init__(made, **arguments)
     made.load_state_dict(state)
@@ -148,6 +146,5 @@ def reduced_sampler(given: Any) -> tuple[Any, ...]:
 
 
 def reduced_loader(given: Any) -> tuple[Any, ...]:
-    """How a loader pickles. pickle itself refuses what holds something that cannot be pickled, and
-    names that."""
+    """How a loader pickles. pickle itself refuses what holds something that cannot be pickled, and names that."""
     return loader, (type(given), given._arguments(), given.state_dict(), getattr(given, "__dict__", None))

@@ -53,11 +53,10 @@ class Framework(ABC):
 
     @abstractmethod
     def map(self, path: str, unchanged: Callable[[], bool]) -> None:
-        """Called before anything is asked for, because whole arrays may come from a private mapping
-        of the archive's file.
+        """Called before anything is asked for, because whole arrays may come from a private mapping of the archive's
+        file.
 
-        The mapping is used only if `unchanged()` says, once it is there, that `path` is still the
-        archive's file.
+        The mapping is used only if `unchanged()` says, once it is there, that `path` is still the archive's file.
         """
 
     def one(self, archive: penstock.Archive, entry: penstock.LazyTensor) -> Any:

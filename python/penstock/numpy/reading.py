@@ -13,7 +13,7 @@ import numpy as np
 
 import penstock
 from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
-from penstock._files.identity import identity
+from penstock._files.identity import identity, require_same
 from penstock._files.opened import number_of, read_up_to
 from penstock._wrong_argument import names_arguments
 from penstock.errors import _shown, _twin
@@ -116,7 +116,7 @@ def load(
         if mmap_mode is None:
             return array_of(entry)
         mapped = _mapped(entry, file, _MODES[mmap_mode])
-        _require_same(path, before)
+        require_same(path, before)  # which was mapped by its name
         return mapped
 
 
@@ -181,13 +181,6 @@ def _objects(archive: penstock.Archive, allow_pickle: bool) -> Array:
     if not allow_pickle:
         raise refused(archive.path)
     return objects_in(archive)
-
-
-def _require_same(path: str | bytes, before: tuple[int, ...] | None) -> None:
-    """What was mapped by its name is what was looked into before."""
-    if before is None or identity(path) != before:
-        message = "the file was replaced or written to while it was loaded; load it again"
-        raise penstock.ChangedError(f"{os.fsdecode(path)}: {message}", message, os.fsdecode(path))
 
 
 def _version_in(path: str | bytes) -> int:

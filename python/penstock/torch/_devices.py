@@ -58,8 +58,7 @@ def _why_absent(place: torch.device) -> str:
 
 
 def reachable(location: str | int | torch.device) -> torch.device | None:
-    """The CUDA device of that name, with its number, where both torch and Penstock can use it;
-    otherwise None."""
+    """The CUDA device of that name, with its number, where both torch and Penstock can use it; otherwise None."""
     try:
         device = torch.device(location)
     except RuntimeError:
@@ -74,11 +73,9 @@ def reachable(location: str | int | torch.device) -> torch.device | None:
 def filled(
     archive: penstock.Archive, places: dict[int, tuple[int, torch.device]], progress: Any = None
 ) -> dict[int, Any]:
-    """Reads the bytes of storages into torch's memory: {storage: (nbytes, device)}; each device has
-    its number.
+    """Reads the bytes of storages into torch's memory: {storage: (nbytes, device)}; each device has its number.
 
-    torch allocates the memory, so that it is counted, cached and ordered with its streams like all
-    of torch's memory.
+    torch allocates the memory, so that it is counted, cached and ordered with its streams like all of torch's memory.
     """
     memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
     _load_storages_into(archive, memory, progress)
@@ -93,8 +90,7 @@ def filled_typed(
     strict: bool,
     progress: Any = None,
 ) -> tuple[dict[int, Any], dict[int, Any]]:
-    """Reads entries as `dtype`, {entry: (nbytes, device, strides)}, and storages as they are, as
-    `filled` does."""
+    """Reads entries as `dtype`, {entry: (nbytes, device, strides)}, and storages as they are, as `filled` does."""
     typed = {number: (_memory(nbytes, device), strides) for number, (nbytes, device, strides) in converted.items()}
     memory = {number: _memory(nbytes, device) for number, (nbytes, device) in places.items()}
     _load_typed_into(archive, typed, memory, dtype, strict, progress)

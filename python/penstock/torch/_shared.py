@@ -22,8 +22,7 @@ def _end(tensor: torch.Tensor) -> int:
 
 
 def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
-    """The names in groups: each tensor of a group overlaps in memory with one before it in the
-    group."""
+    """The names in groups: each tensor of a group overlaps in memory with one before it in the group."""
     storages: dict[tuple[str, int], list[str]] = {}
     for name, tensor in tensors.items():
         if tensor.is_meta or is_wrapper(tensor) or tensor.untyped_storage().nbytes() == 0:
@@ -48,9 +47,8 @@ def _is_complete(tensor: torch.Tensor) -> bool:
 def duplicate_names(tensors: dict[str, torch.Tensor], preferred: Collection[str] = ()) -> dict[str, list[str]]:
     """For each memory that several names share, the name to keep and those to leave out.
 
-    The name that is kept covers all of the memory: the first by name, or one of `preferred`.
-    RuntimeError where none covers it, because keeping one would lose elements or write many that
-    belong to no tensor.
+    The name that is kept covers all of the memory: the first by name, or one of `preferred`. RuntimeError where none
+    covers it, because keeping one would lose elements or write many that belong to no tensor.
     """
     out: dict[str, list[str]] = {}
     for names in shared_names(tensors):

@@ -33,9 +33,10 @@ from penstock.torch._arrays import Arrays
 from penstock.torch._devices import present
 from penstock.torch._memory import require_memory
 from penstock.torch._shared import duplicate_names, shared_names
-from penstock.torch.loading._checkpoint import kind_of_place, load_archive, opened_by_all
+from penstock.torch.loading._checkpoint import load_archive
+from penstock.torch.loading._opening import opened_by_all
 from penstock.torch.loading._ranks import telling
-from penstock.torch.loading._together import together_of
+from penstock.torch.loading._together import kind_of_place, together_of
 
 __all__ = [
     "PrefetchLoader",

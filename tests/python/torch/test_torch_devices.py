@@ -246,12 +246,12 @@ class TestMemoryOfOthers:
 def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
     """As far as it goes without torch's own CUDA: what torch would be handed is there already."""
     from penstock.torch import _devices
-    from penstock.torch.loader import _finish, _reads
+    from penstock.torch.loader import _feeds, _finish
 
     for i in range(20):
         torch.save({"x": torch.full((3,), float(i)), "y": i}, tmp_path / f"{i:02d}.pt")
     monkeypatch.setattr(_devices, "_why_absent", lambda device: "")
-    monkeypatch.setattr(_reads, "arrives_on_device", lambda device: device is not None)
+    monkeypatch.setattr(_feeds, "arrives_on_device", lambda device: device is not None)
     monkeypatch.setattr(_finish, "batch_to_torch", lambda value: value)
     loader = pt.DataLoader(pt.Files(tmp_path), 8, num_workers=workers, device="cuda:0", shuffle=True, pin_memory=True)
     torch.manual_seed(3)
@@ -267,13 +267,13 @@ def test_batches_are_made_on_the_device(tmp_path, monkeypatch, workers):
 
 def test_masks_follow_their_batches_to_the_device(tmp_path, monkeypatch):
     from penstock.torch import _devices
-    from penstock.torch.loader import _finish, _iteration, _reads
+    from penstock.torch.loader import _feeds, _finish, _iteration
 
     for i in range(8):
         torch.save(torch.full((3,), float(i)), tmp_path / f"{i}.pt")
     (tmp_path / "5.pt").write_bytes(b"")
     monkeypatch.setattr(_devices, "_why_absent", lambda device: "")
-    monkeypatch.setattr(_reads, "arrives_on_device", lambda device: device is not None)
+    monkeypatch.setattr(_feeds, "arrives_on_device", lambda device: device is not None)
     monkeypatch.setattr(_finish, "batch_to_torch", lambda value: value)
     monkeypatch.setattr(_iteration, "pin_memory", lambda value: ("pinned", value.tolist()))
     monkeypatch.setattr(_iteration, "to_device", lambda value, device: (value, device))

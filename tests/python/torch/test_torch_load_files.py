@@ -386,7 +386,7 @@ def test_a_file_that_may_not_be_opened_again(tmp_path, saved, monkeypatch):
 
     path = tmp_path / "x.pt"
     path.write_bytes(saved([1, torch.ones(2)]))
-    monkeypatch.setattr("penstock.torch.loading._checkpoint._open_file", refuse)
+    monkeypatch.setattr("penstock.torch.loading._opening._open_file", refuse)
     with open(path, "rb") as file:
         assert torch.equal(pt.load(file)[1], torch.ones(2))
 

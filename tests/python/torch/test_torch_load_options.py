@@ -18,7 +18,7 @@ from load_pairs import (
 
 import penstock
 import penstock.torch as pt
-from penstock.torch.loading import _checkpoint
+from penstock.torch.loading import _opening
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 from dcp_pairs import save_by_ranks
@@ -197,14 +197,14 @@ def test_a_shard_that_is_replaced_once_it_was_opened_is_said_to_be(tmp_path, mon
         penstock.save({name: torch.arange(100_000)}, tmp_path / f"{name}.safetensors")
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in ("a", "b")}}))
-    opened = _checkpoint.opened
+    opened = _opening.opened
 
     def replaced(*options):
         archive = opened(*options)
         penstock.save({"b": torch.ones(100_000, dtype=torch.int64)}, tmp_path / "b.safetensors")
         return archive
 
-    monkeypatch.setattr(_checkpoint, "opened", replaced)
+    monkeypatch.setattr(_opening, "opened", replaced)
     with pytest.raises(penstock.ChangedError, match=r"b\.safetensors: the file was replaced or written to") as caught:
         pt.load(index, mmap=True)
     assert caught.value.path == str(tmp_path / "b.safetensors")
@@ -214,7 +214,7 @@ def test_a_file_that_is_replaced_while_it_is_mapped_is_said_to_be(tmp_path, monk
     path = tmp_path / "x.pt"
     torch.save({"a": torch.arange(100_000)}, path)
     seen = iter(range(100))
-    monkeypatch.setattr("penstock.torch.loading._storages.identity", lambda path: (next(seen),))
+    monkeypatch.setattr("penstock._files.identity.identity", lambda path: (next(seen),))
     with pytest.raises(penstock.ChangedError, match="replaced or written to while it was loaded"):
         pt.load(path, mmap=True)
 

@@ -13,7 +13,7 @@ import torch.utils.data as td
 
 import penstock.torch as pt
 from penstock.torch import _shared_parts
-from penstock.torch.loader import _finish, _reads
+from penstock.torch.loader import _finish, _wanted
 from penstock.torch.loader._position import Position
 from penstock.torch.loader._settings import drawn_from, settings_of
 
@@ -187,9 +187,9 @@ def test_errors_of_brief_calls_name_the_batch(monkeypatch):
 
 
 def test_reads_take_arrays_of_indices():
-    assert _reads._plain_indices([1, 2]) == [1, 2]
+    assert _wanted._plain_indices([1, 2]) == [1, 2]
     for other in ([1, -1], [True, 1], [np.int64(1)], (1, 2), np.array([1]), None, [1, 2**70]):
-        assert _reads._plain_indices(other) is None
+        assert _wanted._plain_indices(other) is None
 
 
 class Counted(td.IterableDataset):

@@ -15,7 +15,7 @@ from loader_folder import COUNT, same
 
 import penstock
 import penstock.torch as pt
-from penstock.torch._samples import SetAside
+from penstock.torch.loader._set_aside import SetAside
 
 
 def test_a_view_of_more_than_memory_holds_is_refused(tmp_path):

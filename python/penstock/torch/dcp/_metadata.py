@@ -49,10 +49,9 @@ def failed(
     path: str | None = None,
     tensor: str | None = None,
     offset: int | None = None,
-    errno: int | None = None,
 ) -> Error:
     """An error whose text says where."""
-    return _within(kind(message, message, None, offset, None, errno), path, tensor)
+    return _within(kind(message, message, None, offset), path, tensor)
 
 
 class _Record:

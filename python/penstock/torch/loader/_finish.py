@@ -21,9 +21,9 @@ from penstock.torch.datasets._making import Make, batches_of
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import called_here, calling
 from penstock.torch.loader._dealing import Dealing
+from penstock.torch.loader._feeds import Read
 from penstock.torch.loader._located import located_at, of_sample
 from penstock.torch.loader._packing import unpacked
-from penstock.torch.loader._reads import Read
 from penstock.torch.loader._thread_state import settings_now
 
 TO_CALL: Any = object()  # in the place of a batch for which functions are to be called

@@ -22,11 +22,13 @@ from penstock._batches.functions import drawn_since, random_states, shared_gener
 from penstock._core import _forks
 from penstock.torch._private import BaseDataLoaderIter, is_profiler_enabled, pin_memory
 from penstock.torch._samples import to_device
+from penstock.torch.loader._collation import is_default
 from penstock.torch.loader._drawn import Drawn
+from penstock.torch.loader._feeds import Read
 from penstock.torch.loader._finish import TO_CALL, Finish, Timed
 from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
-from penstock.torch.loader._reads import Read, Reads, is_default
+from penstock.torch.loader._reads import Reads
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._signals import is_of_signal
 from penstock.torch.loader._threads import Threads, are_done
@@ -34,20 +36,18 @@ from penstock.torch.loader._timeout import timed_out
 
 
 class Iteration(BaseDataLoaderIter):
-    """The iterator that `iter(loader)` gives. It derives from torch's base class for isinstance and
-    for the attributes that programs know.
+    """The iterator that `iter(loader)` gives. It derives from torch's base class for isinstance and for the attributes
+    that programs know.
 
-    It draws indices from the sampler when torch would: `prefetch_factor * num_workers` batches
-    ahead, or when a batch is asked for without workers. So endless samplers work, and a generator
-    that is shared with other code has the state that torch would leave it in. Threads and waiting
-    batches end with the iterator, or at the end of the epoch.
+    It draws indices from the sampler when torch would: `prefetch_factor * num_workers` batches ahead, or when a batch
+    is asked for without workers. So endless samplers work, and a generator that is shared with other code has the state
+    that torch would leave it in. Threads and waiting batches end with the iterator, or at the end of the epoch.
 
-    Several threads may take from one iterator: each batch goes to one of them, and all of them see
-    the end.
+    Several threads may take from one iterator: each batch goes to one of them, and all of them see the end.
 
-    No signal loses a batch (`_signals.py`): it stays in `_waiting` until its functions have begun,
-    in `_working` until they are done, in `_batch` until it is placed, and in `_made` until it is
-    given. A step puts it back where a handler raises within the step.
+    No signal loses a batch (`_signals.py`): it stays in `_waiting` until its functions have begun, in `_working` until
+    they are done, in `_batch` until it is placed, and in `_made` until it is given. A step puts it back where a handler
+    raises within the step.
     """
 
     _reads: Reads
@@ -61,7 +61,7 @@ class Iteration(BaseDataLoaderIter):
         self._waiting: list[Read] = []
         self._batch = self._made = _LEFT_OUT
         self._start(settings, resume, draws_seed=True)
-        if not self._reads.on_device:
+        if not self._reads.feeds.on_device:
             _warn_of_pinning(settings)
 
     def restart(self, settings: Settings, resume: Position | None) -> None:
@@ -77,7 +77,6 @@ class Iteration(BaseDataLoaderIter):
         self._timeout = settings.timeout
         self._collate_fn = settings.collate_fn
         self._auto_collation = settings.batches
-        self._draws_seed = draws_seed
         self._num_yielded = 0
         self._left_out = 0  # batches of which no sample could be made
         self._pins = settings.pin_memory and torch.accelerator.is_available()
@@ -99,7 +98,7 @@ class Iteration(BaseDataLoaderIter):
             Finish(
                 settings.collate_fn,
                 settings.functions,
-                self._reads.describe,
+                self._reads.feeds.samples.describe,
                 seed=seed,
                 masks=masks,
                 dealing=dealing,
@@ -128,7 +127,7 @@ class Iteration(BaseDataLoaderIter):
         kept = len(self._reads.ready_reads) + len(self._waiting) + len(self._working)
         kept += (self._batch is not _LEFT_OUT) + (self._made is not _LEFT_OUT)
         self.progress.given = self._reads.taken - kept
-        self.progress.drawn, self.progress.ended = self._reads.drawn, self._reads.ended
+        self.progress.drawn, self.progress.ended = self._reads.wanted.drawn, self._reads.wanted.ended
 
     def _stop(self) -> None:
         self._working.clear()
@@ -187,8 +186,8 @@ class Iteration(BaseDataLoaderIter):
                 self.progress.finished = True
                 self._stop()
                 left_out, self._left_out = self._left_out, 0
-                if self._num_yielded == 0:
-                    self._reads.require_some_made(left_out)
+                if self._num_yielded == 0 and left_out:
+                    raise self._reads.feeds.unreadable() from None
             raise
         batch, self._batch = self._batch, _LEFT_OUT
         try:
@@ -201,7 +200,7 @@ class Iteration(BaseDataLoaderIter):
         self._num_yielded += 1
 
     def _where_asked(self, value: Any) -> Any:
-        there = self._reads.on_device
+        there = self._reads.feeds.on_device
         if not self._masks:
             return value if there else self._placed(value)
         batch, valid = value
@@ -214,7 +213,11 @@ class Iteration(BaseDataLoaderIter):
 
     def _uses_threads(self) -> bool:
         """Whether the next batch comes from threads that call the functions."""
-        if self._num_workers == 0 or not self._settings.functions or (self._reads.in_processes and not self._tries()):
+        if (
+            self._num_workers == 0
+            or not self._settings.functions
+            or (self._reads.feeds.in_processes and not self._tries())
+        ):
             return False
         return bool(self._working) or not self._calls_here()
 
@@ -259,7 +262,7 @@ class Iteration(BaseDataLoaderIter):
             try:
                 batch = finish(current)
             except Exception as error:
-                if not self._reads.sets_aside(error):
+                if not self._reads.feeds.sets_aside(error):
                     raise
                 current = self._reads.without_bad(current, error)
             else:

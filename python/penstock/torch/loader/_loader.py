@@ -8,7 +8,7 @@ one goes on from.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
@@ -19,15 +19,15 @@ import penstock
 from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
 from penstock._core import _require_loader_options, _typed
-from penstock._processes import method_of, workers_argument
+from penstock._processes import workers_argument
 from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of, present
-from penstock.torch._samples import SetAside, to_device
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._road import Road, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
+from penstock.torch.loader._collation import explained
 from penstock.torch.loader._dealing import Dealing, Order, deal, seed_of
 from penstock.torch.loader._epochs import with_epochs
 from penstock.torch.loader._iteration import Iteration
@@ -37,13 +37,13 @@ from penstock.torch.loader._processes import (
     Finisher,
     Started,
     chosen,
-    left_behind,
+    require_processes,
     why_it_stays,
 )
 from penstock.torch.loader._progress import Progress
-from penstock.torch.loader._reads import explained
+from penstock.torch.loader._set_aside import SetAside
 from penstock.torch.loader._settings import settings_of
-from penstock.torch.loader._torch_iterators import before_first, iterator_of
+from penstock.torch.loader._torch_iterators import Composed, before_first, iterator_of, masked, moved
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
@@ -217,7 +217,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._why_stays: str | None = None
         choice = self._chosen(dataset, num_workers, worker_init_fn, collate_fn)
         if choice.road.processes:
-            _require_processes(multiprocessing_context)
+            require_processes(multiprocessing_context)
         self._take(choice, collate_fn, on_error)
         self.on_error = on_error
         self._dealing: Dealing | None = None
@@ -305,8 +305,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if self.native is None:
             iterator = self._torchs_iterator()
             self._latest = iterator.progress
-            masked = _masked(iterator, self._dealing) if self._dealing is not None and self._dealing.masks else iterator
-            return masked if self.device is None else _moved(masked, self.device)
+            batches = masked(iterator, self._dealing) if self._dealing is not None and self._dealing.masks else iterator
+            return batches if self.device is None else moved(batches, self.device)
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
         resume, self._resume = self._resume, None
@@ -336,7 +336,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         twin, functions = self._apart(), self._functions
         vars(twin).update(collate_fn=bounded(self.collate_fn, storages=False))
         if functions is not None and functions.batch is not None:
-            vars(twin).update(dataset=functions.dataset, collate_fn=_Composed(twin.collate_fn, functions.batch))
+            vars(twin).update(dataset=functions.dataset, collate_fn=Composed(twin.collate_fn, functions.batch))
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and self._iterator is not None and resume is None:
             self._iterator._reset(twin)
@@ -433,17 +433,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         self._resume.load(settings)
 
 
-def _require_processes(context: Any) -> None:
-    """ValueError where processes cannot start in that way; warns of what they will not have."""
-    method_of(context)
-    left = left_behind()
-    if left:
-        warnings.warn(
-            f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
-            stacklevel=4,
-        )
-
-
 def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
     if road.native is not None:
         if isinstance(collate_fn, penstock.Collate) and road.functions is not None and road.functions.make is not None:
@@ -463,32 +452,6 @@ def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
             "or for another one with a length workers='processes' and num_workers; otherwise leave it out "
             f"({road.reason})"
         )
-
-
-class _Composed:
-    """`function(collate(samples))`; a class, so that it can be sent to other processes."""
-
-    def __init__(self, collate: Callable[[Any], Any], function: Callable[[Any], Any]) -> None:
-        self.collate = collate
-        self.function = function
-
-    def __call__(self, samples: Any) -> Any:
-        return self.function(self.collate(samples))
-
-
-def _masked(batches: Any, dealing: Dealing) -> Iterator[Any]:
-    """Pairs of a batch of torch's own iterators and of which of its samples are not repeated."""
-    for batch in batches:
-        number = batches.progress.given - 1
-        if dealing.batch_size is None:
-            yield batch, dealing.counts(number, 1)[0]
-        else:
-            yield batch, torch.tensor(dealing.counts(number, dealing.size_of(number)), dtype=torch.bool)
-
-
-def _moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
-    for batch in batches:
-        yield to_device(batch, device)
 
 
 def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:

@@ -122,8 +122,7 @@ def _follows_torch(settings: Settings) -> bool:
 
 
 class Generators:
-    """The generators that a loader's order is drawn from: its own, its sampler's and torch's global
-    one."""
+    """The generators that a loader's order is drawn from: its own, its sampler's and torch's global one."""
 
     def __init__(self, settings: Settings) -> None:
         given = settings.generator
@@ -131,8 +130,7 @@ class Generators:
         self._all = {"loader": own, "sampler": _own_generator(settings), "torch": torch.default_generator}
 
     def states(self, settings: Settings) -> dict[str, torch.Tensor]:
-        """Their states now. torch's global one is left out unless something of the loader is drawn
-        from it."""
+        """Their states now. torch's global one is left out unless something of the loader is drawn from it."""
         follows = _follows_torch(settings)
         return {
             name: generator.get_state()
@@ -143,8 +141,7 @@ class Generators:
     def put(self, states: Mapping[str, torch.Tensor | None], *, where_not_seeded: bool = False) -> None:
         """Sets the generators to these states.
 
-        With `where_not_seeded`, a generator that the program has seeded since it had its state
-        keeps its new seed.
+        With `where_not_seeded`, a generator that the program has seeded since it had its state keeps its new seed.
         """
         for name, generator in self._all.items():
             state = states.get(name)
@@ -220,8 +217,7 @@ class Position:
 
     @staticmethod
     def now(settings: Settings, *, draws_seed: bool = True, restarts: int = 0) -> Position:
-        """The beginning of an epoch that begins now. `draws_seed`: whether the iterator draws a
-        base seed first."""
+        """The beginning of an epoch that begins now. `draws_seed`: whether the iterator draws a base seed first."""
         generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
@@ -339,8 +335,7 @@ class Position:
         )
 
     def load(self, settings: Settings) -> None:
-        """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler
-        to where they stood.
+        """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler to where they stood.
 
         What the program seeds or tells them after this and before it iterates counts.
         """
@@ -369,10 +364,9 @@ class Position:
         """The index sampler's iterator after `batch` batches, and the checksum of these. ValueError where there are not
         that many.
 
-        The sampler is run again under the generators that the epoch began with. These are then set
-        to where they stood when the state was taken, so that the following epochs are those of a
-        program that was not stopped. torch's global generator is not changed where nothing of the
-        loader is drawn from it.
+        The sampler is run again under the generators that the epoch began with. These are then set to where they stood
+        when the state was taken, so that the following epochs are those of a program that was not stopped. torch's
+        global generator is not changed where nothing of the loader is drawn from it.
         """
         generators, later = Generators(settings), dict(self.later or {})
         later.setdefault("torch", torch.get_rng_state())

@@ -10,6 +10,7 @@ import hashlib
 import operator
 import random
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,10 +24,11 @@ from penstock._processes._worker import here
 from penstock.torch import _private
 from penstock.torch.datasets._making import looks_up
 from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
+from penstock.torch.loader._collation import is_default
+from penstock.torch.loader._feeds import Read
 from penstock.torch.loader._finish import Finish
 from penstock.torch.loader._located import noted
 from penstock.torch.loader._packing import packed, stacked_in_answer
-from penstock.torch.loader._reads import Read, is_default
 
 
 class Finishing(NamedTuple):
@@ -98,10 +100,21 @@ class State(NamedTuple):
             return function(*args)
 
 
-def left_behind() -> list[str]:
+def _left_behind() -> list[str]:
     """What this thread has set that no other process can have."""
     modes = [type(mode).__name__ for mode in _private.function_mode_stack()]
     return [*modes, *(type(mode).__name__ for mode in _private.dispatch_mode_stack())]
+
+
+def require_processes(context: Any) -> None:
+    """ValueError where processes cannot start in that way; warns of what they will not have."""
+    method_of(context)
+    left = _left_behind()
+    if left:
+        warnings.warn(
+            f"{' and '.join(left)} of torch stay in this process, and do not change what worker processes compute",
+            stacklevel=4,
+        )
 
 
 class Finisher:

@@ -43,8 +43,7 @@ class Progress:
         self.function_seconds = 0.0
 
     def position(self, settings: Settings) -> Position:
-        """The place after the last batch that was given; behind the end of the epoch, the beginning
-        of the next one."""
+        """The place after the last batch that was given; behind the end of the epoch, the beginning of the next one."""
         if self.finished:
             restarts = self._begin.restarts + 1 if settings.persistent_workers else 0
             position = Position.now(settings, draws_seed=not settings.persistent_workers, restarts=restarts)

@@ -14,9 +14,9 @@ import torch
 import torch.utils.data as torch_data
 
 import penstock
-from penstock.torch._samples import SetAside
 from penstock.torch.datasets._road import Functions
 from penstock.torch.loader._dealing import Dealing
+from penstock.torch.loader._set_aside import SetAside
 
 
 class Settings(NamedTuple):

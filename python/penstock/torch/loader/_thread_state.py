@@ -133,8 +133,7 @@ class ThreadState:
         self._streams = _streams()
 
     def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Calls `function(*args)` as the thread that made this would have called it. It may be used
-        once."""
+        """Calls `function(*args)` as the thread that made this would have called it. It may be used once."""
         return self._context.run(self._call, function, *args)
 
     def _call(self, function: Callable[..., Any], *args: Any) -> Any:

@@ -40,8 +40,7 @@ class Threads:
         atexit.register(self._leave)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Starts `function(*args)` in the caller's torch state and context variables; the Future
-        has its result."""
+        """Starts `function(*args)` in the caller's torch state and context variables; the Future has its result."""
         future: Future[Any] = Future()
         self._queue.put((future, ThreadState().call, (function, *args)))
         if len(self._threads) < self._most:
@@ -78,8 +77,7 @@ class Threads:
 def are_done(futures: Iterable[Future[Any]], timeout: float | None) -> bool:
     """Whether all of them are done within `timeout` seconds.
 
-    `concurrent.futures.wait` would leave a cycle of references in each of them when a signal's
-    handler raises in it.
+    `concurrent.futures.wait` would leave a cycle of references in each of them when a signal's handler raises in it.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     for future in futures:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ import torch.utils.data as torch_data
 from penstock._batches.functions import not_an_end
 from penstock._text import plural
 from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter, is_profiler_enabled
+from penstock.torch._samples import to_device
+from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
@@ -55,8 +57,7 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
 
 
 def before_first(dataset: Any) -> dict[str, Any]:
-    """What is known before the first epoch. A dataset that is its own iterator has no state before
-    it is begun."""
+    """What is known before the first epoch. A dataset that is its own iterator has no state before it is begun."""
     return {} if callable(getattr(dataset, "__next__", None)) else {"dataset": state_of(dataset)}
 
 
@@ -345,3 +346,29 @@ class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[mi
             self._count(worker)
         else:
             self._ahead.append((worker, data))
+
+
+class Composed:
+    """`function(collate(samples))`; a class, so that it can be sent to other processes."""
+
+    def __init__(self, collate: Callable[[Any], Any], function: Callable[[Any], Any]) -> None:
+        self.collate = collate
+        self.function = function
+
+    def __call__(self, samples: Any) -> Any:
+        return self.function(self.collate(samples))
+
+
+def masked(batches: Any, dealing: Dealing) -> Iterator[Any]:
+    """Pairs of a batch of torch's own iterators and of which of its samples are not repeated."""
+    for batch in batches:
+        number = batches.progress.given - 1
+        if dealing.batch_size is None:
+            yield batch, dealing.counts(number, 1)[0]
+        else:
+            yield batch, torch.tensor(dealing.counts(number, dealing.size_of(number)), dtype=torch.bool)
+
+
+def moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
+    for batch in batches:
+        yield to_device(batch, device)

@@ -15,9 +15,8 @@ from penstock.torch.loader._worker_states import Reported, WorkerState
 
 
 class Places:
-    """The places in their epoch of batches that were drawn and not given yet. torch numbers batches
-    from where its iterator began, and that iterator gave the batches that were `pending` then
-    first."""
+    """The places in their epoch of batches that were drawn and not given yet. torch numbers batches from where its
+    iterator began, and that iterator gave the batches that were `pending` then first."""
 
     def __init__(self, begin: Position | None = None) -> None:
         self._first = [] if begin is None else begin.pending or []
@@ -51,8 +50,7 @@ class OfWorkers:
         self._reports[report.worker] = report
 
     def now(self) -> list[WorkerState]:
-        """The workers' states. A worker that has reported nothing is as it was when the epoch
-        began."""
+        """The workers' states. A worker that has reported nothing is as it was when the epoch began."""
         told = [self._reports[i].state() if i in self._reports else WorkerState() for i in range(len(self._begin))]
         return [state._replace(random=None) if state.is_known else self._begin[i] for i, state in enumerate(told)]
 

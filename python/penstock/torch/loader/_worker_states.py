@@ -44,24 +44,21 @@ def has_state(thing: Any) -> bool:
 
 
 def state_of(thing: Any) -> Any:
-    """A copy of the object's state, because many objects give their own parts and go on changing
-    them."""
+    """A copy of the object's state, because many objects give their own parts and go on changing them."""
     return copy.deepcopy(thing.state_dict()) if has_state(thing) else None
 
 
 def load_state(thing: Any, state: Any) -> None:
-    """Gives the object a copy of the state, because some keep what they are given. Does nothing
-    without a state."""
+    """Gives the object a copy of the state, because some keep what they are given. Does nothing without a state."""
     if state is not None and has_state(thing):
         thing.load_state_dict(copy.deepcopy(state))
 
 
 class Reported:
-    """A batch, with the state of its worker's dataset behind it. `is_empty`: there is no batch,
-    only the end of an epoch.
+    """A batch, with the state of its worker's dataset behind it. `is_empty`: there is no batch, only the end of an
+    epoch.
 
-    The state is pickled at once. The queue pickles later, in a thread of its own, when the dataset
-    may have gone on.
+    The state is pickled at once. The queue pickles later, in a thread of its own, when the dataset may have gone on.
     """
 
     def __init__(self, batch: Any, worker: int, pickled: bytes, *, is_empty: bool = False) -> None:

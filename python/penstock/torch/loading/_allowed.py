@@ -58,8 +58,7 @@ class Allowed:
         return made
 
     def begun(self, name: str, args: Any) -> Any:
-        """The object of an allowed name, without the state that follows; None where it cannot be
-        made without it."""
+        """The object of an allowed name, without the state that follows; None where it cannot be made without it."""
         named = self._named[name]
         if not isinstance(named, type) or issubclass(named, (enum.Enum, *_BASES)) or is_plain(named):
             return None

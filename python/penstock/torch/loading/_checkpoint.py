@@ -1,72 +1,31 @@
 """`torch.load` without running anything from the file.
 
 C++ reads the index and the pickle and describes each object by name and parts (`_assemble`). `_storages.py` gives the
-tensors (`_typed.py` where they become another type), `_rebuild.py` makes torch's objects of the rest, and here is what
-torch.load has around that: open files, torch's settings, its errors.
+tensors (`_typed.py` where they become another type), `_rebuild.py` makes torch's objects of the rest, and here is how
+they come together. `_opening.py` has what may be given to read, and `_refusals.py` what a file may not name.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import pickle
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import torch
+from torch.utils.serialization import config
 
 import penstock
-from penstock._core import (
-    Source,
-    _assemble,
-    _is_legacy,
-    _legacy_end,
-    _numpy_facts,
-    _open_bytes,
-    _open_file,
-    _open_memory,
-    _part,
-)
-from penstock._files.opened import number_of, read_up_to
-from penstock._text import listed, plural
+from penstock._core import _assemble
 from penstock._wrong_argument import names_arguments
-from penstock.errors import _renamed, _twin, _within
-from penstock.torch._devices import present, reachable
-from penstock.torch._errors import EmptyFileError, UnknownFileError, torch_errors
+from penstock.errors import _renamed, _within
+from penstock.torch._errors import torch_errors
 from penstock.torch.loading._data import left_over
-from penstock.torch.loading._ranks import agreed, plan_of, telling
+from penstock.torch.loading._opening import FileLike, decoder_of, is_path, named_as_given, opened_by_all
+from penstock.torch.loading._ranks import telling
 from penstock.torch.loading._rebuild import Rebuilder, Use
+from penstock.torch.loading._refusals import refuse_code, refused_globals, unfit_parts, unknown_globals
 from penstock.torch.loading._storages import MapLocation, check_map_location, read_tensors
-from penstock.torch.loading._together import Together, together_of
+from penstock.torch.loading._together import Together, kind_of_place, together_of
 from penstock.torch.loading._typed import Conversion, conversion_of, read_converted
-
-__all__ = [
-    "FileLike",
-    "UnknownGlobalsError",
-    "kind_of_place",
-    "load",
-    "load_archive",
-    "load_given",
-    "opened",
-    "opened_by_all",
-    "together_of",
-]
-
-FileLike = str | os.PathLike[str] | IO[bytes] | Source
-
-
-class UnknownGlobalsError(penstock.UnsafeError, pickle.UnpicklingError):
-    """The file names classes or functions that torch.load(weights_only=True) does not know either.
-
-    `names` has all of them; the text says the first twenty.
-    """
-
-    names: tuple[str, ...] = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return *super().__reduce__(), {"names": self.names}
 
 
 @names_arguments
@@ -187,18 +146,18 @@ def load(
         With path, offset and tensor, for files that are damaged, cut or no tensor files.
     """
     with telling(ranks):
-        _refuse_code(weights_only, pickle_module)
+        refuse_code(weights_only, pickle_module)
         if unknown not in {"error", "keep", "data"}:
             raise ValueError(f"unknown is {unknown!r}; it must be 'error', 'keep' or 'data'")
-        decode = _decoder(encoding)
+        decode = decoder_of(encoding)
         check_map_location(map_location)
         conversion = conversion_of(dtype, strict, mmap)
-        mmap = (conversion is None and _mmap_by_default()) if mmap is None else mmap
-        if mmap and not _is_path(f):
+        mmap = (conversion is None and config.load.mmap) if mmap is None else mmap
+        if mmap and not is_path(f):
             raise ValueError("f must be a file path in order to use the mmap argument")
         alike = f"{conversion} {kind_of_place(map_location, ranks)}"
         together = together_of(ranks, report, shared=shared, pinned=pinned, alike=alike, mmap=bool(mmap))
-    with _named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
+    with named_as_given(f), opened_by_all(f, key, prefix, together, verify=verify, decode=decode) as part:
         return load_archive(
             part,
             map_location,
@@ -208,32 +167,6 @@ def load(
             conversion=conversion,
             together=together,
         )
-
-
-def kind_of_place(map_location: MapLocation, ranks: Any) -> str:
-    """What ranks compare of it: each may have a device of its own, which has to be there and be filled the same way."""
-    if ranks is None or not isinstance(map_location, (str, torch.device)):
-        return type(map_location).__name__
-    return f"{present(map_location).type} {reachable(map_location) is None}"
-
-
-@contextlib.contextmanager
-def opened_by_all(
-    f: FileLike, key: Any, prefix: str | None, together: Together | None, *, verify: bool, decode: Any = None
-) -> Iterator[penstock.Archive]:
-    """The part of a file that is asked for; where ranks read it together, the same on all of them."""
-
-    def open_part() -> penstock.Archive:
-        archive = opened(f, verify, decode)
-        return archive if key is None and prefix is None else _part(archive, key, prefix)
-
-    ranks = None if together is None else together.ranks
-    if ranks is None or together is None:
-        part = open_part()
-    else:
-        part = agreed(ranks, open_part, lambda archive: plan_of([archive], together.alike))
-    with part:
-        yield part
 
 
 @torch_errors()
@@ -270,40 +203,14 @@ def load_archive(
         raise _within(error, archive.path, _name_of(archive, leaves, rebuilder.broken)) from error
     rebuilder.finish()
     if rebuilder.unfit and unknown != "keep":
-        raise _unfit(archive, rebuilder.unfit)
+        raise unfit_parts(archive, rebuilder.unfit)
     if unknown == "data" and (names := left_over(value)):
-        raise _unknown_globals(archive, dict.fromkeys(names, Use.OBJECT))
+        raise unknown_globals(archive, dict.fromkeys(names, Use.OBJECT))
     if unknown == "error" and rebuilder.unknown:
-        raise _unknown_globals(archive, rebuilder.unknown)
+        raise unknown_globals(archive, rebuilder.unknown)
     if unknown == "error" and rebuilder.refused:
-        raise _refused(archive, rebuilder.refused)
+        raise refused_globals(archive, rebuilder.refused)
     return value
-
-
-def _decoder(encoding: object) -> Callable[[bytes], str | None] | None:
-    """What turns byte strings of Python 2 into text; None for the usual way, which gives text where they are UTF-8."""
-    if not isinstance(encoding, str):
-        raise penstock.DTypeMismatchError(f"encoding is of type {type(encoding).__name__}; it must be a name, 'utf-8'")
-    if encoding == "bytes":
-        return lambda data: None
-    if encoding.lower().replace("_", "-") in {"utf-8", "utf8"}:
-        return None
-    return lambda data: data.decode(encoding)
-
-
-def _mmap_by_default() -> bool:
-    try:
-        from torch.utils.serialization import config
-    except ImportError:  # torch before 2.6
-        return False
-    return bool(config.load.mmap)
-
-
-def _is_big_endian_by_default() -> bool:
-    """Whether torch takes files that record no byte order for big-endian."""
-    order = torch.serialization.get_default_load_endianness()
-    kinds = torch.serialization.LoadEndianness
-    return order == kinds.BIG or (order == kinds.NATIVE and sys.byteorder == "big")
 
 
 def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | None:
@@ -311,202 +218,3 @@ def _name_of(archive: penstock.Archive, leaves: list[Any], parts: Any) -> str | 
     values = parts[0].values() if isinstance(parts, tuple) and parts and isinstance(parts[0], dict) else parts
     found = [i for value in values or () for i, leaf in enumerate(leaves) if leaf is value and leaf is not None]
     return archive.keys()[found[0]].rpartition(".")[0] or None if found else None
-
-
-def _refuse_code(weights_only: object, pickle_module: object) -> None:
-    if weights_only is not None and not weights_only and not _is_asked_by_torch():
-        raise penstock.UnsafeError(
-            "weights_only=False would run code found in the file, which Penstock never does; leave it out, and "
-            "use unknown='keep' for objects of other classes"
-        )
-    if pickle_module is not None:
-        raise penstock.UnsafeError(
-            "pickle_module would run code found in the file, which Penstock never does; leave it out"
-        )
-
-
-def _is_asked_by_torch() -> bool:
-    """Whether torch itself calls torch.load, which a program has set to `load`. torch asks for weights_only=False where
-    it unpickles storages and reads its own distributed checkpoints, and needs it for neither."""
-    frame = sys._getframe()
-    while frame.f_back is not None:
-        frame = frame.f_back
-        module = str(frame.f_globals.get("__name__")).partition(".")[0]
-        if module not in {"penstock", "contextlib"}:
-            return module == "torch"
-    return False
-
-
-def _unknown_globals(archive: penstock.Archive, unknown: dict[str, Use]) -> UnknownGlobalsError:
-    found = sorted(unknown)
-    if archive.metadata.get("kind") == "torchscript":  # whose classes are code in the file: nobody can allow them
-        message = (
-            "the file is a TorchScript archive, whose module only torch.jit.load makes, because it runs the file's "
-            "code; nothing of it was run. Its tensors are there by penstock.open, under their names, and "
-            "unknown='data' gives the module's attributes without its classes"
-        )
-    elif any(name.startswith("torch.nn.modules.") and use > Use.NAME for name, use in unknown.items()):
-        message = (
-            f"the file holds a whole module, of the classes {listed(found)}, which only running code could make; "
-            "nothing of the file was run. Its tensors are there by penstock.open, under their names. Where you trust "
-            "the file, load it once with torch.load(weights_only=False) and save module.state_dict() instead. To get "
-            "the objects as inert penstock.Opaque ones, load it with unknown='keep'"
-        )
-    else:
-        message = (
-            f"the file names {listed(found)}, which torch.load(weights_only=True) does not know either; nothing of the "
-            f"file was run. {_way(unknown)}Take a part of the file that is without them by key=, or load it with "
-            "unknown='keep' to get them as inert penstock.Opaque objects"
-        )
-    message += _about_distributed(found)
-    error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
-    error.names = tuple(found)
-    return error
-
-
-def _way(unknown: dict[str, Use]) -> str:
-    """How the names come to be read, where the file has no more of them than classes and their plain objects."""
-    if max(unknown.values()) is Use.OBJECT:
-        return ""
-    names = listed([name.removeprefix("__main__.") for name in sorted(unknown)])
-    way = f"If you know the classes, allow them: torch.serialization.add_safe_globals([{names}]). "
-    if Use.DATA in unknown.values():
-        way = "Their objects are plain ones: unknown='data' gives their attributes without the classes. " + way
-    return way
-
-
-def _unfit(archive: penstock.Archive, unfit: list[str]) -> penstock.UnsupportedError:
-    message = (
-        f"the file holds NumPy's objects of parts that do not make one: {listed(unfit, most_characters=400)}. Load it "
-        "with unknown='keep' to get the parts as penstock.Opaque objects"
-    )
-    return penstock.UnsupportedError(f"{archive.path}: {message}", message, archive.path)
-
-
-def _refused(archive: penstock.Archive, refused: dict[str, str]) -> UnknownGlobalsError:
-    reasons = listed(sorted(set(refused.values())), separator="; ", most_characters=400)
-    message = (
-        f"the file names what add_safe_globals allows, but loading it would run code: {reasons}. "
-        "Load it with unknown='keep' to get the parts as penstock.Opaque objects"
-    )
-    message += _about_distributed(list(refused))
-    error = UnknownGlobalsError(f"{archive.path}: {message}", message, archive.path)
-    error.names = tuple(sorted(refused))
-    return error
-
-
-def _about_distributed(names: list[str]) -> str:
-    if not any(name.startswith("torch.distributed.") for name in names):
-        return ""
-    if "torch.distributed.tensor" not in sys.modules:
-        return ", or import torch.distributed.tensor first, which distributed tensors (DTensor) are made by"
-    return ", or save distributed tensors (DTensor) as plain ones: tensor.full_tensor()"
-
-
-def _is_path(f: object) -> bool:
-    return isinstance(f, (str, bytes, os.PathLike))
-
-
-def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None = None) -> penstock.Archive:
-    """The archive in a file, or in what can be read of an object from where it stands.
-
-    A file of before torch 1.6 may have others behind it, so that the object then stands at its end,
-    where torch leaves it.
-    """
-    start = 0 if _is_path(f) or not hasattr(f, "tell") else f.tell()
-    try:
-        archive = _opened(f, verify, decode)
-    except EmptyFileError:
-        raise
-    except penstock.UnknownFormatError as error:
-        if not _is_empty(f, start):
-            raise
-        raise _twin(error, EmptyFileError) from error
-    if archive.format == "npz" and not _numpy_facts(archive)[0]:
-        path = archive.path
-        archive.close()
-        message = (
-            "the file is a zip archive without members, with nothing in it to load; penstock.load gives an empty dict"
-        )
-        raise UnknownFileError(f"{path}: {message}", message, path)
-    return archive
-
-
-def _is_empty(f: Any, start: int) -> bool:
-    """Whether there is nothing in a file, or in an object behind where it stood."""
-    if _is_path(f):
-        return _open_bytes(f).size == 0
-    if isinstance(f, Source):
-        return f.size == 0
-    at = f.tell()
-    f.seek(start)
-    content = f.read(1)
-    f.seek(at)
-    return not content
-
-
-def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | None) -> penstock.Archive:
-    options = (verify, decode, _is_big_endian_by_default())
-    given: Any = f
-    if isinstance(given, bytes) and b"\0" in given:
-        raise penstock.DTypeMismatchError(
-            f"found {plural(len(given), 'byte')} of a file's content, expected a path or a file; put them into an "
-            "io.BytesIO"
-        )
-    if isinstance(f, (str, bytes, os.PathLike, Source)):
-        return _open_file(f, *options)
-    for method in ("read", "seek", "tell"):
-        if not hasattr(f, method):
-            raise AttributeError(
-                f"f: found an object of type {type(f).__name__} without .{method}(), expected a path or a file that "
-                "can be read; put its bytes into an io.BytesIO"
-            )
-    name = str(getattr(f, "name", "<memory>"))
-    if isinstance(f, io.TextIOBase):
-        raise _opened_as_text(name)
-    start, number = f.tell(), number_of(f)
-    if start == 0 and number is not None and not _is_legacy(os.pread(number, 64, start)):
-        with contextlib.suppress(penstock.PermissionDeniedError, penstock.NotFoundError):  # to open it once more
-            return _open_file(_path_of(number), *options)
-    data: Any = f.getbuffer()[start:] if type(f) is io.BytesIO else _rest_of(f, name)
-    if start > 0 and len(data) == 0:
-        message = f"the file object stands at its end, byte {start}, and nothing follows; call its seek(0) first"
-        raise EmptyFileError(f"{name}: {message}", message, name, start)
-    if _is_legacy(data[:64]):  # others may follow, and the next call goes on there
-        end = _legacy_end(data, name)
-        f.seek(start + end)
-        data = memoryview(data)[:end]
-    return _open_memory(data, name, *options)
-
-
-def _rest_of(f: Any, name: str) -> bytearray:
-    """Everything that `f` still gives. One call of its `read` may give less than there is."""
-
-    def refuse(part: object) -> Exception:
-        if isinstance(part, str):
-            return _opened_as_text(name)
-        message = f"the file gives an object of type {type(part).__name__}, where bytes were expected"
-        return penstock.DTypeMismatchError(f"{name}: {message}", message, name)
-
-    return read_up_to(f, None, refuse)
-
-
-def _path_of(number: int) -> str:
-    return f"/proc/self/fd/{number}"
-
-
-@contextlib.contextmanager
-def _named_as_given(f: FileLike) -> Iterator[None]:
-    """Gives errors about an open file, which is read by its number, the name that the program knows."""
-    try:
-        yield
-    except penstock.Error as error:
-        number = None if _is_path(f) else number_of(f)
-        if number is not None:
-            _renamed(error, _path_of(number), str(getattr(f, "name", "<memory>")))
-        raise
-
-
-def _opened_as_text(name: str) -> penstock.InvalidArgumentError:
-    message = "the file is opened as text; open it in binary mode: open(path, 'rb')"
-    return penstock.InvalidArgumentError(f"{name}: {message}", message, name)

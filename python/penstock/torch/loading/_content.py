@@ -38,8 +38,7 @@ class Made:
 
 
 class Content:
-    """The content of an archive: `root` has marks in the place of tensors, and `at` loads what lies
-    at a place.
+    """The content of an archive: `root` has marks in the place of tensors, and `at` loads what lies at a place.
 
     With `loaded` everything was read before; `root` is that.
     """

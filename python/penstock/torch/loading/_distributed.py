@@ -23,8 +23,7 @@ def is_of_torch(kind: type[Any], name: str) -> bool:
 
 
 def made(kind: type[Any], args: Any, state: Any) -> Any:
-    """An object of such a class. TypeError, ValueError or RuntimeError where the parts do not make
-    one."""
+    """An object of such a class. TypeError, ValueError or RuntimeError where the parts do not make one."""
     out = kind.__new__(kind, *args)
     if state is None:
         return out

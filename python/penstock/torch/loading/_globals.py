@@ -37,18 +37,16 @@ def full_name(named: Any) -> str:
 
 
 def is_filled(obj: Any) -> bool:
-    """Whether a pickle makes the object empty first and fills it then.
-    torch.load(weights_only=True) does so only with its own kinds of list and dict, whatever the
-    program allows."""
+    """Whether a pickle makes the object empty first and fills it then. torch.load(weights_only=True) does so only with
+    its own kinds of list and dict, whatever the program allows."""
     return isinstance(obj, (dict, list, collections.deque))
 
 
 class Readable:
     """Which names of a file `load` knows in this program at this moment.
 
-    These are the names that torch.load(weights_only=True) knows, those that
-    torch.serialization.add_safe_globals allows, Python's own data types, NumPy's arrays, and the
-    parameters of torch's lazy modules.
+    These are the names that torch.load(weights_only=True) knows, those that torch.serialization.add_safe_globals
+    allows, Python's own data types, NumPy's arrays, and the parameters of torch's lazy modules.
     """
 
     def __init__(self) -> None:
@@ -75,8 +73,7 @@ class Readable:
         return named in arrays or (named.__module__ == "numpy" and named in numpy.sctypeDict.values())
 
     def knows_class_of(self, obj: Any) -> bool:
-        """Whether objects of this class can be read. The parts of the object are examined
-        separately."""
+        """Whether objects of this class can be read. The parts of the object are examined separately."""
         kind: Any = type(obj)
         if is_filled(obj):
             return kind in _COLLECTIONS

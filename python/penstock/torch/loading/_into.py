@@ -15,14 +15,15 @@ import penstock
 from penstock._text import abbreviated
 from penstock._wrong_argument import names_arguments
 from penstock.torch._errors import torch_errors
-from penstock.torch.loading._checkpoint import FileLike, kind_of_place, load_archive, opened_by_all
+from penstock.torch.loading._checkpoint import load_archive
 from penstock.torch.loading._content import Content, Made, kind_of
 from penstock.torch.loading._filling import fill
 from penstock.torch.loading._hints import hint
+from penstock.torch.loading._opening import FileLike, opened_by_all
 from penstock.torch.loading._ranks import telling
 from penstock.torch.loading._storages import MapLocation, check_map_location
 from penstock.torch.loading._targets import Plan
-from penstock.torch.loading._together import Together, together_of
+from penstock.torch.loading._together import Together, kind_of_place, together_of
 
 _MOST_SHOWN, _MOST_OF_A_KEY = 40, 1000
 

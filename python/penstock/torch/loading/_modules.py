@@ -35,8 +35,7 @@ def has_own_ways(module: torch.nn.Module) -> bool:
 
 
 def keys_of_later(module: torch.nn.Module, state: Mapping[str, Any]) -> Iterator[str]:
-    """The counters of batches in the module. Older state dicts lack them, and then they stay as
-    they are."""
+    """The counters of batches in the module. Older state dicts lack them, and then they stay as they are."""
     versions = getattr(state, "_metadata", {})
     for name, part in module.named_modules(remove_duplicate=False):
         if isinstance(part, NormBase) and part.num_batches_tracked is not None:

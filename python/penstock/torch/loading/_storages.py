@@ -28,7 +28,7 @@ from penstock._core import (
     _storage_count,
     _storage_parts,
 )
-from penstock._files.identity import identity
+from penstock._files.identity import require_same
 from penstock.errors import _within
 from penstock.torch._devices import filled, reachable
 from penstock.torch._errors import DeviceMemoryError, UnmadeError, UnmappableFileError, UnreachableDeviceError
@@ -42,8 +42,7 @@ MapLocation = str | torch.device | dict[str, str] | Callable[[torch.UntypedStora
 
 @dataclass(eq=False, slots=True)
 class Packed:
-    """A tensor of a type that only exists together with other parts (quantized): its storage, and
-    how it lies there."""
+    """A tensor of a type that only exists together with other parts (quantized): its storage, and how it lies there."""
 
     storage: torch.storage.TypedStorage
     offset: int
@@ -60,11 +59,9 @@ def read_tensors(
     progress: Any = None,
     together: Together | None = None,
 ) -> list[Any]:
-    """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages
-    are shared.
+    """A torch tensor for each entry of the archive, or a Packed for quantized ones. Shared storages are shared.
 
-    Entries that are NumPy's arrays become arrays. A file that is another one now than when it was
-    opened is not mapped.
+    Entries that are NumPy's arrays become arrays. A file that is another one now than when it was opened is not mapped.
     """
     arrays = arrays_of(archive)
     fake = detect_fake_mode(None) is not None
@@ -404,9 +401,7 @@ def _mapped_file(path: str, shared: bool, opened: tuple[int, ...]) -> torch.Unty
             advice = "raise the limit on open files (ulimit -n)"
         message = f"the file cannot be mapped; leave mmap out, or {advice}"
         raise UnmappableFileError(f"{path}: {message}", message, path) from error
-    if identity(path) != opened:
-        message = "the file was replaced or written to while it was loaded; load it again"
-        raise penstock.ChangedError(f"{path}: {message}", message, path)
+    require_same(path, opened)
     return mapped  # type: ignore[no-any-return]
 
 

@@ -53,8 +53,7 @@ class _TupleParts:
 
 @dataclass
 class Plan:
-    """What loading will do. `problems` say why it cannot be done; keys and paths are as in
-    `IncompatibleKeys`."""
+    """What loading will do. `problems` say why it cannot be done; keys and paths are as in `IncompatibleKeys`."""
 
     content: Content
     assign: bool
@@ -76,8 +75,7 @@ class Plan:
             self._visit(self._open.pop())
 
     def settle(self) -> None:
-        """Puts numbers and other objects into their places; the parts of a tuple come before the
-        tuple itself."""
+        """Puts numbers and other objects into their places; the parts of a tuple come before the tuple itself."""
         for put in reversed(self._puts):
             put()
 

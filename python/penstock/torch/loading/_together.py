@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import penstock
-from penstock.torch._devices import present
+from penstock.torch._devices import present, reachable
 from penstock.torch.loading._once import BlockLayout, Kind, Loaded, read_once, read_pinned, read_shared
 from penstock.torch.loading._parts_once import read_parts
 from penstock.torch.loading._ranks import Ranks, agreed, plan_of, ranks_of
@@ -85,3 +85,10 @@ def together_of(
     if not shared and not pinned and found is None:
         return None
     return Together(shared, pinned, found, report, f"{shared} {pinned} {alike}")
+
+
+def kind_of_place(map_location: Any, ranks: Any) -> str:
+    """What ranks compare of it: each may have a device of its own, which has to be there and be filled the same way."""
+    if ranks is None or not isinstance(map_location, (str, torch.device)):
+        return type(map_location).__name__
+    return f"{present(map_location).type} {reachable(map_location) is None}"

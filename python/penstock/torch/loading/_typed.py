@@ -81,8 +81,7 @@ def _overflows(before: torch.Tensor, after: torch.Tensor) -> bool:
 
 
 def conversion_of(dtype: Any, strict: bool, mmap: bool | None) -> Conversion | None:
-    """The conversion that the arguments of a load ask for. What cannot be raises the errors of
-    penstock.load."""
+    """The conversion that the arguments of a load ask for. What cannot be raises the errors of penstock.load."""
     wanted = _load_dtype(dtype, strict, mmap)
     if wanted is None:
         return None

@@ -22,11 +22,10 @@ _LEAVES = frozenset((*_PLAIN, *_TORCH, *_STORAGES))
 
 
 def is_native(root: Any) -> bool:
-    """Whether the writer knows each part of the object by its exact type. Otherwise a part could
-    come back as another type.
+    """Whether the writer knows each part of the object by its exact type. Otherwise a part could come back as another
+    type.
 
-    The writer knows no derived classes, and keeps neither the attributes of a Counter nor the
-    identity of a bytearray.
+    The writer knows no derived classes, and keeps neither the attributes of a Counter nor the identity of a bytearray.
     """
     return _is_plain(root, _LEAVES, _parts, sys.maxsize)
 

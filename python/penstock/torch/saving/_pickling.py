@@ -24,12 +24,11 @@ _SAVE = torch.save  # as torch has it: programs may set torch.save to ours
 
 
 def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder: bool, known: bool) -> None:
-    """Writes what torch.save writes into a binary file, with its settings of
-    torch.utils.serialization.config. `known`: that `load` reads it.
+    """Writes what torch.save writes into a binary file, with its settings of torch.utils.serialization.config. `known`:
+    that `load` reads it.
 
-    DTypeMismatchError for a part that `load` would not read says where that lies and what to save
-    instead. UnsupportedError where an array of objects contains itself, and where a tensor has lost
-    its memory.
+    DTypeMismatchError for a part that `load` would not read says where that lies and what to save instead.
+    UnsupportedError where an array of objects contains itself, and where a tensor has lost its memory.
     """
     module: Any = pickle if known else SimpleNamespace(__name__="pickle", Pickler=_Pickler, dump=pickle.dump)
     out: Any = _Output(file)

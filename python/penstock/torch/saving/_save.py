@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from typing import IO, Any
 
-import torch
+from torch.utils.serialization import config
 
 import penstock
 from penstock._core import _assemble, _open_file, _save_with, _saved
@@ -148,10 +148,6 @@ def _is_as_by_default() -> bool:
     """Whether torch's settings for torch.save are as torch has them."""
     if skips_data():
         return False
-    try:
-        from torch.utils.serialization import config
-    except ImportError:  # torch before 2.6
-        return bool(torch.serialization.get_crc32_options())
     settings = config.save
     alignment = getattr(settings, "storage_alignment", 64)
     return bool(settings.compute_crc32) and not settings.use_pinned_memory_for_d2h and alignment == 64
