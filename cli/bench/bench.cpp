@@ -347,8 +347,7 @@ void attach_numbers(Arguments& arguments, BenchOptions& options) {
       .takes_number_or_auto(0, LoaderOptions::kMostWorkers, std::to_string(LoaderOptions::kAutoWorkers));
   arguments
       .add("--epochs", &options.epochs,
-           "Passes over the data; the median is reported. Without it as many as take 1.5 seconds, and "
-           "at least 3")
+           "Passes over the data; the median is reported. Without it as many as take 1.5 seconds, and at least 3")
       .takes_number(1, kMostEpochs);
 }
 

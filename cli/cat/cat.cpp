@@ -196,9 +196,7 @@ const Command kCat{
     "Print a tensor, a slice of one, or other content",
     "Reads only the bytes of the slice. Prints one innermost row a line, an empty line between planes. Of a key that "
     "leads to a number or text, it prints that; of one that leads to a dict or list, all that lies below as a tree, "
-    "and "
-    "so it does of a file without tensors. "
-    "- is standard input.",
+    "and so it does of a file without tensors. - is standard input.",
     {"penstock cat labels.npy", "penstock cat model.pt encoder", "penstock cat images.npy --slice 0,:,2:6"},
     attach_cat};
 

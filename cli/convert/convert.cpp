@@ -417,18 +417,14 @@ const Command kConvert{
     "convert",
     "Write a tensor file in another format",
     "The extension of the second file says which format: .npy, .npz, .pt, .pth or .safetensors; with / at its end it "
-    "is the folder of a distributed checkpoint (torch.distributed.checkpoint). It appears whole or "
-    "not at all, also as an object in a store (s3://, gs://, az://). What that format cannot hold is refused, but for "
-    "metadata, which is told on standard error when it "
-    "is left out; dicts in dicts become names joined with dots in a .safetensors, and in an .npz with --rename. Files "
-    "of any size take "
-    "little memory, because they are read and written in pieces. An index of shards, or a distributed checkpoint, "
-    "becomes one file. Names are keys "
-    "joined with dots, as ls prints them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only "
-    "what is taken is read and checked. The "
-    "files of a folder or pattern are put together. - is standard input. Nothing in the "
-    "first "
-    "file is run.",
+    "is the folder of a distributed checkpoint (torch.distributed.checkpoint). It appears whole or not at all, also as "
+    "an object in a store (s3://, gs://, az://). What that format cannot hold is refused, but for metadata, which is "
+    "told on standard error when it is left out; dicts in dicts become names joined with dots in a .safetensors, and "
+    "in an .npz with --rename. Files of any size take little memory, because they are read and written in pieces. An "
+    "index of shards, or a distributed checkpoint, becomes one file. Names are keys joined with dots, as ls prints "
+    "them; in a PATTERN * and ? stand for any characters, dots too. Of a choice only what is taken is read and "
+    "checked. The files of a folder or pattern are put together. - is standard input. Nothing in the first file is "
+    "run.",
     {"penstock convert model.pt model.safetensors --dtype bfloat16",
      "penstock convert model.pt encoder.npz --part encoder --rename 's/^layers/blocks/'",
      "penstock convert model.safetensors ckpt/"},

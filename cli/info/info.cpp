@@ -138,10 +138,9 @@ std::function<int()> attach_info(Arguments& arguments) {
 const Command kInfo{
     "info",
     "Describe files: format, sizes, types, metadata, nested content",
-    "Reads headers only. Below the totals stands a tree: elements and bytes of each layer, type and shape of "
-    "each tensor, the values of numbers and text. Names in a pickle that Penstock does not know are "
-    "listed; they are never run. A file that cannot be read is told on standard error, and the others are described. "
-    "- is standard input.",
+    "Reads headers only. Below the totals stands a tree: elements and bytes of each layer, type and shape of each "
+    "tensor, the values of numbers and text. Names in a pickle that Penstock does not know are listed; they are never "
+    "run. A file that cannot be read is told on standard error, and the others are described. - is standard input.",
     {"penstock info model.pt", "penstock info model.pt --depth 1", "penstock info model.pt --json"},
     attach_info};
 

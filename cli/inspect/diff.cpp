@@ -161,13 +161,11 @@ const Command kDiff{
     "Tensors, numbers, text and all else are paired by the keys that lead to them; in .safetensors and .npz those are "
     "the names, in a .pt the keys joined with dots. Their order, containers, layout, byte order, compression and "
     "metadata do not matter. Values are compared exactly unless --rtol or --atol tolerate more, by NumPy's isclose, "
-    "where B "
-    "is the reference. Relative differences are to B, where B is not 0. A single array is compared with the only "
-    "tensor "
-    "of another file whatever its name. Files of two folders are paired by their path, or by their path without the "
-    "extension; an index of shards stands for its shards. Takes less than 100 MB of memory, and all processors. "
-    "penstock report A B -o FILE writes what it finds as a page for the browser. The exit status is 0 where both are "
-    "equal, 1 where they differ, and 2 for wrong usage and where a file could not be read.",
+    "where B is the reference. Relative differences are to B, where B is not 0. A single array is compared with the "
+    "only tensor of another file whatever its name. Files of two folders are paired by their path, or by their path "
+    "without the extension; an index of shards stands for its shards. Takes less than 100 MB of memory, and all "
+    "processors. penstock report A B -o FILE writes what it finds as a page for the browser. The exit status is 0 "
+    "where both are equal, 1 where they differ, and 2 for wrong usage and where a file could not be read.",
     {"penstock diff digits/0000.pt digits/0001.pt", "penstock diff model.pt model.pt --rtol 1e-5 --atol 1e-8",
      "penstock diff model.pt images.npy --json"},
     attach_diff,

@@ -184,10 +184,9 @@ const Command kStats{
     "Reads each tensor once, in less than 100 MB of memory, by all processors. Minimum, maximum, mean, standard "
     "deviation (of the population, as NumPy's) and histogram are those of the finite elements; of complex ones, of "
     "their absolute values. NaN, infinities and zeros are counted. The intervals of the histogram are equally wide, "
-    "and "
-    "their width is a power of two. Words behind the files are names or patterns of tensors, as for ls, and only those "
-    "are read. - is standard input. An index of shards stands for its shards. Recorded checksums are verified. A file "
-    "that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
+    "and their width is a power of two. Words behind the files are names or patterns of tensors, as for ls, and only "
+    "those are read. - is standard input. An index of shards stands for its shards. Recorded checksums are verified. A "
+    "file that cannot be read is told on standard error, and the others are read; the exit status is then 1.",
     {"penstock stats model.pt '*.weight'", "penstock stats images.npy --json", "penstock stats --nan digits/*.pt"},
     attach_stats};
 

@@ -244,10 +244,9 @@ const Command kLs{
     "Reads headers only: name, type, shape, size and offset in the file of each tensor, and at the end how many "
     "tensors, elements and bytes there are. Files of folders and patterns are listed together; an index of shards "
     "stands for its shards. Words behind the files are names or patterns of tensors, where no file is called so: a "
-    "name stands for what lies below it too, and * and ? for any characters, dots too. "
-    "A file that cannot be read is told on standard error, and the others are listed; with --json its object has "
-    "\"error\" in place of \"tensors\". Of a bucket, or a folder in one (s3://bucket/train/), it lists the objects. "
-    "- is standard input.",
+    "name stands for what lies below it too, and * and ? for any characters, dots too. A file that cannot be read is "
+    "told on standard error, and the others are listed; with --json its object has \"error\" in place of \"tensors\". "
+    "Of a bucket, or a folder in one (s3://bucket/train/), it lists the objects. - is standard input.",
     {"penstock ls model.pt '*.weight' --sort size", "penstock ls digits", "penstock ls model.pt --json"},
     attach_ls};
 

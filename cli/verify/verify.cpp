@@ -423,14 +423,13 @@ std::function<int()> attach_verify(Arguments& arguments) {
 const Command kVerify{
     "verify",
     "Read files whole and say which are damaged",
-    "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every "
-    "member of an archive. Of shards that pack wrote it says which are missing, or of another packing. Of folders it "
-    "takes all files below them that have the extension or the content of a "
-    "tensor format, but for hidden ones and links that lead back up; of an index of shards, the shards. - is standard "
-    "input. A folder that "
-    "cannot be listed is one of what is bad, and the others are read. Prints a line for each bad file and how much was "
-    "read. What loading keeps inert, such as names that Penstock does not know, is "
-    "noted and not bad. The exit status is 1 where a file is bad.",
+    "Reads every byte of each file in little memory and checks all that loading checks, and the CRC-32 of every member "
+    "of an archive. Of shards that pack wrote it says which are missing, or of another packing. Of folders it takes "
+    "all files below them that have the extension or the content of a tensor format, but for hidden ones and links "
+    "that lead back up; of an index of shards, the shards. - is standard input. A folder that cannot be listed is one "
+    "of what is bad, and the others are read. Prints a line for each bad file and how much was read. What loading "
+    "keeps inert, such as names that Penstock does not know, is noted and not bad. The exit status is 1 where a file "
+    "is bad.",
     {"penstock verify model.pt", "penstock verify digits clips", "penstock verify --quiet --exclude clips ."},
     attach_verify};
 

@@ -155,10 +155,11 @@ class _Walk:
 class SampleStream(Transforms):
     """Samples without a length: what `stream` makes, and what its methods make of that.
 
-    `penstock.DataLoader` takes it as a dataset; `for sample in stream` reads the samples one by one, as epoch 0 of seed
-    0. `shuffle`, `take`, `skip`, `repeat`, `filter` and the functions before a filter run in one thread at a time, in
-    order; `map` and native transforms that no filter follows run in all workers at once. It pickles as the call that
-    made it (`made_by`), if its source does.
+    `penstock.DataLoader` takes it as a dataset; `for sample in stream` reads the samples one by
+    one, as epoch 0 of seed 0. `shuffle`, `take`, `skip`, `repeat`, `filter` and the functions
+    before a filter run in one thread at a time, in order; `map` and native transforms that no
+    filter follows run in all workers at once. It pickles as the call that made it (`made_by`), if
+    its source does.
     """
 
     __module__ = "penstock"

@@ -18,8 +18,7 @@
 
 namespace penstock::python {
 
-/// The size that an argument named `dataset` means: an integer, or what has a
-/// length.
+/// The size that an argument named `dataset` means: an integer, or what has a length.
 std::int64_t size_from(nb::handle dataset);
 
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
@@ -82,11 +81,10 @@ void make_sampler(nb::pointer_and_handle<Handle> self, Native sampler, const nb:
   made->arguments = arguments;
 }
 
-/// A sampler of ours, or any iterable of integers, which is gone through anew
-/// at each epoch (after `set_epoch(epoch)` when it has that), as far as its
-/// length says, or where it has none to kMostUncounted. Of a class derived from ours, what it overrides counts:
-/// `order(seed, epoch)`, else `__iter__`. The result
-/// borrows `sampler`, which must outlive it; `raised` gets what it raises.
+/// A sampler of ours, or any iterable of integers, which is gone through anew at each epoch (after `set_epoch(epoch)`
+/// when it has that), as far as its length says, or where it has none to kMostUncounted. Of a class derived from ours,
+/// what it overrides counts: `order(seed, epoch)`, else `__iter__`. The result borrows `sampler`, which must outlive
+/// it; `raised` gets what it raises.
 Sampler sampler_from(nb::handle sampler, const std::shared_ptr<Raised>& raised);
 inline constexpr std::size_t kMostUncounted = std::size_t{1} << 26;
 /// The same for an iterable of lists of integers.

@@ -108,8 +108,7 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
   if (const nb::object whole = whole_of(source); whole.is_valid()) return rows_of(whole, key, mmap);
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("rows() takes a path, a Source, a Tensor, a LazyTensor, an array of any "
-                           "library, or a list of numbers, of strings or of arrays; found "
-                           "an object of type {}",
+                           "library, or a list of numbers, of strings or of arrays; found an object of type {}",
                            object_type(source)));
 }
 

@@ -171,8 +171,7 @@ void bind_streams(nb::module_& module) {
            nb::arg("stream"), nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
            nb::arg("keeps_order") = false,
            nb::sig("def __init__(self, stream: _Stream, seed: int = 0, epoch: int = 0, part: int = 0, parts: int = 1, "
-                   "keeps_order: bool = False) "
-                   "-> None"))
+                   "keeps_order: bool = False) -> None"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))
       .def("__next__", &PyWalk::next, nb::sig("def __next__(self) -> typing.Any"));

@@ -164,8 +164,7 @@ void bind_typed_parts(nb::module_& module) {
   module.def("_load_typed", load_typed, nb::arg("archive"), nb::arg("converted"), nb::arg("others"), nb::arg("dtype"),
              nb::arg("strict") = false, nb::arg("progress") = nb::none(),
              nb::sig("def _load_typed(archive: Archive, converted: list[int], others: list[int], dtype: DType, "
-                     "strict: bool = False, "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> "
+                     "strict: bool = False, progress: bool | typing.Callable[[int, int], object] | None = None) -> "
                      "tuple[list[Tensor], list[tuple[int, tuple[int, ...]]], list[Tensor | None]]"));
   module.def("_load_typed_into", load_typed_into, nb::arg("archive"), nb::arg("converted"), nb::arg("storages"),
              nb::arg("dtype"), nb::arg("strict") = false, nb::arg("progress") = nb::none());

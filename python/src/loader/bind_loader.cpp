@@ -25,8 +25,7 @@
 namespace penstock::python {
 namespace {
 
-/// One iteration: what `iter(loader)` gives. Keeps the loader alive; when it
-/// goes, preparation stops.
+/// One iteration: what `iter(loader)` gives. Keeps the loader alive; when it goes, preparation stops.
 class LoaderIterator {
  public:
   explicit LoaderIterator(nb::object loader)
@@ -394,8 +393,7 @@ void bind_loader(nb::module_& module) {
            "Batches in an epoch; TypeError for a stream, whose length is not known.")
       .def(
           "__iter__", [](nb::object self) { return LoaderIterator(std::move(self)); }, nb::lock_self(),
-          "Begins the current epoch, or goes on where load_state_dict left it. "
-          "Ends an iteration begun before.")
+          "Begins the current epoch, or goes on where load_state_dict left it. Ends an iteration begun before.")
       .def(
           "set_epoch", [](PyLoader& loader, nb::handle epoch) { loader.set_epoch(count_argument(epoch, "epoch")); },
           nb::arg("epoch").none(), nb::lock_self())

@@ -327,9 +327,8 @@ void bind_feed(nb::module_& module) {
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
            nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none(),
            nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
-                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, "
-                   "workers: _Workers | None = None, finish: _HeldFunction | None = None) "
-                   "-> None"))
+                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, workers: "
+                   "_Workers | None = None, finish: _HeldFunction | None = None) -> None"))
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
       .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),

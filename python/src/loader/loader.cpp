@@ -29,8 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A batch that took longer than this in the caller's thread has the next one
-/// made in another.
+/// A batch that took longer than this in the caller's thread has the next one made in another.
 constexpr std::chrono::milliseconds kQuick{20};
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }

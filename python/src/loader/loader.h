@@ -34,12 +34,10 @@ std::optional<Ranks> ranks_from(nb::handle given);
 /// [(index, what it is, why)]
 nb::list listed(const std::vector<SetAside>& samples);
 
-/// A DataLoader as Python has it: waits without the GIL and answers signals,
-/// may be closed, survives a fork by refusing to work in the child, and may be
-/// used from several threads, which then take batches in turn. Members need the
-/// GIL, or where there is none the lock of the Python object (nb::lock_self): as
-/// the GIL, a thread gives that up while it waits or runs code of Python, so
-/// that others come in between.
+/// A DataLoader as Python has it: waits without the GIL and answers signals, may be closed, survives a fork by refusing
+/// to work in the child, and may be used from several threads, which then take batches in turn. Members need the GIL,
+/// or where there is none the lock of the Python object (nb::lock_self): as the GIL, a thread gives that up while it
+/// waits or runs code of Python, so that others come in between.
 class PyLoader {
  public:
   /// `host`: who calls the functions of the dataset and its collation, unless null.
@@ -95,12 +93,10 @@ class PyLoader {
 
   /// What work of this loader uses of Python's objects, to be held until that has ended: another thread may close it.
   nb::object parts_in_use() const { return parts_; }
-  /// kInvalidArgument when it is closed or this is a forked child. Let go of
-  /// the result without the GIL: the last one to do so waits for workers, which
-  /// may wait for the GIL.
+  /// kInvalidArgument when it is closed or this is a forked child. Let go of the result without the GIL: the last one
+  /// to do so waits for workers, which may wait for the GIL.
   std::shared_ptr<DataLoader> usable() const;
-  /// work(loader) without the GIL, one thread at a time; rethrows what a Python
-  /// sampler raised meanwhile.
+  /// work(loader) without the GIL, one thread at a time; rethrows what a Python sampler raised meanwhile.
   template <class Work>
   auto locked(Work work);
   /// take_next(waiting) for an iteration that neither ended nor was followed by another. The mutex must be held.
@@ -130,8 +126,7 @@ class PyLoader {
   bool is_stream_ = false;
   LoaderPosition before_;  ///< of a stream: before the batch that was taken last, which may be kept_
   bool watched_ = false;   ///< whether the first batch was looked at
-  /// Whether a batch made in the caller's thread is expected to be there before
-  /// anybody misses Ctrl-C.
+  /// Whether a batch made in the caller's thread is expected to be there before anybody misses Ctrl-C.
   bool is_quick_ = false;
   /// A read that was interrupted: its thread has the turn until it ends.
   struct LeftBehind {

@@ -56,8 +56,7 @@ Tensor as_it_travels(const Tensor& tensor) {
 
 [[noreturn]] void throw_broken() {
   throw Error(ErrorCode::kCorrupt,
-              "a message of a worker process is damaged; does the program write to memory that "
-              "it does not own?");
+              "a message of a worker process is damaged; does the program write to memory that it does not own?");
 }
 
 }  // namespace

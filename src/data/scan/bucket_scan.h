@@ -8,8 +8,7 @@
 namespace penstock::data {
 
 /// The objects that a URL stands for, as `expand` gives the files of a pattern: one object, a folder of a bucket (ends
-/// in
-/// '/', or has no extension of a sample), or a pattern of keys. Sizes are those of the list, so that nobody asks for
+/// in '/', or has no extension of a sample), or a pattern of keys. Sizes are those of the list, so that nobody asks for
 /// them again. kUnsupported for a pattern in no bucket, and for `options.index`.
 PathTable expand_url(const std::string& url, const FilesOptions& options);
 

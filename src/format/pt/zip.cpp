@@ -223,8 +223,7 @@ void RecordFinder::fail_without_pickle(std::span<const ZipEntry> entries) const 
   const std::string_view first = entries.front().name;
   if (exported_) {
     fail(ErrorCode::kUnsupported,
-         "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with "
-         "torch.save",
+         "the file is a program that torch.export saved (.pt2), which is not read; save its state_dict with torch.save",
          path_, 0, first);
   }
   if (packaged_) {

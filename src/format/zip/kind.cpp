@@ -86,8 +86,7 @@ std::string describe_members(std::span<const ZipEntry> entries) {
   if (torch_record != entries.end()) {
     return core::format(
         "an archive of torch.save (it has {}) that begins with {}, which is in no folder, so that torch does not read "
-        "it "
-        "either: pack it again without that member",
+        "it either: pack it again without that member",
         core::quoted(member_name(*torch_record)), core::quoted(member_name(entries.front())));
   }
   for (const ZipEntry& entry : entries) {

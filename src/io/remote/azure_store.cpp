@@ -57,8 +57,7 @@ void add_signature(const std::string& sas, HttpRequest& request) {
   const auto is_plain = [](char c) { return c > 0x20 && c < 0x7f && c != '#'; };
   if (!std::all_of(sas.begin(), sas.end(), is_plain)) {
     throw Error(ErrorCode::kInvalidArgument,
-                "AZURE_STORAGE_SAS_TOKEN has characters that no query has; copy it as Azure shows it, "
-                "sv=...&sig=...");
+                "AZURE_STORAGE_SAS_TOKEN has characters that no query has; copy it as Azure shows it, sv=...&sig=...");
   }
   if (!takes_secrets(request)) {
     request.unsigned_because =

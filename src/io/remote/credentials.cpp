@@ -188,9 +188,8 @@ std::string other_way() {
   for (const char* const way : kOtherWays) {
     if (profile_setting(way).empty()) continue;
     return core::format(
-        "the profile {} has {}, which Penstock does not follow: put the keys that it gives into "
-        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (`aws configure "
-        "export-credentials --format env` prints them)",
+        "the profile {} has {}, which Penstock does not follow: put the keys that it gives into AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (`aws configure export-credentials --format env` prints them)",
         core::quoted(profile_name()), way);
   }
   return {};

@@ -29,8 +29,7 @@ class Opening {
     const Location& location = source_->location_;
     if (location.in_bucket() && (location.key.empty() || location.key.ends_with('/'))) {
       throw Error(ErrorCode::kIsDirectory,
-                  "this is a bucket or a folder of it where an object was expected; name an "
-                  "object in it",
+                  "this is a bucket or a folder of it where an object was expected; name an object in it",
                   {.path = location.shown});
     }
     if (cache_) {
