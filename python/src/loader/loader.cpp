@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "bindings.h"
+#include "content/value.h"
 #include "core/forks.h"
 #include "core/format.h"
 #include "data/dataset/hosted.h"
