@@ -78,7 +78,7 @@ struct TensorEntry {
 };
 
 struct OpenOptions {
-  /// Verify recorded checksums of what is read to open the file.
+  /// Verify recorded checksums, when the file is opened and in each load from it. LoadOptions::verify is for one load.
   Flag verify = true;
   /// Decodes the byte strings of a `.pt` that Python 2 wrote: returns their text (UTF-8), or nothing to keep them as
   /// bytes. Exceptions that it throws leave `open`. Unset: text where they are UTF-8, else bytes.

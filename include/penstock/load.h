@@ -144,7 +144,7 @@ class LazyTensor {
   /// Reads the bytes that this view needs, and gaps of up to 16 KiB between them, into new memory. A deflated storage
   /// is inflated as a whole. Elements that lie without holes in the file keep their strides (Fortran order stays),
   /// others become contiguous. A whole tensor is verified by the recorded CRC of its record, which is read as a whole
-  /// for that, once for each archive. A slice is verified only when it is all of the record. kChanged when the file was
+  /// for that, once for each archive; a slice where its read brings the whole record. kChanged when the file was
   /// written to since it was opened, kTruncated when it was cut.
   Tensor load(const LoadOptions& options = {}) const;
   Tensor load(Device device) const { return load(LoadOptions{.device = device}); }

@@ -137,7 +137,7 @@ struct LoaderPosition {
   std::uint64_t epoch = 0;
   std::int64_t batch = 0;    ///< batches of this epoch that were taken
   std::int64_t samples = 0;  ///< in the whole dataset; a loader refuses the position of a dataset of another size
-  /// The unit that `batch` counts in; a loader refuses the position of one with another. 0 with a batch_sampler, and in
+  /// The unit that `batch` counts in; another is refused, except as said above. 0 with a batch_sampler, and in
   /// positions of older releases.
   std::int64_t batch_size = 0;
   std::int64_t num_replicas = 1;  ///< ranks, each of which has taken `batch` batches
@@ -170,7 +170,7 @@ struct LoaderStats {
   std::uint64_t payload_bytes = 0;  ///< bytes placed in batches
   std::uint64_t read_bytes = 0;     ///< bytes asked of files
   std::uint64_t files_opened = 0;
-  std::uint64_t files_parsed = 0;  ///< opened files whose layout differed from that of the one before
+  std::uint64_t files_parsed = 0;  ///< opened files whose layout the loader did not know
 
   double open_seconds = 0;      ///< opening files; for large ones also reading and parsing their headers
   double read_seconds = 0;      ///< bytes of files

@@ -90,7 +90,7 @@ std::optional<std::uint64_t> require_loader_options(nb::handle ranks, nb::handle
 }  // namespace
 
 void bind_checks(nb::module_& module) {
-  module.def("_forks", core::forks);
+  module.def("_forks", core::forks, "How many forks lead to this process.");
   module.def("_require_own_process", core::require_own_process, nb::arg("forks"));
   module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"));
   module.def("_class_folders", classes_and_numbers, nb::arg("files"),

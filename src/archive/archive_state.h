@@ -53,8 +53,8 @@ struct ArchiveState {
   }
 
   /// The check of a storage's CRC. It is not wanted when no CRC is recorded, or when `options` or those of `open` turn
-  /// verifying off. Only loads make theirs here. Batches make their own (data/files/whole_file.cpp, large_file.cpp):
-  /// the layout of a recognised file is that of an earlier file, but its checksums are its own.
+  /// verifying off. Loads and `inspect` make theirs here. Batches make their own (data/files/whole_file.cpp and
+  /// large_file.cpp): the layout of a recognised file is that of an earlier one, but its checksums are its own.
   io::RecordCheck check_of(const StorageEntry& storage, const LoadOptions& options) const noexcept {
     return {{.crc32 = storage.crc32,
              .bytes = storage.nbytes,

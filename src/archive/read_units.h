@@ -22,7 +22,7 @@ enum class Resident : std::uint8_t {
 /// What a view is part of, which decides whether its CRC is verified.
 enum class Extent : std::uint8_t {
   kWhole,  ///< a tensor of the file. Its record is verified, if need be by reading all of it
-  kSlice,  ///< part of a tensor. Only its own bytes are read, and verified only when they are all of the record
+  kSlice,  ///< part of a tensor. Verified only when its read brings the whole record
 };
 
 /// The order in which units of bytes are to be.

@@ -1,7 +1,7 @@
 #pragma once
 
-// The schemes of URLs that are read over a network: the one table of them. Whoever asks whether something is such a
-// URL, whether it lies in a store, or what can be listed and written, asks here. io/remote/stores.cpp has what each
+// The schemes of URLs that are read over a network: the one table of them. It says whether a text is such a URL,
+// whether what it names lies in a store, and what can be listed and written. io/remote/stores.cpp has what each
 // kind needs to be asked.
 
 #include <cstddef>

@@ -31,7 +31,7 @@ std::vector<std::string> names_of_objects(const std::string& folder) {
   return out;
 }
 
-/// What paths and URLs answer each in their own way: the one place that tells which of them a location is.
+/// What paths and URLs answer each in their own way.
 struct Kind {
   std::size_t (*root_size)(std::string_view location) noexcept;
   std::string (*beside)(std::string_view location, std::string_view name);

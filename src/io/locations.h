@@ -1,7 +1,7 @@
 #pragma once
 
 // What a location, a path or a URL, answers by its text and by what lies beside it. Together with open_source and
-// open_output (file/output.h) this is why nobody else has to tell a path from a URL.
+// open_output (file/output.h) this is where most of the library tells a path from a URL; by core/url_scheme.h.
 
 #include <cstddef>
 #include <optional>

@@ -74,7 +74,7 @@ class PyFeed {
     return feed_;
   }
 
-  /// act(feed) without the GIL, which a worker may wait for with a lock that `act` takes.
+  /// act(feed) without the GIL: `act` takes a lock, and a worker that holds this lock may be waiting for the GIL.
   template <class Act>
   auto unlocked(Act act) const {
     std::shared_ptr<BatchFeed> held = usable();
@@ -308,7 +308,6 @@ void bind_feed(nb::module_& module) {
       "_dataset_name", [](const Dataset& dataset) { return path_text(data::DatasetName(dataset).name()); },
       nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
       "By what positions tell a dataset from others of equal size.");
-  module.def("_forks", &core::forks, nb::sig("def _forks() -> int"), "How many forks lead to this process.");
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
              nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
              "A copy of a list of plain ints from 0 on; None for anything else.");

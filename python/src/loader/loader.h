@@ -55,8 +55,8 @@ class PyLoader {
     clear();
     dataset_.reset();
   }
-  /// (sampler, batch_sampler, collate, collate_fn) as they were given, the keeper of the last, workers as given, and
-  /// the worker processes or None; or null when it is closed: what the garbage collector has to know of.
+  /// A dict of all arguments as they were given, and of what was made of them in Python, the worker processes among it;
+  /// null when it is closed. The garbage collector has to know of it.
   const nb::object& parts() const noexcept { return parts_; }
 
   std::int64_t size();

@@ -1,5 +1,5 @@
 // The members of Tensor for Python, in groups: facts, exports, numbers, views, copies. Arithmetic is bound in
-// bind_elementwise.cpp and its neighbours.
+// elementwise.cpp and its neighbours.
 
 #include "penstock/tensor.h"
 

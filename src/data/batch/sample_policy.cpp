@@ -1,7 +1,8 @@
 // Which samples are bad is found out in the worker that prepares their batch, so that the caller does not wait and the
-// batches that are under way stay so. Each sample is fetched once: one that cannot be had says so beside the others,
-// which stay fetched. A sample is bad for the life of a loader: whoever meets it first notes it, and the others find it
-// in the list. So what a batch holds depends on the files alone, not on the number of workers.
+// batches that are under way stay so. One that cannot be had says so beside the others, which stay fetched; only behind
+// a wrong guess about a file is the batch fetched anew. A sample is bad for the life of a loader: who meets it first
+// notes it, and the others find it in the list. So what a batch holds depends on the files alone, not on the number of
+// workers.
 #include "data/batch/sample_policy.h"
 
 #include <algorithm>

@@ -39,8 +39,8 @@ class LargeFile {
  public:
   LargeFile(const penstock::Source& source, KnownFile known, bool verify, const DescriptorLimit& limit);
 
-  /// Reads the wanted bytes into place. Of plain data it reads nothing else, with one exception: the whole record is
-  /// read for its CRC where a tensor is wanted entirely, or all but a few bytes of it.
+  /// Reads the wanted bytes into place. Of plain data it reads little else: small gaps between them, and the whole
+  /// record for its CRC where a tensor is wanted entirely, or all but a few bytes of it.
   /// kChanged when it is no longer the file that was opened, or is written to meanwhile. Confirms or refutes
   /// that it has the layout that it was assumed to have; when refuted, what was read means nothing.
   void read(std::span<const WantedTensor> wanted, const Work& work) const;

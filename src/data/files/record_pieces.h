@@ -29,8 +29,8 @@ class RecordPieces {
   void require() { required_ = true; }
 
   /// Gives all bytes of the record to its check; `crc_of(begin, end)` reads those that are not in memory for their
-  /// CRC. Gives none and returns false if only slices were read and more bytes are missing than a gap that is read over
-  /// may have.
+  /// CRC. Gives none and returns false if only slices were read, and what is missing is larger than a gap that a
+  /// read may go over.
   template <class CrcOf>
   bool feed(io::RecordCheck& check, const io::ReadCosts& costs, const CrcOf& crc_of) {
     const std::uint64_t bytes = check.record().bytes;

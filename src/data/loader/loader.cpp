@@ -121,13 +121,13 @@ class LoaderState {
   std::uint64_t iteration() const noexcept { return iteration_; }
 
   LoaderPosition position() const {
-    LoaderPosition out = standing();
+    LoaderPosition out = own_position();
     origin_->describe(out, here_);
     return out;
   }
 
   void seek(const LoaderPosition& position) {
-    const std::int64_t batch = data::resumed_batch(position, standing(), origin_->batches());
+    const std::int64_t batch = data::resumed_batch(position, own_position(), origin_->batches());
     require_read(position);
     origin_->require(position, here_);
     ++iteration_;
@@ -173,7 +173,7 @@ class LoaderState {
   };
 
   /// The position without what the origin alone knows.
-  LoaderPosition standing() const {
+  LoaderPosition own_position() const {
     return {.seed = here_.of.seed,
             .epoch = here_.of.epoch,
             .batch = here_.batch,

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
-// The one place where recorded checksums of payload are compared. Whoever reads a record, for a load, a batch, a device
-// or for nothing but its checksum, makes a RecordCheck, gives it the bytes and calls `finish`. Where the bytes of a
+// The one place where recorded checksums of payload in files are compared. Whoever reads a record, for a load, a batch,
+// a device or for nothing but its checksum, makes a RecordCheck, gives it bytes and calls `finish`. Where those of a
 // move arrive in any order and from several threads, io/move/checksums.h finds out which record they belong to.
 
 namespace penstock::io {

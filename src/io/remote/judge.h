@@ -8,7 +8,7 @@
 namespace penstock::io::remote {
 
 /// What to do about an answer that `accept` of the exchange does not decide: failures of the connection, refusals,
-/// answers that a later try may better. Redirects are for whoever follows them.
+/// answers that a later try may better. It knows nothing of redirects, which fetch.cpp follows.
 Verdict judge(const Exchange& exchange, const HttpRequest& request, const Answer& answer);
 
 /// kIo where what should be a file of certificates is none: of a FIFO libcurl would wait for a writer, on the one

@@ -179,8 +179,8 @@ class Position:
     `ended`. `later` has the states of the generators at the moment when the state was taken; the
     following epochs are drawn from these. Before an epoch has `begun` they are all there is.
 
-    `restarts` counts the epochs of persistent workers before this one, which draw no base seed, so that nothing else
-    need differ between them. `begins` says how often the sampler's iterator was made: torch makes a
+    `restarts` counts the epochs of persistent workers before this one. They draw no base seed, so this number is all
+    that tells them apart. `begins` says how often the sampler's iterator was made: torch makes a
     second one where it has workers, so that a sampler that draws when its iterator is made has drawn
     twice. `pending` has the places of batches that were drawn and not given, where others overtook
     them. `python` is what torch's own iterators know besides. `indices` is a checksum of what a sampler of the
