@@ -46,7 +46,7 @@ class Samples {
     if (!name) return strays_.add(member);
     if (name->key != key_ || fields_.empty()) end_sample();
     key_ = std::move(name->key);
-    if (!names_.insert(name->field).second) {
+    if (is_own_field(name->field) || !names_.insert(name->field).second) {
       throw Error(ErrorCode::kCorrupt,
                   core::format("the sample {} has the field {} twice; write the archive anew", core::quoted(key_),
                                core::quoted(name->field)),

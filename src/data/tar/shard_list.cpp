@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/format.h"
 #include "core/json_reader.h"
 #include "core/parse_number.h"
@@ -273,6 +274,14 @@ ShardList list_shards(std::span<const std::string> given) {
   }
   if (!out.samples.empty()) out.samples.resize(out.paths.size());
   return out;
+}
+
+void require_told(const ShardList& list, std::size_t shard, std::int64_t samples) {
+  if (list.samples.empty() || !list.samples[shard] || *list.samples[shard] == samples) return;
+  throw Error(ErrorCode::kCorrupt,
+              core::format("the list of shards says {}, but the shard has {}; make the list anew, or name the shards",
+                           core::counted(static_cast<std::uint64_t>(*list.samples[shard]), "sample"), samples),
+              {.path = core::shown_path(list.paths[shard])});
 }
 
 }  // namespace penstock::data

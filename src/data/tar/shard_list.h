@@ -25,4 +25,7 @@ std::vector<std::string> expand_braces(std::string_view text);
 /// of its own folder, and for a "pipe:", which would run a program.
 ShardList list_shards(std::span<const std::string> given);
 
+/// kCorrupt where the list tells another number of samples of this shard than it has.
+void require_told(const ShardList& list, std::size_t shard, std::int64_t samples);
+
 }  // namespace penstock::data

@@ -11,7 +11,7 @@
 #include "core/stop_scope.h"
 #include "core/task_pool.h"
 #include "data/tar/kept_index.h"
-#include "data/tar/sampleless.h"
+#include "data/tar/shard_remarks.h"
 #include "format/tar/feed.h"
 #include "format/tar/header.h"
 #include "format/tar/sample_name.h"
@@ -39,7 +39,7 @@ bool is_compressed(const ByteSource& source) {
 bool has_all(std::span<const std::uint64_t> begins, const penstock::Source& shard) {
   // What programs fill their last record with.
   constexpr std::uint64_t kMostPadding = std::uint64_t{64} << 10;
-  if (begins.back() > shard.size() || shard.size() - begins.back() > kMostPadding) return false;
+  if (begins.back() >= shard.size() || shard.size() - begins.back() > kMostPadding) return false;
   std::vector<std::byte> rest(static_cast<std::size_t>(shard.size() - begins.back()));
   shard.read(begins.back(), rest);
   if (!format::is_zero_block(rest)) return false;
@@ -75,14 +75,6 @@ std::optional<std::vector<std::uint64_t>> index_beside(const penstock::Source& s
 /// An index of a shard without samples does not say what is there in their place.
 bool has_samples(const std::optional<std::vector<std::uint64_t>>& begins) { return begins && begins->size() > 1; }
 
-void require_told(const TarShard& shard, std::optional<std::int64_t> told) {
-  if (!told || *told == shard.samples()) return;
-  throw Error(ErrorCode::kCorrupt,
-              core::format("the list of shards says {}, but the shard has {}; make the list anew, or name the shards",
-                           core::counted(static_cast<std::uint64_t>(*told), "sample"), shard.samples()),
-              {.path = core::shown_path(shard.path)});
-}
-
 TarScan samples_of(const penstock::Source& source, const std::string& path, std::size_t ahead) {
   if (is_compressed(*source)) {
     throw Error(ErrorCode::kUnsupported,
@@ -108,12 +100,13 @@ TarScan scan_samples(const penstock::Source& source, std::size_t ahead) {
   }
   out.begins.push_back(end);
   out.strays = walk.strays();
+  out.has_end = walk.has_end();
   return out;
 }
 
 TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
   KeptIndex kept(options, list.paths);
-  const std::vector<std::string> versions = open_all(list);
+  std::vector<std::string> versions = open_all(list);
   const bool waits =
       std::any_of(shards_.begin(), shards_.end(), [](const auto& shard) { return shard.file->reads_at_once(); });
   const std::size_t threads = waits ? kRemoteThreads : core::usable_cpus();
@@ -127,17 +120,19 @@ TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
         has_samples(known) ? TarScan{.begins = *std::move(known)} : samples_of(shard.file->source(), shard.path, ahead);
     shard.begins = std::move(found.begins);
     shard.strays = std::move(found.strays);
-    if (!list.samples.empty()) require_told(shard, list.samples[i]);
+    shard.has_end = found.has_end;
+    if (!shard.has_end) versions[i].clear();  // it is looked into each time, because each run is to be told
+    require_told(list, i, shard.samples());
   });
   kept.keep(shards_, versions);
-  Sampleless sampleless;
+  ShardRemarks remarks;
   for (TarShard& shard : shards_) {
     shard.first = size_;
     size_ += shard.samples();
-    sampleless.add(shard.path, shard.samples() != 0, shard.strays);
+    remarks.add(shard.path, shard.samples() != 0, shard.strays, shard.has_end);
   }
-  sampleless.require_samples();
-  warnings_ = sampleless.take_warnings();
+  remarks.require_samples();
+  warnings_ = remarks.take_warnings();
 }
 
 /// Of each shard its version. Objects are asked for all at once; files are held open while there are descriptors for

@@ -28,7 +28,7 @@ class TarIndex {
   std::span<const TarShard> shards() const noexcept { return shards_; }
   /// The shard of sample `index`, which is in [0, size()).
   const TarShard& shard_of(std::int64_t index) const noexcept;
-  /// What the program is to be warned of: shards without samples beside others.
+  /// What the program is to be warned of: what ShardRemarks says.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
  private:
@@ -42,6 +42,7 @@ class TarIndex {
 struct TarScan {
   std::vector<std::uint64_t> begins = {};  ///< of the samples, and the end of the last one
   format::TarStrays strays = {};
+  bool has_end = true;  ///< as TarSampleWalk says
 };
 /// What a shard's headers say. `ahead`: as TarWindow takes it.
 TarScan scan_samples(const penstock::Source& source, std::size_t ahead = 0);

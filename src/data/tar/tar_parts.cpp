@@ -139,7 +139,7 @@ TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::u
     } else if (name->key != out.key) {
       throw_changed(path, member->begin);
     }
-    if (!fields.add(out.parts, name->field)) {
+    if (format::is_own_field(name->field) || !fields.add(out.parts, name->field)) {
       throw Error(ErrorCode::kCorrupt,
                   core::format("the sample {} has the field {} twice; write the shard anew", core::quoted(out.key),
                                core::quoted(name->field)),

@@ -92,7 +92,7 @@ class TarSamples final : public detail::DatasetImpl {
   }
   std::uint64_t read_bytes(std::int64_t number) const override { return wanted(number).size(); }
   std::function<SampleStream()> in_order() const override {
-    return [list = list_, fields = fields_, warn = warn_] { return data::tar_stream(list.paths, fields, warn); };
+    return [list = list_, fields = fields_, warn = warn_] { return data::tar_stream(list, fields, warn); };
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<Sample> out) const override {

@@ -18,6 +18,7 @@ struct TarShard {
   std::vector<std::uint64_t> begins = {};  ///< one for each sample, and where the last one ends
   std::int64_t first = 0;                  ///< samples in the shards before
   format::TarStrays strays = {};           ///< where there is no sample
+  bool has_end = true;                     ///< as TarSampleWalk says, where it was walked over
 
   std::int64_t samples() const noexcept { return static_cast<std::int64_t>(begins.size()) - 1; }
 };

@@ -24,7 +24,7 @@
 #include "data/sample/blame.h"
 #include "data/stream/cell.h"
 #include "data/stream/node.h"
-#include "data/tar/sampleless.h"
+#include "data/tar/shard_remarks.h"
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
 #include "io/locations.h"
@@ -100,11 +100,11 @@ class ShardWalk {
   /// Where the next sample lies; nothing at the end.
   std::optional<format::TarSampleWalk::Span> next() {
     auto out = walk_.next();
-    has_samples_ = has_samples_ || out.has_value();
+    if (out) ++samples_;
     return out;
   }
-  bool has_samples() const noexcept { return has_samples_; }
-  const format::TarStrays& strays() const noexcept { return walk_.strays(); }
+  std::int64_t samples() const noexcept { return samples_; }
+  const format::TarSampleWalk& walk() const noexcept { return walk_; }
   /// The bytes of the sample that `next` gave, fewer where the shard was cut; valid until the next call.
   std::span<const std::byte> bytes(const format::TarSampleWalk::Span& sample) {
     return feed_.view(sample.begin, static_cast<std::size_t>(sample.end - sample.begin));
@@ -160,7 +160,7 @@ class ShardWalk {
   std::string shown_;
   format::TarFeed feed_;
   format::TarSampleWalk walk_;
-  bool has_samples_ = false;
+  std::int64_t samples_ = 0;
 };
 
 /// All shards, one after the other. What is wrong with a shard is thrown once, in place of a sample; the next shard
@@ -169,7 +169,7 @@ class ShardsWalk {
  public:
   using Warn = std::function<void(const std::string&)>;
 
-  ShardsWalk(std::vector<std::string> paths, Warn warn) : shards_(std::move(paths)), warn_(std::move(warn)) {}
+  ShardsWalk(const ShardList& list, Warn warn) : list_(list), shards_(list.paths), warn_(std::move(warn)) {}
 
   /// Passes by so many samples, and shards that were wrong.
   void skip(std::int64_t count) {
@@ -208,13 +208,13 @@ class ShardsWalk {
   std::optional<format::TarSampleWalk::Span> advance() {
     if (at_ == shards_.size()) {
       is_over_ = true;
-      sampleless_.require_samples();
+      remarks_.require_samples();
       return std::nullopt;
     }
     try {
       if (!shard_) shard_ = std::make_unique<ShardWalk>(shards_, at_);
       if (const auto place = shard_->next()) {
-        sampleless_.found_sample();
+        remarks_.found_sample();
         tell();
         return place;
       }
@@ -222,22 +222,25 @@ class ShardsWalk {
       if (error.code() != ErrorCode::kCancelled) leave();
       throw;
     }
-    sampleless_.add(shards_.path(at_), shard_->has_samples(), shard_->strays());
+    const std::int64_t samples = shard_->samples();
+    remarks_.add(shards_.path(at_), samples != 0, shard_->walk().strays(), shard_->walk().has_end());
     leave();
     tell();
+    require_told(list_, at_ - 1, samples);
     return std::nullopt;
   }
   void tell() {
-    for (const std::string& text : sampleless_.take_warnings()) warn_(text);
+    for (const std::string& text : remarks_.take_warnings()) warn_(text);
   }
   void leave() {
     shard_.reset();
     ++at_;
   }
 
+  ShardList list_;
   ShardBytes shards_;
   Warn warn_;
-  Sampleless sampleless_;
+  ShardRemarks remarks_;
   std::size_t at_ = 0;
   bool is_over_ = false;
   std::unique_ptr<ShardWalk> shard_;
@@ -304,11 +307,12 @@ class TarCell final : public detail::DatasetImpl {
 
 }  // namespace
 
-SampleStream tar_stream(const std::vector<std::string>& paths, const TarFields& fields,
+SampleStream tar_stream(const ShardList& list, const TarFields& fields,
                         const std::function<void(const std::string&)>& warn) {
+  const std::vector<std::string>& paths = list.paths;
   const bool is_once = std::find(paths.begin(), paths.end(), kStandardInput) != paths.end();
-  const auto open = [paths, warn = warn_once(warn)](std::int64_t start) -> detail::NextSample {
-    auto walk = std::make_shared<ShardsWalk>(paths, warn);
+  const auto open = [list, warn = warn_once(warn)](std::int64_t start) -> detail::NextSample {
+    auto walk = std::make_shared<ShardsWalk>(list, warn);
     walk->skip(start);
     return [walk] { return walk->next(); };
   };

@@ -99,9 +99,9 @@ bool is_zero_block(std::span<const std::byte> block) noexcept {
 }
 
 bool has_tar_checksum(std::span<const std::byte> block) noexcept {
-  if (block.size() < kTarBlock || block[0] == std::byte{0}) return false;
+  if (block.size() < kTarBlock) return false;
   const std::optional<std::uint64_t> told = number(block.first(kTarBlock), kChecksum);
-  if (!told) return false;
+  if (told.value_or(0) == 0) return false;  // zeros in that place are no number that somebody wrote
   const auto wanted = static_cast<std::int64_t>(*told);
   return sum<unsigned char>(block.first(kTarBlock)) == wanted || sum<signed char>(block.first(kTarBlock)) == wanted;
 }

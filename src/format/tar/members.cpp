@@ -78,7 +78,6 @@ std::string_view kind_text(TarMember::Kind kind) noexcept {
 std::optional<TarMember> TarWalk::next() {
   Before before;
   TarMember out{.begin = at_};
-  has_end_ = false;
   for (int extensions = 0;; at_ += kTarBlock) {
     const std::span<const std::byte> block = bytes_.view(at_, kTarBlock);
     const bool is_between = extensions == 0;  // members, where an archive may end and another begin
@@ -112,6 +111,7 @@ std::optional<TarMember> TarWalk::next() {
     const std::uint64_t end = behind(out.data, out.size, out.name);
     out.is_cut = end > bytes_.size();
     out.end = at_ = end;
+    has_end_ = false;
     return out;
   }
 }

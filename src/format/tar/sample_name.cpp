@@ -83,6 +83,8 @@ std::optional<SampleName> sample_name(const TarMember& member) {
   return SampleName{as_utf8(name.substr(0, begin + dot)), core::lower(as_utf8(file.substr(dot + 1)))};
 }
 
+bool is_own_field(std::string_view field) noexcept { return field == kSampleKey || field == kSampleUrl; }
+
 void TarStrays::add(const TarMember& member) {
   const bool is_file = member.kind != TarMember::Kind::kFolder;
   if (count_ == 0 || (is_file && !has_file_)) example_ = member.name;

@@ -27,6 +27,9 @@ struct SampleName {
   std::string field;
 };
 
+/// "__key__" and "__url__": what a sample has of itself, so that a member of such a field would be there twice.
+bool is_own_field(std::string_view field) noexcept;
+
 /// Nothing for a member that belongs to no sample: its file name has no dot, begins with one, or is of the form
 /// "__info__.json" in no folder; it lies in a folder "__info__" at the top; or it is a folder.
 std::optional<SampleName> sample_name(const TarMember& member);

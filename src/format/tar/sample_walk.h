@@ -29,6 +29,9 @@ class TarSampleWalk {
   std::optional<Span> next();
   /// The members so far that belong to no sample.
   const TarStrays& strays() const noexcept { return strays_; }
+  /// For behind the last sample: whether blocks of zeros end the archive. Also true of one that was cut within a
+  /// member, because the read of that sample says so.
+  bool has_end() const noexcept { return walk_.has_end() || walk_.at() != bytes_.size(); }
 
  private:
   std::optional<TarMember> next_member(std::optional<Span>& open);

@@ -194,6 +194,45 @@ TEST_F(TarShards, AFieldThatComesTwiceIsNamed) {
   EXPECT_EQ(error_of(made(many + tar_header("a.2999", 0)), 0)->code(), ErrorCode::kCorrupt);
 }
 
+TEST_F(TarShards, AFieldThatEachSampleHasOfItselfIsNamed) {
+  for (const char* member : {"a.__key__", "a.__URL__"}) {
+    const std::string content = tar_member("a.npy", npy(1)) + tar_member(member, "x") + tar_end();
+    const Dataset dataset = made(content);
+    EXPECT_THAT(error_of(dataset, 0)->what(), AllOf(HasSubstr("twice"), HasSubstr(member)));
+    EXPECT_EQ(test::code_of([&] { test::classes_of(stream(dataset)); }), ErrorCode::kCorrupt);
+    EXPECT_EQ(test::code_of([&] { open(folder_ / "a.tar"); }), ErrorCode::kCorrupt);
+  }
+}
+
+TEST_F(TarShards, OneWithoutAnEndIsSaidEachTime) {
+  const std::string whole = test::numbered_shard(0, 3);
+  std::vector<std::string> warnings;
+  const auto opened = [&] {
+    warnings.clear();
+    return shards(folder_ / "a.tar", {.index_path = folder_ / "index",
+                                      .warn = [&](const std::string& text) { warnings.push_back(text); }});
+  };
+  const auto said = ::testing::ElementsAre(AllOf(HasSubstr("a.tar: "), HasSubstr("has no end")));
+  for (const std::size_t missing : {1024, 2048}) {  // the zeros; the last member too
+    write_file(folder_ / "a.tar", whole.substr(0, whole.size() - missing));
+    for (int i = 0; i < 2; ++i) {  // nothing of it is kept
+      EXPECT_EQ(opened().size(), 3);
+      EXPECT_THAT(warnings, said);
+    }
+    EXPECT_EQ(test::classes_of(stream(opened())).size(), 3U);
+    EXPECT_THAT(warnings, said);
+  }
+  write_file(folder_ / "a.tar", whole.substr(0, whole.size() - 1024 - 500));  // its last sample says that it is cut
+  EXPECT_EQ(opened().size(), 3);
+  EXPECT_THAT(warnings, ::testing::IsEmpty());
+  for (const std::size_t missing : {0, 512, 1000}) {
+    write_file(folder_ / "a.tar", whole.substr(0, whole.size() - missing));
+    EXPECT_EQ(test::classes_of(stream(opened())).size(), 3U);
+    EXPECT_EQ(opened().size(), 3);
+    EXPECT_THAT(warnings, ::testing::IsEmpty()) << missing;
+  }
+}
+
 TEST_F(TarShards, AKeyThatComesAgainIsAnotherSample) {
   const Dataset dataset = made(tar_member("a.npy", npy(1)) + tar_member("b.npy", npy(2)) + tar_member("a.npy", npy(3)));
   ASSERT_EQ(dataset.size(), 3);

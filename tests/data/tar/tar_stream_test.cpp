@@ -196,6 +196,21 @@ TEST_F(TarStream, ACutShardHasTheSamplesBeforeTheCut) {
   }
 }
 
+TEST_F(TarStream, AListMayNotTellAnotherNumberOfSamples) {
+  write_file(folder_ / "a.tar", test::numbered_shard(0, 2));
+  write_file(folder_ / "b.tar", test::numbered_shard(2, 1));
+  for (const int told : {1, 2, 3}) {
+    write_file(folder_ / "list.json",
+               R"({"shardlist": [{"url": "a.tar", "nsamples": )" + std::to_string(told) + R"(}, {"url": "b.tar"}]})");
+    DataLoader loader(of(folder_ / "list.json"), test::options(1, 0));
+    std::vector<Error> errors;
+    EXPECT_EQ(taken(loader, &errors), told == 2 ? (Numbers{0, 1, 2}) : (Numbers{0, 1, -1, 2}));
+    if (told == 2) continue;
+    EXPECT_EQ(errors.at(0).code(), ErrorCode::kCorrupt);
+    EXPECT_THAT(errors.at(0).what(), AllOf(HasSubstr("a.tar"), HasSubstr("has 2")));
+  }
+}
+
 TEST_F(TarStream, GoesOnBehindADamagedShard) {
   write_file(folder_ / "0.tar", test::numbered_shard(0, 3));
   write_file(folder_ / "1.tar", "this is no archive");

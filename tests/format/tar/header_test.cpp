@@ -106,6 +106,17 @@ TEST(TarHeader, RefusesEachChangedByte) {
   EXPECT_FALSE(has_tar_checksum(bytes_of(good.substr(0, 511))));
 }
 
+TEST(TarHeader, MayHaveNoName) {
+  // Python's tarfile writes a folder with a name of 100 bytes and more so.
+  const auto prefix = [](std::string& block) { put(block, 345, std::string(104, 'x')); };
+  EXPECT_EQ(read(tar_header("", 0, '5', prefix)).name, std::string(104, 'x') + "/");
+  EXPECT_EQ(read(tar_header("", 7)).name, "");
+  std::string zeros(512, '\0');
+  zeros[0] = 'x';
+  for (int i = 1; i < 4; ++i) zeros[i] = '\x88';  // signed, the sum is 0, which is what the empty field says
+  EXPECT_FALSE(has_tar_checksum(bytes_of(zeros)));
+}
+
 TEST(TarHeader, ReadsV7) {
   const auto v7 = [](std::string& block) { block.replace(257, 255, 255, '\0'); };
   EXPECT_EQ(read(tar_header("a.npy", 3, '\0', v7)).type, '0');
