@@ -151,6 +151,8 @@ def named(error: Exception, where: str) -> Exception:
     if isinstance(error, StopIteration):
         return not_an_end(error, where)
     try:
+        if str(error).endswith(f"(at {where})"):  # a worker's own loader has said it, of the same batch
+            return error
         text = f"{error} (at {where})"
         # Errors of the system say more than a text.
         out = error if isinstance(error, OSError) and error.errno is not None else _renewed(error, text)

@@ -144,8 +144,15 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickled(content: bytes, held: Held | None) -> Any:
-    """What was pickled, in a worker."""
-    return _Unpickler(content, held).load()
+    """What was pickled, in a worker. RuntimeError for what is not in its module there."""
+    try:
+        return _Unpickler(content, held).load()
+    except (AttributeError, ImportError) as error:
+        raise RuntimeError(
+            f"a worker process does not find a function or class that it is to call: {error}; define it at the top of "
+            'a module that workers can import, and not under `if __name__ == "__main__":`, or install cloudpickle, or '
+            "call it in threads (workers='threads')"
+        ) from error
 
 
 def _by_pickle(function: Any) -> tuple[bytes, str]:

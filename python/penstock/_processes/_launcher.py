@@ -30,6 +30,8 @@ from penstock._processes._server import GREETING
 from penstock.errors import CancelledError
 
 _PATIENCE = 1.5  # seconds that a process may take to end by itself
+# Seconds in which a server answers, which starts and waits for processes and does nothing else.
+_ANSWERED = 10.0
 # What a server imports before it forks, where the program has it.
 _PRELOADED = ("numpy", "torch", "penstock.torch.loader._processes")
 
@@ -236,6 +238,7 @@ class _Server:
             return
         if self._control.recv(len(GREETING), flags) != GREETING:
             raise OSError
+        self._control.settimeout(_ANSWERED)  # imports take as long as they like, answers do not
         self._is_greeted = True
 
     def is_alive(self) -> bool:
@@ -252,6 +255,11 @@ class _Server:
                     socket.send_fds(self._control, [head], [link.fileno()])
                 self._control.sendall(content)
                 answer = _received(self._control, 8)
+            except TimeoutError:  # it is stopped (SIGSTOP); what it says later would answer another question
+                self._popen.kill()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._popen.wait(_PATIENCE)
+                answer = b""
             except OSError:
                 answer = b""
         if len(answer) < 8:

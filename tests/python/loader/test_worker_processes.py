@@ -307,6 +307,20 @@ def test_a_stopped_worker_ends_with_the_loader():
     assert not workers & children()
 
 
+def test_a_stopped_server_does_not_keep_a_loader_from_ending():
+    from penstock._processes import _launcher
+
+    data = rows().map(functions.twice)
+    expected = batches(penstock.DataLoader(data, 3, num_workers=0))
+    loader = penstock.DataLoader(data, 3, **PROCESSES)
+    assert batches(loader) == expected
+    for server in _launcher._servers.values():
+        server._control.settimeout(0.5)
+        os.kill(server._popen.pid, signal.SIGSTOP)
+    loader.close()
+    assert batches(penstock.DataLoader(data, 3, **PROCESSES)) == expected
+
+
 def test_workers_have_the_environment_and_few_descriptors(monkeypatch):
     monkeypatch.setenv("PENSTOCK_TEST_OF_WORKERS", "of now")
     with penstock.DataLoader(rows(1).map(functions.environment), 1, **PROCESSES) as loader:
@@ -433,22 +447,47 @@ print(loader.explain())
     assert "threads call the functions: " in done.stdout
 
 
-def test_a_main_module_without_a_guard_gets_an_error_that_says_so(tmp_path):
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_main_module_without_a_guard_gets_an_error_that_says_so(tmp_path, batched):
+    done = run_program(
+        tmp_path,
+        WITHOUT_CLOUDPICKLE
+        + f"""
+import numpy as np, penstock
+
+def function(sample):
+    return sample
+
+data = penstock.rows(np.zeros((3, 1))).map(function, batched={batched})
+print(len(list(penstock.DataLoader(data, 2, num_workers=1, workers="processes"))))
+""",
+    )
+    assert done.returncode != 0
+    said = [line for line in done.stderr.splitlines() if line.startswith("RuntimeError: ")][-1]
+    assert "__name__" in said
+    assert said.count("(at batch 0") == int(batched)  # the worker's own loader has said it too
+
+
+def test_a_function_behind_the_guard_gets_an_error_that_says_so(tmp_path):
     done = run_program(
         tmp_path,
         WITHOUT_CLOUDPICKLE
         + """
 import numpy as np, penstock
 
-def function(sample):
-    return sample
+if __name__ == "__main__":
+    def function(sample):
+        return sample
 
-data = penstock.rows(np.zeros((3, 1))).map(function)
-print(len(list(penstock.DataLoader(data, 2, num_workers=1, workers="processes"))))
+    data = penstock.rows(np.zeros((3, 1))).map(function)
+    list(penstock.DataLoader(data, 2, num_workers=1, workers="processes"))
 """,
     )
     assert done.returncode != 0
-    assert "__name__" in done.stderr.splitlines()[-1] or "__name__" in done.stderr
+    said = done.stderr.splitlines()[-1]
+    assert said.startswith("RuntimeError: a worker process does not find")
+    assert "'function'" in said
+    assert "not under `if __name__" in said
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
