@@ -54,7 +54,7 @@ Error of_sample(const Error& error, const Dataset& dataset, std::int64_t index) 
 void fail(Sample& out, std::size_t position, const Error& error, const CallContext& call, Scratch& scratch) {
   if (!call.sets_aside || is_of_surroundings(error)) throw SampleError(position, error);
   auto kept = std::make_shared<const Error>(error);
-  out = {.failure = kept.get()};
+  out = Sample{.failure = kept.get()};
   scratch.objects.push_back(std::move(kept));
 }
 
