@@ -5,6 +5,7 @@ The time is spent by Python alone, which holds its lock: a loop of so many micro
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ class Augment:
         end = perf_counter_ns() + self.nanoseconds
         while perf_counter_ns() < end:
             pass
-        return sample.flip(1) if hasattr(sample, "flip") else sample[:, ::-1]
+        return sample.flip(1) if hasattr(sample, "flip") else np.asarray(sample)[:, ::-1]
 
 
 def same(sample):
@@ -161,5 +162,46 @@ def identity_line() -> Line:
     )
 
 
+def _folder_to_folder(folder: Path, out: Path, augment: Callable) -> Call:
+    import penstock
+
+    return lambda: penstock.map_files(augment, folder, out, num_workers=WORKERS)
+
+
+def _make_one(path: Path, out: Path, augment: Callable) -> None:
+    np.save(out / path.name, augment(np.load(path)))
+
+
+def _pool(folder: Path, out: Path, augment: Callable) -> Call:
+    from multiprocessing import Pool
+
+    def run() -> None:
+        out.mkdir()
+        with Pool(WORKERS) as pool:
+            pool.map(partial(_make_one, out=out, augment=augment), sorted(folder.iterdir()), chunksize=64)
+
+    return run
+
+
+def folder_line(root: Path, microseconds: int) -> Line:
+    folder, out, augment = corpus.small_npy(root), root / "mapped", Augment(microseconds)
+    most = WORKERS * 1_000_000 // microseconds
+    return Line(
+        name=f"10,000 .npy of 16 KB to as many new ones, a function in Python of {microseconds:,} us each",
+        unit="files/s",
+        work=corpus.SMALL_FILES,
+        ours=Program(partial(_folder_to_folder, folder, out, augment), ("penstock", "numpy")),
+        peers={"multiprocessing.Pool": Program(partial(_pool, folder, out, augment), ("numpy",))},
+        goal=0.9 * most,
+        prepare=partial(shutil.rmtree, out, ignore_errors=True),
+        notes=[f"{WORKERS} processors and no reading: {most:,} files/s"],
+    )
+
+
 def lines(root: Path) -> list[Line]:
-    return [augmented_line(root, 200, 1.5), augmented_line(root, 20, 4), identity_line()]
+    return [
+        augmented_line(root, 200, 1.5),
+        augmented_line(root, 20, 4),
+        identity_line(),
+        folder_line(root, 1000),
+    ]

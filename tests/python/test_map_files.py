@@ -1,6 +1,7 @@
 """map_files: a folder of what a function makes of each file of another."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,6 +44,24 @@ def test_the_same_call_goes_on_behind_an_error(folder):
     assert len(paths) == 3
     assert np.load(paths[2]).tolist() == [6.0] * 3
     assert {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()} == times
+
+
+@pytest.mark.parametrize("left", [0, 10, -1])
+@pytest.mark.parametrize("suffix", [".npy", ".pt", ".safetensors"])
+def test_a_file_that_a_power_failure_cut_is_made_anew(folder, left, suffix):
+    call = {"suffix": suffix, "num_workers": 0}
+    paths = penstock.map_files(doubled, folder / "in/a", folder / "out", **call)
+    content = [Path(path).read_bytes() for path in paths]
+    os.truncate(paths[0], left if left >= 0 else len(content[0]) + left)
+    assert penstock.map_files(doubled, folder / "in/a", folder / "out", **call) == paths
+    assert [Path(path).read_bytes() for path in paths] == content
+
+
+def test_what_the_program_put_there_stays(folder):
+    (folder / "out").mkdir()
+    (folder / "out/1.npy").write_text("notes, and no array at all")
+    penstock.map_files(doubled, folder / "in/a", folder / "out", num_workers=0)
+    assert (folder / "out/1.npy").read_text() == "notes, and no array at all"
 
 
 def test_names_that_meet_are_refused(folder):
