@@ -19,7 +19,7 @@ from penstock.errors import InvalidArgumentError
 def workers_for(workers: Any, num_workers: Any, context: Any) -> Any:
     """The processes of a loader with these arguments; None where its functions are called in threads (`why_threads`).
 
-    For "auto" a trial says whether they are asked at all (`src/data/sample/host_trial.h`).
+    For "auto" a trial says whether they are asked at all (`src/data/sample/runner_trial.h`).
     """
     method = method_of(context)
     if why_threads(workers, num_workers):

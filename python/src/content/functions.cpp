@@ -10,7 +10,7 @@
 #include "content/value.h"
 #include "core/format.h"
 #include "data/sample/blame.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
@@ -238,17 +238,17 @@ Value only(std::vector<data::Called> called) {
 }  // namespace
 
 Value SampleFunction::operator()(const Value& argument, const data::RandomKey& key) const {
-  data::Host* const host = data::HostScope::current();
-  if (host == nullptr && tells) return Value::boolean(function.is_true(argument));
-  if (host == nullptr) return seeded ? function(argument, key) : function(argument);
+  data::Runner* const runner = data::RunnerScope::current();
+  if (runner == nullptr && tells) return Value::boolean(function.is_true(argument));
+  if (runner == nullptr) return seeded ? function(argument, key) : function(argument);
   const data::UserFunction self = *this;
-  const data::Host::Step step{&self, key.stage};
-  return only(host->call({&step, 1}, {&argument, 1}, {&key.index, 1}, {.seed = key.seed, .epoch = key.epoch}, {}));
+  const data::Runner::Step step{&self, key.stage};
+  return only(runner->call({&step, 1}, {&argument, 1}, {&key.index, 1}, {.seed = key.seed, .epoch = key.epoch}, {}));
 }
 
 Value SampleMaker::operator()(std::int64_t index) const {
-  data::Host* const host = data::HostScope::current();
-  return host == nullptr ? function(index) : only(host->call(*this, {&index, 1}, {}));
+  data::Runner* const runner = data::RunnerScope::current();
+  return runner == nullptr ? function(index) : only(runner->call(*this, {&index, 1}, {}));
 }
 
 Source HeldFunction::opened(const std::string& path) const {

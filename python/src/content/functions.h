@@ -100,7 +100,7 @@ class HeldFunction {
   nb::object keeper_;
 };
 
-/// A function of samples or batches, as C++ has it: called here, or by the thread's host (data::HostScope).
+/// A function of samples or batches, as C++ has it: called here, or by the thread's runner (data::RunnerScope).
 struct SampleFunction {
   HeldFunction function;
   bool seeded = false;

@@ -15,7 +15,7 @@
 #include "content/value.h"
 #include "core/format.h"
 #include "data/loader/position_fields.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sampler/rank_sources.h"
 #include "interpreter/convert.h"
 #include "loader/loader.h"
@@ -137,12 +137,12 @@ nb::object ranks_of(const PyLoader& loader) {
   return ranks_module().attr("made")(ranks->rank, ranks->size, ranks->local_rank, ranks->local_size, ranks->source);
 }
 
-/// The rule of collate_fn, whose keeper the loader holds. `host`: who calls it, unless null.
-Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerHost> host) {
-  return collate::function([f = function.lent(), host = std::move(host)](const std::vector<Value>& samples) {
-    if (host == nullptr) return f(samples);
-    const data::HostScope scope(host.get());  // which follows a trial
-    return data::HostScope::current() == nullptr ? f(samples) : host->call(f, samples);
+/// The rule of collate_fn, whose keeper the loader holds. `runner`: who calls it, unless null.
+Collate collate_from(const HeldFunction& function, std::shared_ptr<WorkerRunner> runner) {
+  return collate::function([f = function.lent(), runner = std::move(runner)](const std::vector<Value>& samples) {
+    if (runner == nullptr) return f(samples);
+    const data::RunnerScope scope(runner.get());  // which follows a trial
+    return data::RunnerScope::current() == nullptr ? f(samples) : runner->call(f, samples);
   });
 }
 
@@ -227,7 +227,7 @@ void make_loader(PyLoader* self, nb::dict given_by_name) {
     throw Error(ErrorCode::kInvalidArgument, "found collate and collate_fn, expected one of them");
   }
   const nb::object workers = workers_for(arguments);
-  const std::shared_ptr<WorkerHost> host = host_from(workers);
+  const std::shared_ptr<WorkerRunner> runner = runner_from(workers);
   // Samplers and functions may be Python objects that the options borrow.
   nb::dict parts = nb::borrow<nb::dict>(nb::steal(PyDict_Copy(arguments.all().ptr())));
   parts["dataset"] = dataset;
@@ -235,8 +235,8 @@ void make_loader(PyLoader* self, nb::dict given_by_name) {
   parts["worker processes"] = workers;
   try {
     LoaderOptions options = options_from(arguments, ranks, raised);
-    if (function) options.collate = collate_from(*function, host);
-    new (self) PyLoader(dataset, std::move(options), std::move(parts), raised, host);
+    if (function) options.collate = collate_from(*function, runner);
+    new (self) PyLoader(dataset, std::move(options), std::move(parts), raised, runner);
   } catch (const Error&) {
     raised->rethrow();
     throw;
@@ -375,7 +375,7 @@ nb::object figures_of(const LoaderStats& figures, nb::handle workers) {
   out["workers"] = figures.workers;
   out["processors"] = figures.processors;
   out["workers_because"] = figures.workers_because();
-  if (const std::shared_ptr<WorkerHost> host = host_from(workers)) out.update(figures_of(*host));
+  if (const std::shared_ptr<WorkerRunner> runner = runner_from(workers)) out.update(figures_of(*runner));
   out["bottleneck"] = std::string(figures.bottleneck());
   out["limit"] = figures.limit();
   return nb::module_::import_("penstock._batches.stats").attr("LoaderStats")(out, figures.to_string());

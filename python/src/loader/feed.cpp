@@ -15,11 +15,11 @@
 #include "core/forks.h"
 #include "core/format.h"
 #include "core/task_pool.h"
-#include "data/dataset/hosted.h"
 #include "data/dataset/map.h"
+#include "data/dataset/with_runner.h"
 #include "data/loader/batch_feed.h"
 #include "data/loader/dataset_name.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/sample.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
@@ -196,28 +196,28 @@ class PyFeed {
 
 /// The dataset whose batches become what `finish` makes in a worker process of (indices, batch, seed); in a trial also
 /// (None, batch), for whoever takes it to finish.
-Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerHost> host, const HeldFunction& finish) {
+Dataset finished_elsewhere(const Dataset& dataset, std::shared_ptr<WorkerRunner> runner, const HeldFunction& finish) {
   const SampleFunction function{finish.lent(), false};
-  auto call = [function, of = host.get()](const Value& batch, const data::RandomKey& key) {
+  auto call = [function, of = runner.get()](const Value& batch, const data::RandomKey& key) {
     const HeldFunction* const only = &function.function;
-    if (data::HostScope::current() == nullptr || !of->gets_there({&only, 1})) return Value::tuple({Value(), batch});
+    if (data::RunnerScope::current() == nullptr || !of->gets_there({&only, 1})) return Value::tuple({Value(), batch});
     const auto begin = Clock::now();
     const std::vector<Value> indices(key.batch.begin(), key.batch.end());
     const Value given = Value::tuple({Value::list(indices), batch, Value(key.seed)});
     const data::UserFunction self = function;
-    const data::Host::Step step{&self, key.stage};
+    const data::Runner::Step step{&self, key.stage};
     data::Called called = std::move(of->call_there({&step, 1}, {&given, 1}, {&key.index, 1}, {key.seed, key.epoch})[0]);
     if (called.error && called.at_sample && *called.at_sample < indices.size()) {
       throw data::SampleError(*called.at_sample, *called.error);
     }
     if (called.error) throw *called.error;
-    if (data::HostTrial* const trial = of->trial()) {
+    if (data::RunnerTrial* const trial = of->trial()) {
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-      trial->note(data::CallWay::kHost, seconds, indices.size());
+      trial->note(data::CallWay::kElsewhere, seconds, indices.size());
     }
     return std::move(called.value);
   };
-  return data::hosted(data::mapped(dataset, std::move(call), data::Of::kBatches, false), std::move(host));
+  return data::with_runner(data::mapped(dataset, std::move(call), data::Of::kBatches, false), std::move(runner));
 }
 
 void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std::size_t num_workers,
@@ -229,14 +229,14 @@ void construct(PyFeed* self, const Dataset& dataset, const Collate& collate, std
   options.seed = seed;
   options.on_error = on_error_from(on_error);
   if (memory_budget) options.memory_budget = *memory_budget;
-  std::shared_ptr<WorkerHost> host = host_from(workers);
-  if (host == nullptr) {
+  std::shared_ptr<WorkerRunner> runner = runner_from(workers);
+  if (runner == nullptr) {
     new (self) PyFeed(dataset, options, nb::object(), nb::none());
     return;
   }
   const HeldFunction& held = nb::cast<PyHeldFunction&>(finish).held();
   new (self)
-      PyFeed(finished_elsewhere(dataset, std::move(host), held), options, nb::borrow(finish), nb::borrow(workers));
+      PyFeed(finished_elsewhere(dataset, std::move(runner), held), options, nb::borrow(finish), nb::borrow(workers));
 }
 
 std::vector<SetAside> samples_from(const nb::list& samples) {

@@ -22,11 +22,11 @@ Typed<Dataset> filter(nb::handle self, nb::handle keep, nb::handle workers, nb::
   const HeldFunction function(keep, "filter()");
   const Dataset dataset = nb::cast<Dataset>(self);
   FilterOptions options{.num_workers = workers_from(num_workers)};
-  std::shared_ptr<data::Host> host = host_from(workers);
+  std::shared_ptr<data::Runner> runner = runner_from(workers);
   const std::vector<std::int64_t> kept = interruptible(true, [dataset, f = function.lent(), options,
-                                                              host](const std::stop_token& stop) mutable {
+                                                              runner](const std::stop_token& stop) mutable {
     options.stop = stop;
-    return data::kept_indices(dataset, SampleFunction{.function = f, .tells = true}, options, host, calls_of_python);
+    return data::kept_indices(dataset, SampleFunction{.function = f, .tells = true}, options, runner, calls_of_python);
   });
   const nb::object indices = nb::cast(Tensor::of(std::span<const std::int64_t>(kept)));
   return made_by("subset", nb::make_tuple(self, indices), nb::cast(subset(dataset, kept)));

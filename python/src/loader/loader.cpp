@@ -18,7 +18,7 @@
 #include "content/value.h"
 #include "core/forks.h"
 #include "core/format.h"
-#include "data/dataset/hosted.h"
+#include "data/dataset/with_runner.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
@@ -38,7 +38,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 }  // namespace
 
 PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised,
-                   std::shared_ptr<data::Host> host)
+                   std::shared_ptr<data::Runner> runner)
     : dataset_(std::move(dataset)),
       options_(std::move(options)),
       parts_(std::move(parts)),
@@ -47,11 +47,12 @@ PyLoader::PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, 
   is_stream_ = is_stream(dataset_);
   if (is_stream_) {
     const auto& given = nb::cast<const SampleStream&>(nb::object(dataset_.attr("_native")));
-    const auto stream = host == nullptr ? given : given.with(data::hosted(given.samples(), std::move(host)));
+    const auto stream = runner == nullptr ? given : given.with(data::with_runner(given.samples(), std::move(runner)));
     loader_ = std::make_shared<DataLoader>(stream, options_);
   } else {
     const auto& given = nb::cast<const Dataset&>(dataset_);
-    loader_ = std::make_shared<DataLoader>(host == nullptr ? given : data::hosted(given, std::move(host)), options_);
+    loader_ =
+        std::make_shared<DataLoader>(runner == nullptr ? given : data::with_runner(given, std::move(runner)), options_);
   }
 }
 

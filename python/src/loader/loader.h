@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "dataset/handles.h"
 #include "interpreter/nanobind.h"
 #include "loader/kept_batch.h"
@@ -40,9 +40,9 @@ nb::list listed(const std::vector<SetAside>& samples);
 /// waits or runs code of Python, so that others come in between.
 class PyLoader {
  public:
-  /// `host`: who calls the functions of the dataset and its collation, unless null.
+  /// `runner`: who calls the functions of the dataset and its collation, unless null.
   PyLoader(nb::object dataset, LoaderOptions options, nb::object parts, std::shared_ptr<Raised> raised,
-           std::shared_ptr<data::Host> host);
+           std::shared_ptr<data::Runner> runner);
   ~PyLoader();
   PyLoader(const PyLoader&) = delete;
   PyLoader& operator=(const PyLoader&) = delete;

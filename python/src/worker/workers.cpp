@@ -14,7 +14,7 @@
 
 #include "bindings.h"
 #include "content/functions.h"
-#include "data/sample/host_trial.h"
+#include "data/sample/runner_trial.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "worker/serve.h"
@@ -23,26 +23,26 @@ namespace penstock::python {
 
 namespace {
 
-std::unique_ptr<data::HostTrial> trial_of(const std::optional<std::string>& clock, std::size_t most,
-                                          const HeldFunction& is_ready) {
+std::unique_ptr<data::RunnerTrial> trial_of(const std::optional<std::string>& clock, std::size_t most,
+                                            const HeldFunction& is_ready) {
   if (!clock) return nullptr;
-  using Kind = data::HostTrial::Clock;
+  using Kind = data::RunnerTrial::Clock;
   const Kind kind = *clock == "batches" ? Kind::kBatches : Kind::kCallers;
-  return std::make_unique<data::HostTrial>(most, kind, [f = is_ready.lent()] { return f.is_true(Value()); });
+  return std::make_unique<data::RunnerTrial>(most, kind, [f = is_ready.lent()] { return f.is_true(Value()); });
 }
 
 nb::object because_of(const PyWorkers& self) {
-  data::HostTrial* const trial = self.host()->trial();
+  data::RunnerTrial* const trial = self.runner()->trial();
   return trial == nullptr ? nb::none() : nb::object(text_from(trial->because()));
 }
 
 bool calls_here(const PyWorkers& self) {
-  data::HostTrial* const trial = self.host()->trial();
+  data::RunnerTrial* const trial = self.runner()->trial();
   return trial != nullptr && trial->calls_here();
 }
 
 void note_here(const PyWorkers& self, double seconds, std::size_t samples) {
-  if (data::HostTrial* const trial = self.host()->trial()) trial->note(data::CallWay::kHere, seconds, samples);
+  if (data::RunnerTrial* const trial = self.runner()->trial()) trial->note(data::CallWay::kHere, seconds, samples);
 }
 
 nb::object memory_of_answer(std::size_t bytes) {
@@ -53,14 +53,14 @@ nb::object memory_of_answer(std::size_t bytes) {
 
 }  // namespace
 
-nb::dict figures_of(const WorkerHost& host) {
-  const WorkerHost::Figures figures = host.figures();
+nb::dict figures_of(const WorkerRunner& runner) {
+  const WorkerRunner::Figures figures = runner.figures();
   nb::dict out;
   out["worker_processes"] = figures.processes;
   out["worker_processes_started"] = figures.started;
   out["worker_calls"] = figures.calls;
   out["worker_function_seconds"] = figures.seconds;
-  out["worker_bytes"] = host.bytes();
+  out["worker_bytes"] = runner.bytes();
   return out;
 }
 
@@ -70,8 +70,8 @@ PyWorkers::PyWorkers(nb::object launcher, std::size_t most, const std::optional<
       reap_(launcher_.attr("reap"), "workers"),
       pickle_(launcher_.attr("pickled"), "workers"),
       is_ready_(launcher_.attr("is_ready"), "workers"),
-      host_(std::make_shared<WorkerHost>(WorkerHost::Launch{start_.lent(), reap_.lent(), pickle_.lent()}, most,
-                                         trial_of(trial, most, is_ready_))) {}
+      runner_(std::make_shared<WorkerRunner>(WorkerRunner::Launch{start_.lent(), reap_.lent(), pickle_.lent()}, most,
+                                             trial_of(trial, most, is_ready_))) {}
 
 PyWorkers::~PyWorkers() {
   const nb::error_scope on_its_way;  // an exception may be what lets go of the loader
@@ -83,12 +83,12 @@ PyWorkers::~PyWorkers() {
 }
 
 void PyWorkers::close() {
-  host_->close();
+  runner_->close();
   launcher_.attr("close")();
 }
 
-std::shared_ptr<WorkerHost> host_from(nb::handle workers) {
-  return workers.is_none() ? nullptr : nb::cast<PyWorkers&>(workers).host();
+std::shared_ptr<WorkerRunner> runner_from(nb::handle workers) {
+  return workers.is_none() ? nullptr : nb::cast<PyWorkers&>(workers).runner();
 }
 
 void bind_workers(nb::module_& module) {
@@ -97,12 +97,12 @@ void bind_workers(nb::module_& module) {
            nb::arg("trial").none() = nb::none())
       .def("close", &PyWorkers::close, "Has them end, and waits for that, for a bounded time.")
       .def_prop_ro(
-          "pids", [](const PyWorkers& self) { return self.host()->pids(); }, "Of those that were started.")
+          "pids", [](const PyWorkers& self) { return self.runner()->pids(); }, "Of those that were started.")
       .def_prop_ro("because", because_of, nb::sig("def because(self) -> str | None"),
                    "Where functions are called in a trial, and why; None without one.")
       .def_prop_ro("calls_here", calls_here, "Whether a trial has functions called in threads now.")
       .def_prop_ro(
-          "figures", [](const PyWorkers& self) { return figures_of(*self.host()); },
+          "figures", [](const PyWorkers& self) { return figures_of(*self.runner()); },
           nb::sig("def figures(self) -> dict[str, typing.Any]"), "What they did, for stats().")
       .def("note_here", note_here, nb::arg("seconds"), nb::arg("samples"),
            "How long the functions of a batch took that were called here.");

@@ -7,20 +7,20 @@
 
 #include "content/functions.h"
 #include "interpreter/nanobind.h"
-#include "worker/host.h"
+#include "worker/runner.h"
 
 namespace penstock::python {
 
-/// A WorkerHost as Python has it. Members need the GIL.
+/// A WorkerRunner as Python has it. Members need the GIL.
 class PyWorkers {
  public:
-  /// `trial`: "batches" or "callers" (HostTrial::Clock) where it is to be found out whether they are worth it.
+  /// `trial`: "batches" or "callers" (RunnerTrial::Clock) where it is to be found out whether they are worth it.
   PyWorkers(nb::object launcher, std::size_t most, const std::optional<std::string>& trial);
   ~PyWorkers();
   PyWorkers(const PyWorkers&) = delete;
   PyWorkers& operator=(const PyWorkers&) = delete;
 
-  const std::shared_ptr<WorkerHost>& host() const noexcept { return host_; }
+  const std::shared_ptr<WorkerRunner>& runner() const noexcept { return runner_; }
   /// Idempotent.
   void close();
 
@@ -30,7 +30,7 @@ class PyWorkers {
   HeldFunction reap_;
   HeldFunction pickle_;
   HeldFunction is_ready_;
-  std::shared_ptr<WorkerHost> host_;
+  std::shared_ptr<WorkerRunner> runner_;
 };
 
 /// A function that worker processes have for as long as this lives, for several feeds.
@@ -44,8 +44,8 @@ class PyHeldFunction {
 };
 
 /// What stats() says of worker processes.
-nb::dict figures_of(const WorkerHost& host);
+nb::dict figures_of(const WorkerRunner& runner);
 /// That of a _Workers; null of None.
-std::shared_ptr<WorkerHost> host_from(nb::handle workers);
+std::shared_ptr<WorkerRunner> runner_from(nb::handle workers);
 
 }  // namespace penstock::python

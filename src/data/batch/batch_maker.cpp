@@ -21,11 +21,11 @@
 #include "data/batch/mover.h"
 #include "data/batch/prediction.h"
 #include "data/collate/rule.h"
-#include "data/dataset/hosted.h"
+#include "data/dataset/with_runner.h"
 #include "data/read_sample.h"
 #include "data/sample/blame.h"
-#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
+#include "data/sample/runner.h"
 #include "data/sample/stream_items.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
@@ -121,8 +121,8 @@ BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::siz
       collate_(std::move(collate)),
       pool_(Device{}, max_idle_bytes),
       shared_(max_idle_bytes,
-              [host = host_of(dataset_)](std::size_t bytes) {
-                return host == nullptr || HostTurn::calls_here() ? Buffer{} : host->batch_memory(bytes);
+              [runner = runner_of(dataset_)](std::size_t bytes) {
+                return runner == nullptr || RunnerTurn::calls_here() ? Buffer{} : runner->batch_memory(bytes);
               }),
       target_(device),
       device_(has_functions() ? Device{} : device),
@@ -151,7 +151,7 @@ Batch BatchMaker::make(std::span<const std::int64_t> indices, std::int64_t numbe
   if (!feed) return make_of(indices, job);
   // After a stop, the feed may already be that of the next run.
   call.check_cancelled();
-  const HostScope scope(host_of(dataset_));  // of functions that stand before a filter
+  const RunnerScope scope(runner_of(dataset_));  // of functions that stand before a filter
   const std::shared_ptr<const StreamBatch> given = feed->batch(number, own.work());
   if (given->error) throw *given->error;
   if (given->items.empty()) return {};

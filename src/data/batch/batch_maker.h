@@ -79,7 +79,7 @@ class BatchMaker {
   Dataset dataset_;
   Collate collate_;
   mutable device::BufferPool pool_;    ///< of host memory
-  mutable device::BufferPool shared_;  ///< of memory that the dataset's host has too (Host::batch_memory)
+  mutable device::BufferPool shared_;  ///< of memory that the dataset's runner has too (Runner::batch_memory)
   Device target_;
   DeviceBatches device_;  ///< the CPU where functions are called, which see the batch in host memory
   mutable SamplePolicy policy_;

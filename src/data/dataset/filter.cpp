@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset/hosted.h"
 #include "data/dataset/map.h"
+#include "data/dataset/with_runner.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/user_call.h"
 #include "penstock/error.h"
@@ -13,12 +13,12 @@
 namespace penstock {
 
 std::vector<std::int64_t> data::kept_indices(const Dataset& dataset, UserFunction keep, const FilterOptions& options,
-                                             std::shared_ptr<Host> host, Around around) {
+                                             std::shared_ptr<Runner> runner, Around around) {
   require_samples(dataset, "filter");
   constexpr std::int64_t kBatch = 64;
   constexpr double kStopPeriod = 0.05;
   const Dataset kept = mapped(dataset, std::move(keep), Of::kSamples, false, around);
-  DataLoader loader(host == nullptr ? kept : hosted(kept, std::move(host)),
+  DataLoader loader(runner == nullptr ? kept : with_runner(kept, std::move(runner)),
                     {.batch_size = kBatch, .num_workers = options.num_workers});
   std::vector<std::int64_t> indices;
   while (true) {

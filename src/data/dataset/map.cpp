@@ -12,8 +12,8 @@
 
 #include "core/format.h"
 #include "data/forwarding.h"
-#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
+#include "data/sample/runner.h"
 #include "data/sample/value_samples.h"
 #include "ops/philox.h"
 #include "penstock/error.h"
@@ -43,8 +43,8 @@ class Mapped : public data::Forwarding {
   std::uint32_t stages_;
 };
 
-/// What `host` makes of the samples of `under` by that run.
-std::vector<data::Called> called_by(data::Host& host, std::span<const data::Host::Step> run,
+/// What `runner` makes of the samples of `under` by that run.
+std::vector<data::Called> called_by(data::Runner& runner, std::span<const data::Runner::Step> run,
                                     const detail::DatasetImpl& under, std::span<const std::int64_t> indices,
                                     const Work& work, const data::ExpectedSlots& slots) {
   std::vector<data::Called> out(indices.size());
@@ -67,7 +67,7 @@ std::vector<data::Called> called_by(data::Host& host, std::span<const data::Host
   if (!samples.empty()) {
     // Behind one that cannot be had, samples are not at the place of their slot.
     const bool in_order = samples.size() == indices.size();
-    called = host.call(run, samples, numbers, work.call.epoch_seed, in_order ? slots : data::ExpectedSlots{});
+    called = runner.call(run, samples, numbers, work.call.epoch_seed, in_order ? slots : data::ExpectedSlots{});
   }
   for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(called[i]);
   work.figures.clock.lap(data::Stage::kFunction, indices.back());
@@ -110,33 +110,33 @@ class MappedSamples final : public Mapped {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
-    data::Host* const host = data::HostScope::current();
-    if (host == nullptr || !is_taken_by(*host)) {
+    data::Runner* const runner = data::RunnerScope::current();
+    if (runner == nullptr || !is_taken_by(*runner)) {
       data::fetch_values(*this, indices, work, out);
       return;
     }
     data::fetch_values_together(*this, indices, work, out,
                                 [&](std::span<const std::int64_t> several, const data::ExpectedSlots& slots) {
-                                  std::vector<data::Host::Step> run;
+                                  std::vector<data::Runner::Step> run;
                                   const detail::DatasetImpl& under = steps(run);
-                                  return called_by(*host, run, under, several, work, slots);
+                                  return called_by(*runner, run, under, several, work, slots);
                                 });
   }
 
  private:
-  friend std::optional<std::vector<data::Called>> data::judged_by(data::Host&, const Dataset&, const UserFunction&,
+  friend std::optional<std::vector<data::Called>> data::judged_by(data::Runner&, const Dataset&, const UserFunction&,
                                                                   std::span<const std::int64_t>, const Work&);
 
-  bool is_taken_by(const data::Host& host) const {
+  bool is_taken_by(const data::Runner& runner) const {
     const MappedSamples* each = this;
     for (std::size_t i = 0; i < run_; ++i, each = each->before_) {
-      if (!host.takes(each->function_)) return false;
+      if (!runner.takes(each->function_)) return false;
     }
     return true;
   }
 
   /// The functions of the run, in their order, and what is below it.
-  const detail::DatasetImpl& steps(std::vector<data::Host::Step>& out) const {
+  const detail::DatasetImpl& steps(std::vector<data::Runner::Step>& out) const {
     out.resize(run_);
     const MappedSamples* each = this;
     const detail::DatasetImpl* under = nullptr;
@@ -192,14 +192,15 @@ Dataset data::mapped(const Dataset& dataset, UserFunction function, Of of, bool 
   return Dataset(std::make_shared<MappedSamples>(dataset, std::move(function), random, around));
 }
 
-std::optional<std::vector<data::Called>> data::judged_by(Host& host, const Dataset& samples, const UserFunction& keep,
+std::optional<std::vector<data::Called>> data::judged_by(Runner& runner, const Dataset& samples,
+                                                         const UserFunction& keep,
                                                          std::span<const std::int64_t> indices, const Work& work) {
   const auto* const mapped = dynamic_cast<const MappedSamples*>(&samples.impl());
-  if (!host.takes(keep) || (mapped != nullptr && !mapped->is_taken_by(host))) return std::nullopt;
-  std::vector<Host::Step> run;
+  if (!runner.takes(keep) || (mapped != nullptr && !mapped->is_taken_by(runner))) return std::nullopt;
+  std::vector<Runner::Step> run;
   const detail::DatasetImpl& under = mapped == nullptr ? samples.impl() : mapped->steps(run);
   run.push_back({.function = &keep, .keeps = true});
-  return called_by(host, run, under, indices, work, {});
+  return called_by(runner, run, under, indices, work, {});
 }
 
 Tensor detail::tensor_of(const Value& sample) {

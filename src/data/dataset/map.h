@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/user_call.h"
 #include "data/sample/work.h"
 #include "penstock/dataset.h"
@@ -35,13 +35,13 @@ Generator generator_of(const RandomKey& key) noexcept;
 std::uint32_t most_of(std::span<const Dataset> datasets,
                       std::uint32_t (detail::DatasetImpl::*count)() const noexcept) noexcept;
 
-/// The samples that Dataset::filter keeps: those for which `keep` gives True. `host` calls it, where there is one.
+/// The samples that Dataset::filter keeps: those for which `keep` gives True. `runner` calls it, where there is one.
 std::vector<std::int64_t> kept_indices(const Dataset& dataset, UserFunction keep, const FilterOptions& options,
-                                       std::shared_ptr<Host> host = nullptr, Around around = nullptr);
+                                       std::shared_ptr<Runner> runner = nullptr, Around around = nullptr);
 
-/// What `host` makes of those samples, of which `keep` tells whether they are kept. Nothing where the host does not
+/// What `runner` makes of those samples, of which `keep` tells whether they are kept. Nothing where the runner does not
 /// take all of the functions.
-std::optional<std::vector<Called>> judged_by(Host& host, const Dataset& samples, const UserFunction& keep,
+std::optional<std::vector<Called>> judged_by(Runner& runner, const Dataset& samples, const UserFunction& keep,
                                              std::span<const std::int64_t> indices, const Work& work);
 
 }  // namespace penstock::data

@@ -10,7 +10,7 @@
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "penstock/dataset.h"
@@ -77,15 +77,15 @@ class Own final : public detail::DatasetImpl {
   }
 
   void fetch(std::span<const std::int64_t> indices, const Work& work, std::span<data::Sample> out) const override {
-    data::Host* const host = data::HostScope::current();
+    data::Runner* const runner = data::RunnerScope::current();
     const auto* const own = dynamic_cast<const OfFunction*>(own_.get());
-    if (host == nullptr || own == nullptr || !host->takes(own->function())) {
+    if (runner == nullptr || own == nullptr || !runner->takes(own->function())) {
       data::fetch_values(*this, indices, work, out);
       return;
     }
     data::fetch_values_together(*this, indices, work, out,
                                 [&](std::span<const std::int64_t> several, const data::ExpectedSlots& slots) {
-                                  std::vector<data::Called> called = host->call(own->function(), several, slots);
+                                  std::vector<data::Called> called = runner->call(own->function(), several, slots);
                                   work.figures.clock.lap(data::Stage::kFunction, several.back());
                                   return called;
                                 });

@@ -11,7 +11,7 @@
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "core/thread_time.h"
-#include "data/dataset/hosted.h"
+#include "data/dataset/with_runner.h"
 #include "data/sample/value_samples.h"
 #include "penstock/error.h"
 
@@ -76,13 +76,13 @@ PrefetchOptions PrefetchOptions::of(const LoaderOptions& options, Trace* trace) 
 Prefetcher::Prefetcher(const BatchMaker& maker, const PrefetchOptions& options)
     : maker_(maker),
       options_(options),
-      host_(host_of(maker.dataset())),
+      runner_(runner_of(maker.dataset())),
       figures_(lane("caller")),
       tuner_(options.workers, std::max(options.workers, options.most_workers),
              options.most_workers > options.workers ? core::usable_cpus() : 1) {
   set_up(caller_.call);
   caller_.figures.clock.trace_to(figures_.lane());
-  if (host_ != nullptr) host_->trace_to(options_.trace);
+  if (runner_ != nullptr) runner_->trace_to(options_.trace);
 }
 
 /// For each batch anew, because the tuner may have changed how many workers share the budget.
@@ -92,7 +92,7 @@ void Prefetcher::set_up(CallContext& call) const {
 }
 
 Prefetcher::~Prefetcher() {
-  if (host_ != nullptr) host_->trace_to(nullptr);
+  if (runner_ != nullptr) runner_->trace_to(nullptr);
   cancel();
   {
     const std::scoped_lock lock(mutex_);
@@ -207,7 +207,7 @@ void Prefetcher::work(std::size_t number) {
     lock.unlock();
     Effort effort;
     Outcome outcome = prepare(*queue, batch, own, effort);
-    const std::uint64_t bytes = host_ == nullptr ? 0 : bytes_of(outcome);
+    const std::uint64_t bytes = runner_ == nullptr ? 0 : bytes_of(outcome);
     if (const auto now = Clock::now(); watch.due(now)) effort.stalled = watch.stalled(now);
     lock.lock();
     figures_.add(own.figures.stats, effort);
@@ -249,7 +249,7 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
     if (lane != nullptr && waited > 0) lane->add(Trace::What::kMemory, asked, Clock::now(), batch);
     effort.waited += waited;
   };
-  HostTurn turn(host_);
+  RunnerTurn turn(runner_);
   std::size_t samples = 0;
   // Errors travel as outcomes, so that they are thrown where the batch is taken, behind those before it.
   Outcome out = Nothing::kCancelled;
@@ -273,7 +273,7 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
 double Prefetcher::grant(BatchQueue& queue, std::int64_t batch, std::uint64_t bytes) {
   double waited = 0;
   {
-    const auto elsewhere = [&] { return host_ == nullptr ? 0 : host_->bytes(); };
+    const auto elsewhere = [&] { return runner_ == nullptr ? 0 : runner_->bytes(); };
     std::unique_lock lock(mutex_);
     const auto may_go_on = [&] { return queue.cancelled || queue.may_allocate(batch, bytes, elsewhere()); };
     if (!may_go_on()) {

@@ -20,7 +20,7 @@
 #include "data/loader/worker_crew.h"
 #include "data/loader/worker_threads.h"
 #include "data/loader/worker_tuner.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/work.h"
 #include "data/trace/trace.h"
 #include "io/remote/traffic.h"
@@ -111,8 +111,8 @@ class Prefetcher {
 
   const BatchMaker& maker_;
   const PrefetchOptions options_;
-  Host* const host_;  ///< of the dataset; null: this process calls its functions
-  Workspace caller_;  ///< makes batches where there are no workers, and those that are left to it
+  Runner* const runner_;  ///< of the dataset; null: this process calls its functions
+  Workspace caller_;      ///< makes batches where there are no workers, and those that are left to it
   io::remote::TrafficMeter traffic_;
   mutable std::mutex mutex_;       ///< guards what follows
   std::condition_variable work_;   ///< for workers: something to start, or to allocate

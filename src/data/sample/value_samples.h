@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/dataset_impl.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/work.h"
 #include "penstock/value.h"
 
@@ -46,7 +46,7 @@ void fetch_values(const detail::DatasetImpl& dataset, std::span<const std::int64
                   std::span<Sample> out);
 
 /// The same where `make` gives the values of several samples at once, in their order: as many as are worth a way to
-/// another process. `slots`: of these, as Host::call takes them.
+/// another process. `slots`: of these, as Runner::call takes them.
 using MakeSeveral =
     std::function<std::vector<Called>(std::span<const std::int64_t> indices, const ExpectedSlots& slots)>;
 void fetch_values_together(const detail::DatasetImpl& dataset, std::span<const std::int64_t> indices, const Work& work,

@@ -15,7 +15,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset/hosted.h"
+#include "data/dataset/with_runner.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
 
@@ -59,7 +59,7 @@ std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, const 
       is_being_read_ = true;
     }
     const Reading reading(*this);
-    const HostScope scope(host_of(stream_.samples()));
+    const RunnerScope scope(runner_of(stream_.samples()));
     if (!seek_tried_) go_to_place();
     read_one(work);
   }

@@ -1,8 +1,9 @@
 // The samples that a function of the program keeps, as they come. It sees what maps and transforms made of a sample;
 // what it keeps is that, with the sample's number, so that nothing is made twice.
 //
-// Where functions are called by a host, several samples are read before they are judged, because a way there costs more
-// than most functions. Each of them notes how far the stream had been read by then, so that positions are the same.
+// Where functions are called by a runner, several samples are read before they are judged, because a way there costs
+// more than most functions. Each of them notes how far the stream had been read by then, so that positions are the
+// same.
 #include <chrono>
 #include <deque>
 #include <exception>
@@ -12,8 +13,8 @@
 
 #include "data/dataset/map.h"
 #include "data/dataset_impl.h"
-#include "data/sample/host.h"
 #include "data/sample/require_samples.h"
+#include "data/sample/runner.h"
 #include "data/sample/user_call.h"
 #include "data/stream/cell.h"
 #include "data/stream/node.h"
@@ -58,7 +59,7 @@ class FilteredReader final : public StreamReader {
     constexpr std::uint64_t kMostBytes = std::uint64_t{8} << 20;
     constexpr std::chrono::milliseconds kPatience{20};  // a source that takes longer is not waited for
     if (!window_.empty() || behind_) return;
-    const bool several = HostScope::current() != nullptr;
+    const bool several = RunnerScope::current() != nullptr;
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t bytes = 0;
     do {
@@ -82,9 +83,9 @@ class FilteredReader final : public StreamReader {
 
   /// Moves window_ and behind_ to judged_. Only what was stopped leaves the samples for the next call.
   void judge(const Work& work) {
-    Host* const host = HostScope::current();
+    Runner* const runner = RunnerScope::current();
     std::optional<std::vector<Called>> called;
-    if (host != nullptr && !window_.empty()) called = judged_there(*host, work);
+    if (runner != nullptr && !window_.empty()) called = judged_there(*runner, work);
     for (std::size_t i = 0; !window_.empty(); ++i) {
       Called one = called ? std::move((*called)[i]) : judged_here(window_.front().item, work);
       if (one.error && one.error->code() == ErrorCode::kCancelled) {
@@ -96,7 +97,7 @@ class FilteredReader final : public StreamReader {
     if (behind_) judged_.push_back(*std::exchange(behind_, std::nullopt));
   }
 
-  std::optional<std::vector<Called>> judged_there(Host& host, const Work& work) const {
+  std::optional<std::vector<Called>> judged_there(Runner& runner, const Work& work) const {
     std::vector<StreamItemPtr> items;
     std::vector<std::int64_t> numbers;
     for (const Judged& one : window_) {
@@ -107,7 +108,7 @@ class FilteredReader final : public StreamReader {
     CallContext call = work.call;
     call.items = &at_hand;
     call.sets_aside = true;  // those behind a bad one are judged all the same
-    return judged_by(host, below_.samples(), keep_, numbers, work.with(call));
+    return judged_by(runner, below_.samples(), keep_, numbers, work.with(call));
   }
 
   Called judged_here(const StreamItemPtr& item, const Work& work) const {

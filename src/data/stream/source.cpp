@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "data/dataset/samples_name.h"
 #include "data/read_sample.h"
-#include "data/sample/host.h"
+#include "data/sample/runner.h"
 #include "data/sample/user_call.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
@@ -38,7 +38,7 @@ class SourceReader final : public StreamReader {
   StreamItemPtr next(const Work& work) override {
     work.call.check_cancelled();
     if (ended_) return nullptr;
-    const HostScope own(nullptr);  // the source stays with the thread that reads
+    const RunnerScope own(nullptr);  // the source stays with the thread that reads
     try {
       if (!next_) begin(work.call);
       std::optional<Value> value = called();

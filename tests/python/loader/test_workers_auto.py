@@ -1,5 +1,5 @@
 """DataLoader(workers="auto"): some batches are made by threads and some by processes, they are all the same, and
-explain() says who is asked and why. Which way is faster is decided in tests/data/sample/host_trial_test.cpp."""
+explain() says who is asked and why. Which way is faster is decided in tests/data/sample/runner_trial_test.cpp."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-#include "worker/host.h"
+#include "worker/runner.h"
 
 #include <algorithm>
 #include <deque>
@@ -17,31 +17,31 @@
 namespace penstock::python {
 
 /// A process for one thread, which goes back when this goes, or is let go of when it has ended.
-class WorkerHost::Lease {
+class WorkerRunner::Lease {
  public:
   /// Unless it `waits`, there may be none.
-  explicit Lease(WorkerHost& host, bool waits = true) : host_(host) {
-    std::unique_lock lock(host_.mutex_);
-    while (host_.idle_.empty()) {
-      if (host_.closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
-      if (host_.workers_.size() + host_.starting_ < host_.most_) {
+  explicit Lease(WorkerRunner& runner, bool waits = true) : runner_(runner) {
+    std::unique_lock lock(runner_.mutex_);
+    while (runner_.idle_.empty()) {
+      if (runner_.closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      if (runner_.workers_.size() + runner_.starting_ < runner_.most_) {
         start(lock);
         return;
       }
       if (!waits) return;
-      host_.idle_again_.wait_for(lock, core::kStopLook);
+      runner_.idle_again_.wait_for(lock, core::kStopLook);
       if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped");
     }
-    worker_ = std::move(host_.idle_.back());
-    host_.idle_.pop_back();
+    worker_ = std::move(runner_.idle_.back());
+    runner_.idle_.pop_back();
   }
   ~Lease() {
     if (worker_ == nullptr) return;
     {
-      const std::scoped_lock lock(host_.mutex_);
-      host_.idle_.push_back(std::move(worker_));
+      const std::scoped_lock lock(runner_.mutex_);
+      runner_.idle_.push_back(std::move(worker_));
     }
-    host_.idle_again_.notify_one();
+    runner_.idle_again_.notify_one();
   }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -50,39 +50,39 @@ class WorkerHost::Lease {
   explicit operator bool() const noexcept { return worker_ != nullptr; }
   /// It is no more: another one may be started in its place.
   void let_go() {
-    const std::scoped_lock lock(host_.mutex_);
-    std::erase(host_.workers_, worker_);
+    const std::scoped_lock lock(runner_.mutex_);
+    std::erase(runner_.workers_, worker_);
     worker_.reset();
   }
 
  private:
   void start(std::unique_lock<std::mutex>& lock) {
-    ++host_.starting_;
+    ++runner_.starting_;
     lock.unlock();
     try {
-      const Value made = host_.start_(Value());
+      const Value made = runner_.start_(Value());
       worker_ =
           std::make_shared<WorkerProcess>(static_cast<int>(made[0].as_int()), static_cast<pid_t>(made[1].as_int()));
     } catch (...) {
       lock.lock();
-      --host_.starting_;
+      --runner_.starting_;
       throw;
     }
     lock.lock();
-    --host_.starting_;
-    ++host_.figures_.started;
-    host_.workers_.push_back(worker_);
-    if (host_.closed_) worker_->shut_down();
+    --runner_.starting_;
+    ++runner_.figures_.started;
+    runner_.workers_.push_back(worker_);
+    if (runner_.closed_) worker_->shut_down();
   }
 
-  WorkerHost& host_;
+  WorkerRunner& runner_;
   std::shared_ptr<WorkerProcess> worker_;
 };
 
 /// Calls that one process makes, and whose answer has not come.
-struct WorkerHost::UnderWay {
-  UnderWay(WorkerHost& host, std::size_t begin, std::size_t end, bool waits)
-      : first(begin), last(end), worker(host, waits) {}
+struct WorkerRunner::UnderWay {
+  UnderWay(WorkerRunner& runner, std::size_t begin, std::size_t end, bool waits)
+      : first(begin), last(end), worker(runner, waits) {}
   ~UnderWay() {
     if (is_sent && worker) (*worker).give_up();
   }
@@ -96,7 +96,7 @@ struct WorkerHost::UnderWay {
   bool is_sent = false;
 };
 
-WorkerHost::WorkerHost(Launch launch, std::size_t most, std::unique_ptr<data::HostTrial> trial)
+WorkerRunner::WorkerRunner(Launch launch, std::size_t most, std::unique_ptr<data::RunnerTrial> trial)
     : start_(std::move(launch.start)),
       reap_(std::move(launch.reap)),
       pickle_(std::move(launch.pickle)),
@@ -104,16 +104,16 @@ WorkerHost::WorkerHost(Launch launch, std::size_t most, std::unique_ptr<data::Ho
       trial_(std::move(trial)),
       forks_(core::forks()) {}
 
-WorkerHost::~WorkerHost() { close(); }
+WorkerRunner::~WorkerRunner() { close(); }
 
-void WorkerHost::close() noexcept {
+void WorkerRunner::close() noexcept {
   closed_ = true;
   if (core::forks() != forks_) return;  // a forked child has the parent's sockets
   const std::scoped_lock lock(mutex_);
   for (const auto& worker : workers_) worker->shut_down();
 }
 
-void WorkerHost::let_go() noexcept {
+void WorkerRunner::let_go() noexcept {
   std::vector<std::shared_ptr<WorkerProcess>> ended;
   {
     const std::scoped_lock lock(mutex_);
@@ -130,20 +130,20 @@ void WorkerHost::let_go() noexcept {
   }
 }
 
-std::uint64_t WorkerHost::bytes() const noexcept {
+std::uint64_t WorkerRunner::bytes() const noexcept {
   const std::scoped_lock lock(mutex_);
   std::uint64_t bytes = 0;
   for (const auto& worker : workers_) bytes += worker->bytes();
   return bytes;
 }
 
-void WorkerHost::trace_to(data::Trace* trace) noexcept {
+void WorkerRunner::trace_to(data::Trace* trace) noexcept {
   const std::scoped_lock lock(mutex_);
   trace_ = trace;
   for (const auto& worker : workers_) worker->lane = nullptr;
 }
 
-WorkerHost::Figures WorkerHost::figures() const {
+WorkerRunner::Figures WorkerRunner::figures() const {
   const std::scoped_lock lock(mutex_);
   Figures out = figures_;
   out.processes = workers_.size();
@@ -151,7 +151,7 @@ WorkerHost::Figures WorkerHost::figures() const {
   return out;
 }
 
-void WorkerHost::note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index) {
+void WorkerRunner::note(WorkerProcess& worker, const Answer& answer, std::size_t calls, std::int64_t index) {
   const std::scoped_lock lock(mutex_);
   figures_.calls += calls;
   in_functions_ += answer.end - answer.begin;
@@ -160,9 +160,9 @@ void WorkerHost::note(WorkerProcess& worker, const Answer& answer, std::size_t c
   worker.lane->add(data::Trace::What::kFunction, answer.begin, answer.end, index);
 }
 
-bool WorkerHost::gets_there(std::span<const HeldFunction* const> functions) {
+bool WorkerRunner::gets_there(std::span<const HeldFunction* const> functions) {
   if (trial_ == nullptr) return true;
-  if (trial_->is_decided()) return trial_->way() == data::CallWay::kHost;
+  if (trial_->is_decided()) return trial_->way() == data::CallWay::kElsewhere;
   try {
     std::vector<std::uint64_t> numbers;
     for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
@@ -176,31 +176,31 @@ bool WorkerHost::gets_there(std::span<const HeldFunction* const> functions) {
   }
 }
 
-std::vector<std::int64_t> WorkerHost::pids() const {
+std::vector<std::int64_t> WorkerRunner::pids() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::int64_t> out;
   for (const auto& worker : workers_) out.push_back(worker->pid());
   return out;
 }
 
-bool WorkerHost::takes(const data::UserFunction& function) const noexcept {
+bool WorkerRunner::takes(const data::UserFunction& function) const noexcept {
   return function.target<SampleFunction>() != nullptr;
 }
 
-bool WorkerHost::takes(const data::IndexFunction& function) const noexcept {
+bool WorkerRunner::takes(const data::IndexFunction& function) const noexcept {
   return function.target<SampleMaker>() != nullptr;
 }
 
 namespace {
 
-StepForm form_of(const data::Host::Step& step) {
+StepForm form_of(const data::Runner::Step& step) {
   const auto& function = *step.function->target<SampleFunction>();
   if (step.keeps) return StepForm::kKeeps;
   if (function.tells) return StepForm::kTells;
   return function.seeded ? StepForm::kSeeded : StepForm::kPlain;
 }
 
-/// What a host gives that turns out not to have the functions: what they give here.
+/// What a runner gives that turns out not to have the functions: what they give here.
 template <class Call>
 std::vector<data::Called> each_called(std::size_t count, Call call) {
   std::vector<data::Called> out(count);
@@ -216,12 +216,12 @@ std::vector<data::Called> each_called(std::size_t count, Call call) {
   return out;
 }
 
-std::vector<data::Called> called_here(std::span<const data::Host::Step> run, std::span<const Value> samples,
+std::vector<data::Called> called_here(std::span<const data::Runner::Step> run, std::span<const Value> samples,
                                       std::span<const std::int64_t> indices, const data::EpochSeed& seed) {
-  const data::HostScope none(nullptr);
+  const data::RunnerScope none(nullptr);
   return each_called(samples.size(), [&](std::size_t i) -> std::optional<Value> {
     Value sample = samples[i];
-    for (const data::Host::Step& step : run) {
+    for (const data::Runner::Step& step : run) {
       const Value given = without_sharing(std::move(sample));
       const data::RandomKey key{.seed = seed.seed, .epoch = seed.epoch, .index = indices[i], .stage = step.stage};
       const char* const who = step.keeps ? "the function of filter" : "the function of map";
@@ -241,25 +241,25 @@ std::vector<data::Called> called_here(const HeldFunction& get, std::span<const s
 
 }  // namespace
 
-std::vector<const HeldFunction*> WorkerHost::functions_of(std::span<const Step> run) {
+std::vector<const HeldFunction*> WorkerRunner::functions_of(std::span<const Step> run) {
   std::vector<const HeldFunction*> out;
   for (const Step& step : run) out.push_back(&step.function->target<SampleFunction>()->function);
   return out;
 }
 
-std::vector<data::Called> WorkerHost::call(std::span<const Step> run, std::span<const Value> samples,
-                                           std::span<const std::int64_t> indices, const data::EpochSeed& seed,
-                                           const data::ExpectedSlots& slots) {
+std::vector<data::Called> WorkerRunner::call(std::span<const Step> run, std::span<const Value> samples,
+                                             std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                             const data::ExpectedSlots& slots) {
   if (!gets_there(functions_of(run))) return called_here(run, samples, indices, seed);
   if (!run.back().keeps) makes_samples_ = true;
   return call_there(run, samples, indices, seed, slots);
 }
 
-Buffer WorkerHost::batch_memory(std::size_t bytes) { return makes_samples_ ? batches_->take(bytes) : Buffer(); }
+Buffer WorkerRunner::batch_memory(std::size_t bytes) { return makes_samples_ ? batches_->take(bytes) : Buffer(); }
 
-std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std::span<const Value> samples,
-                                                 std::span<const std::int64_t> indices, const data::EpochSeed& seed,
-                                                 const data::ExpectedSlots& slots) {
+std::vector<data::Called> WorkerRunner::call_there(std::span<const Step> run, std::span<const Value> samples,
+                                                   std::span<const std::int64_t> indices, const data::EpochSeed& seed,
+                                                   const data::ExpectedSlots& slots) {
   const std::vector<const HeldFunction*> functions = functions_of(run);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
@@ -284,8 +284,8 @@ std::vector<data::Called> WorkerHost::call_there(std::span<const Step> run, std:
               });
 }
 
-std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::span<const std::int64_t> indices,
-                                           const data::ExpectedSlots& slots) {
+std::vector<data::Called> WorkerRunner::call(const data::IndexFunction& get, std::span<const std::int64_t> indices,
+                                             const data::ExpectedSlots& slots) {
   const HeldFunction* const function = &get.target<SampleMaker>()->function;
   if (!gets_there({&function, 1})) return called_here(*function, indices);
   makes_samples_ = true;
@@ -299,7 +299,7 @@ std::vector<data::Called> WorkerHost::call(const data::IndexFunction& get, std::
               });
 }
 
-Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& samples) {
+Value WorkerRunner::call(const HeldFunction& function, const std::vector<Value>& samples) {
   const HeldFunction* const only = &function;
   if (!gets_there({&only, 1})) return function(samples);
   const std::uint64_t number = number_of(function);
@@ -314,8 +314,8 @@ Value WorkerHost::call(const HeldFunction& function, const std::vector<Value>& s
   return std::move(out[0].value);
 }
 
-bool WorkerHost::name_slots(MessageWriter& message, WorkerProcess& worker, const data::ExpectedSlots& slots,
-                            std::size_t first) const {
+bool WorkerRunner::name_slots(MessageWriter& message, WorkerProcess& worker, const data::ExpectedSlots& slots,
+                              std::size_t first) const {
   const std::optional<BatchMemory::Place> place =
       slots.block == nullptr ? std::nullopt : batches_->find(slots.block->data());
   const bool has = place && worker.give_memory(batches_->descriptor());
@@ -329,9 +329,9 @@ bool WorkerHost::name_slots(MessageWriter& message, WorkerProcess& worker, const
   return true;
 }
 
-std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> functions, std::size_t count,
-                                           std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
-                                           Spread spread, const Write& write) {
+std::vector<data::Called> WorkerRunner::made(std::span<const HeldFunction* const> functions, std::size_t count,
+                                             std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                                             Spread spread, const Write& write) {
   std::vector<data::Called> out(count);
   std::vector<std::uint64_t> numbers;
   for (const HeldFunction* const function : functions) numbers.push_back(number_of(*function));
@@ -360,8 +360,8 @@ std::vector<data::Called> WorkerHost::made(std::span<const HeldFunction* const> 
   return out;
 }
 
-void WorkerHost::take(UnderWay& calls, std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
-                      Ranges& ranges, std::vector<data::Called>& out) {
+void WorkerRunner::take(UnderWay& calls, std::span<const std::int64_t> indices, const data::ExpectedSlots& slots,
+                        Ranges& ranges, std::vector<data::Called>& out) {
   const auto [first, last] = std::pair(calls.first, calls.last);
   WorkerProcess& worker = *calls.worker;
   const std::optional<Answer> answer = calls.is_sent ? worker.receive(closed_) : std::nullopt;
@@ -400,7 +400,7 @@ void WorkerHost::take(UnderWay& calls, std::span<const std::int64_t> indices, co
   }
 }
 
-std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
+std::uint64_t WorkerRunner::number_of(const HeldFunction& function) {
   const auto find = [&]() -> std::uint64_t {
     const std::scoped_lock lock(mutex_);
     const auto found = known_.find(function.id());
@@ -414,7 +414,7 @@ std::uint64_t WorkerHost::number_of(const HeldFunction& function) {
   return numbers_;
 }
 
-void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
+void WorkerRunner::define(Lease& lease, std::span<const std::uint64_t> numbers) {
   WorkerProcess& worker = *lease;
   MessageWriter message;
   std::vector<std::uint64_t> added;
@@ -454,7 +454,7 @@ void WorkerHost::define(Lease& lease, std::span<const std::uint64_t> numbers) {
   for (const std::uint64_t number : gone) worker.functions().erase(number);
 }
 
-std::string WorkerHost::ended(Lease& worker) {
+std::string WorkerRunner::ended(Lease& worker) {
   const auto pid = static_cast<std::int64_t>((*worker).pid());
   worker.let_go();
   if (closed_) throw Error(ErrorCode::kCancelled, "the loader was stopped");

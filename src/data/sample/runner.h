@@ -1,8 +1,8 @@
 #pragma once
 
 // Where the program's functions run when that is not the thread that wants their results: another process. Datasets ask
-// HostScope::current() before they call a function, and hand a host several calls at once, because a way there and back
-// costs more than many a function.
+// RunnerScope::current() before they call a function, and hand a runner several calls at once, because a way there and
+// back costs more than many a function.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "data/sample/host_trial.h"
+#include "data/sample/runner_trial.h"
 #include "data/sample/user_call.h"
 #include "data/sample/work.h"
 #include "data/trace/trace.h"
@@ -36,7 +36,7 @@ struct Called {
 
 /// Makes calls elsewhere. Any number of threads may use it at once. What it gives for a call is what the function would
 /// have given here.
-class Host {
+class Runner {
  public:
   /// A function of a run, in which each gets what the one before it gave.
   struct Step {
@@ -46,10 +46,10 @@ class Host {
     bool keeps = false;
   };
 
-  Host() = default;
-  virtual ~Host() = default;
-  Host(const Host&) = delete;
-  Host& operator=(const Host&) = delete;
+  Runner() = default;
+  virtual ~Runner() = default;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
 
   /// Whether it knows how to call these; others are called where they are.
   virtual bool takes(const UserFunction& function) const noexcept = 0;
@@ -68,7 +68,7 @@ class Host {
   virtual Buffer batch_memory(std::size_t) { return {}; }
 
   /// Who decides whether it is asked at all, or null: it is.
-  virtual HostTrial* trial() noexcept { return nullptr; }
+  virtual RunnerTrial* trial() noexcept { return nullptr; }
   /// Its workers are not needed any more; it may be asked again all the same.
   virtual void let_go() noexcept {}
   /// Bytes of memory that calls and answers lie in, without the answers that somebody has.
@@ -77,15 +77,15 @@ class Host {
   virtual void trace_to(Trace*) noexcept {}
 };
 
-/// A batch that the calling thread makes: until this goes, HostScopes follow what the host's trial says at its
+/// A batch that the calling thread makes: until this goes, RunnerScopes follow what the runner's trial says at its
 /// beginning.
-class HostTurn {
+class RunnerTurn {
  public:
-  /// Null: there is no host.
-  explicit HostTurn(Host* host);
-  ~HostTurn();
-  HostTurn(const HostTurn&) = delete;
-  HostTurn& operator=(const HostTurn&) = delete;
+  /// Null: there is no runner.
+  explicit RunnerTurn(Runner* runner);
+  ~RunnerTurn();
+  RunnerTurn(const RunnerTurn&) = delete;
+  RunnerTurn& operator=(const RunnerTurn&) = delete;
 
   /// Whether the calling thread makes a batch whose functions are called here.
   static bool calls_here() noexcept;
@@ -93,28 +93,28 @@ class HostTurn {
   void end(double seconds, std::size_t samples);
 
  private:
-  friend class HostScope;
+  friend class RunnerScope;
 
-  Host* host_;
-  HostTurn* before_;
-  CallWay way_ = CallWay::kHost;
-  bool asked_ = false;  ///< whether anybody looked for the host
+  Runner* runner_;
+  RunnerTurn* before_;
+  CallWay way_ = CallWay::kElsewhere;
+  bool asked_ = false;  ///< whether anybody looked for the runner
 };
 
-/// While it lives, the calling thread has the program's functions called by `host`, unless its turn says otherwise.
+/// While it lives, the calling thread has the program's functions called by `runner`, unless its turn says otherwise.
 /// Scopes nest.
-class HostScope {
+class RunnerScope {
  public:
-  explicit HostScope(Host* host) noexcept;
-  ~HostScope();
-  HostScope(const HostScope&) = delete;
-  HostScope& operator=(const HostScope&) = delete;
+  explicit RunnerScope(Runner* runner) noexcept;
+  ~RunnerScope();
+  RunnerScope(const RunnerScope&) = delete;
+  RunnerScope& operator=(const RunnerScope&) = delete;
 
   /// Null: the thread calls them itself.
-  static Host* current() noexcept;
+  static Runner* current() noexcept;
 
  private:
-  Host* before_;
+  Runner* before_;
 };
 
 }  // namespace penstock::data

@@ -1,4 +1,4 @@
-#include "data/dataset/hosted.h"
+#include "data/dataset/with_runner.h"
 
 #include <cstdint>
 #include <optional>
@@ -12,14 +12,15 @@ namespace penstock {
 
 namespace {
 
-using data::HostScope;
+using data::RunnerScope;
 
-class Hosted final : public data::Forwarding {
+class WithRunner final : public data::Forwarding {
  public:
-  Hosted(const Dataset& dataset, std::shared_ptr<data::Host> host) : Forwarding(dataset), host_(std::move(host)) {
+  WithRunner(const Dataset& dataset, std::shared_ptr<data::Runner> runner)
+      : Forwarding(dataset), runner_(std::move(runner)) {
     for (const data::UserFunction& function : below().batch_functions()) {
-      functions_.push_back([function, held = host_](const Value& batch, const data::RandomKey& key) {
-        const HostScope scope(held.get());
+      functions_.push_back([function, held = runner_](const Value& batch, const data::RandomKey& key) {
+        const RunnerScope scope(held.get());
         return function(batch, key);
       });
     }
@@ -36,30 +37,30 @@ class Hosted final : public data::Forwarding {
 
   void fetch(std::span<const std::int64_t> indices, const data::Work& work,
              std::span<data::Sample> out) const override {
-    const HostScope scope(host_.get());
+    const RunnerScope scope(runner_.get());
     below().fetch(indices, work.with(work.slots.handed_on(this, &below())), out);
   }
   Value value(std::int64_t index, const data::Work& work) const override {
-    const HostScope scope(host_.get());
+    const RunnerScope scope(runner_.get());
     return below().value(index, work);
   }
 
-  data::Host* host() const noexcept { return host_.get(); }
+  data::Runner* runner() const noexcept { return runner_.get(); }
 
  private:
-  std::shared_ptr<data::Host> host_;
+  std::shared_ptr<data::Runner> runner_;
   std::vector<data::UserFunction> functions_;
 };
 
 }  // namespace
 
-Dataset data::hosted(const Dataset& dataset, std::shared_ptr<Host> host) {
-  return Dataset(std::make_shared<Hosted>(dataset, std::move(host)));
+Dataset data::with_runner(const Dataset& dataset, std::shared_ptr<Runner> runner) {
+  return Dataset(std::make_shared<WithRunner>(dataset, std::move(runner)));
 }
 
-data::Host* data::host_of(const Dataset& dataset) noexcept {
-  const auto* const found = dynamic_cast<const Hosted*>(&dataset.impl());
-  return found == nullptr ? nullptr : found->host();
+data::Runner* data::runner_of(const Dataset& dataset) noexcept {
+  const auto* const found = dynamic_cast<const WithRunner*>(&dataset.impl());
+  return found == nullptr ? nullptr : found->runner();
 }
 
 }  // namespace penstock

@@ -16,14 +16,14 @@
 #include <vector>
 
 #include "content/functions.h"
-#include "data/sample/host.h"
-#include "data/sample/host_trial.h"
+#include "data/sample/runner.h"
+#include "data/sample/runner_trial.h"
 #include "worker/memory.h"
 #include "worker/process.h"
 
 namespace penstock::python {
 
-class WorkerHost final : public data::Host {
+class WorkerRunner final : public data::Runner {
  public:
   /// What Python does for it.
   struct Launch {
@@ -33,8 +33,8 @@ class WorkerHost final : public data::Host {
   };
 
   /// Up to `most` processes are started, each when a thread has no other. `trial`: it is asked where that says so.
-  WorkerHost(Launch launch, std::size_t most, std::unique_ptr<data::HostTrial> trial);
-  ~WorkerHost() override;
+  WorkerRunner(Launch launch, std::size_t most, std::unique_ptr<data::RunnerTrial> trial);
+  ~WorkerRunner() override;
 
   bool takes(const data::UserFunction& function) const noexcept override;
   bool takes(const data::IndexFunction& function) const noexcept override;
@@ -53,7 +53,7 @@ class WorkerHost final : public data::Host {
   /// Whether a process has these functions. False in a trial alone, which then knows why not.
   bool gets_there(std::span<const HeldFunction* const> functions);
 
-  data::HostTrial* trial() noexcept override { return trial_.get(); }
+  data::RunnerTrial* trial() noexcept override { return trial_.get(); }
   void let_go() noexcept override;
   std::uint64_t bytes() const noexcept override;
   void trace_to(data::Trace* trace) noexcept override;
@@ -110,7 +110,7 @@ class WorkerHost final : public data::Host {
   HeldFunction reap_;
   HeldFunction pickle_;
   std::size_t most_;
-  const std::unique_ptr<data::HostTrial> trial_;
+  const std::unique_ptr<data::RunnerTrial> trial_;
   std::uint64_t forks_;
   std::atomic<bool> closed_ = false;
   mutable std::mutex mutex_;

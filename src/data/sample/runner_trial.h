@@ -1,7 +1,7 @@
 #pragma once
 
-// What workers="auto" finds out: whether the program's functions are called in the loader's threads or by a Host. A few
-// batches are made in each way, the threads' first, and the way whose samples took less time stays. Batches are the
+// What workers="auto" finds out: whether the program's functions are called in the loader's threads or by a Runner. A
+// few batches are made in each way, the threads' first, and the way whose samples took less time stays. Batches are the
 // same in both, so that nothing but time depends on it.
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 
 namespace penstock::data {
 
-enum class CallWay : std::uint8_t { kHere, kHost };
+enum class CallWay : std::uint8_t { kHere, kElsewhere };
 
 /// Any thread may use it.
-class HostTrial {
+class RunnerTrial {
  public:
   /// Who knows how long a batch took: the thread that makes it, or who calls its functions later.
   enum class Clock : std::uint8_t { kBatches, kCallers };
 
-  /// `workers`: how many batches are made at a time. `is_ready`: whether the host's first call would wait for nothing
+  /// `workers`: how many batches are made at a time. `is_ready`: whether the runner's first call would wait for nothing
   /// but its own start; asked until it says so. An error of it is a refusal.
-  HostTrial(std::size_t workers, Clock clock, std::function<bool()> is_ready);
+  RunnerTrial(std::size_t workers, Clock clock, std::function<bool()> is_ready);
 
   Clock clock() const noexcept { return clock_; }
   /// Where the functions of a batch that begins now are called.
@@ -32,17 +32,17 @@ class HostTrial {
   /// A batch was made in that way. The first ones of each way are not counted: batches of the other way run beside
   /// them, and processes start.
   void note(CallWay way, double seconds, std::size_t samples);
-  /// The host cannot call the functions: they are called here for good.
+  /// The runner cannot call the functions: they are called here for good.
   void refuse(std::string why);
   bool is_decided() const;
-  /// Whether functions are called here now, and for good: the host is not needed any more.
+  /// Whether functions are called here now, and for good: the runner is not needed any more.
   bool calls_here() const;
   bool lets_go() const { return is_decided() && calls_here(); }
   /// A sentence for people: where functions are called, and why.
   std::string because() const;
 
-  /// Whether the host's seconds a sample are worth its processes.
-  static bool host_is_faster(std::span<const double> here, std::span<const double> host);
+  /// Whether the runner's seconds a sample are worth its processes.
+  static bool runner_is_faster(std::span<const double> here, std::span<const double> runner);
 
  private:
   const std::size_t workers_;
@@ -52,9 +52,9 @@ class HostTrial {
   CallWay way_ = CallWay::kHere;
   bool is_settled_ = false;
   std::size_t passed_here_ = 0;
-  std::size_t passed_host_ = 0;
+  std::size_t passed_runner_ = 0;
   std::vector<double> here_;  ///< seconds a sample of the batches that count
-  std::vector<double> host_;
+  std::vector<double> runner_;
   std::string refused_;
 };
 
