@@ -89,7 +89,7 @@ void KeptFile::write(std::span<const std::byte> content) const {
   std::error_code error;
   if (!is_cache_ && std::filesystem::exists(path_, error) && !may_be_own()) {
     throw Error(ErrorCode::kInvalidArgument,
-                "this file is no index of Penstock's, and would be written over; name another for the index, or delete "
+                "this file is not an index of Penstock's, and would be written over; name another for the index, or delete "
                 "it",
                 {.path = path_});
   }

@@ -59,7 +59,8 @@ class Threads:
         _end(self._queue, self._threads)
 
     def __del__(self) -> None:
-        self.close()
+        if hasattr(self, "_leave"):  # not where a signal's handler raised while it was made
+            self.close()
 
     def _start_another(self) -> None:
         thread = threading.Thread(
