@@ -88,10 +88,11 @@ void KeptFile::write(std::span<const std::byte> content) const {
   if (path_.empty()) return;
   std::error_code error;
   if (!is_cache_ && std::filesystem::exists(path_, error) && !may_be_own()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "this file is not an index of Penstock's, and would be written over; name another for the index, or delete "
-                "it",
-                {.path = path_});
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "this file is not an index of Penstock's, and would be written over; name another for the index, or delete "
+        "it",
+        {.path = path_});
   }
   const std::uint64_t bytes = content.size();
   const std::uint32_t crc = io::crc32(0, content);
