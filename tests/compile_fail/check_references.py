@@ -3,10 +3,10 @@
 
     check_references.py INCLUDE_FOLDER REFERENCES.cpp ASSIGNMENTS.cpp
 
-One that gives a reference, a pointer, a span or a string_view has a ref-qualifier (`const&`, beside `const&&`), and a row
-in the first table, which holds that temporaries refuse it or give a value. One that gives an object gives it const, so
-that assigning to it does not compile, unless the class itself refuses that, which is a row of the second table. What
-needs none of this is named below, with the reason.
+One that gives a reference, a pointer, a span or a string_view has a ref-qualifier (`const&`, beside `const&&`), and a
+row in the first table, which holds that temporaries refuse it or give a value. One that gives an object gives it
+const, so that assigning to it does not compile, unless the class itself refuses that, which is a row of the second
+table. What needs none of this is named below, with the reason.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ ALLOWED = {
     "DataLoader::known": "private",
     "DataLoader::usable": "private",
 }
-# Given by value and not const: what operations compute, which programs move on; nobody takes it for a part of the object.
+# Given by value and not const: what operations compute, which programs move on; nobody takes it for a part of an
+# object.
 COMPUTED = {
     "Archive::load_storages": "what was read",
     "DataLoader::next": "a batch, which programs move on",
