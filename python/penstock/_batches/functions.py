@@ -148,11 +148,13 @@ def named(error: Exception, where: str) -> Exception:
     An error whose type takes more than a text, or that has none, stays as it is and gets a note (Python 3.10 has no
     notes).
     """
+    from penstock._processes._worker import here
+
     if isinstance(error, StopIteration):
         return not_an_end(error, where)
+    if here.is_preparing:  # a worker that imports the main module: the program's loader, whose batch it is, says where
+        return error
     try:
-        if str(error).endswith(f"(at {where})"):  # a worker's own loader has said it, of the same batch
-            return error
         text = f"{error} (at {where})"
         # Errors of the system say more than a text.
         out = error if isinstance(error, OSError) and error.errno is not None else _renewed(error, text)

@@ -447,8 +447,9 @@ print(loader.explain())
     assert "threads call the functions: " in done.stdout
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("batched", [False, True])
-def test_a_main_module_without_a_guard_gets_an_error_that_says_so(tmp_path, batched):
+def test_a_main_module_without_a_guard_gets_an_error_that_says_so(tmp_path, batched, shuffle):
     done = run_program(
         tmp_path,
         WITHOUT_CLOUDPICKLE
@@ -458,14 +459,14 @@ import numpy as np, penstock
 def function(sample):
     return sample
 
-data = penstock.rows(np.zeros((3, 1))).map(function, batched={batched})
-print(len(list(penstock.DataLoader(data, 2, num_workers=1, workers="processes"))))
+data = penstock.rows(np.zeros((300, 1))).map(function, batched={batched})
+print(len(list(penstock.DataLoader(data, 2, shuffle={shuffle}, num_workers=1, workers="processes"))))
 """,
     )
     assert done.returncode != 0
     said = [line for line in done.stderr.splitlines() if line.startswith("RuntimeError: ")][-1]
     assert "__name__" in said
-    assert said.count("(at batch 0") == int(batched)  # the worker's own loader has said it too
+    assert said.count("(at batch 0") == int(batched)  # and not that of the worker's own loader
 
 
 def test_a_function_behind_the_guard_gets_an_error_that_says_so(tmp_path):
