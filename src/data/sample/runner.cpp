@@ -5,7 +5,7 @@
 namespace penstock::data {
 namespace {
 
-thread_local Runner* current_host = nullptr;
+thread_local Runner* current_runner = nullptr;
 thread_local RunnerTurn* current_turn = nullptr;
 
 }  // namespace
@@ -25,13 +25,13 @@ void RunnerTurn::end(double seconds, std::size_t samples) {
   if (trial->lets_go()) runner_->let_go();
 }
 
-RunnerScope::RunnerScope(Runner* runner) noexcept : before_(std::exchange(current_host, runner)) {}
-RunnerScope::~RunnerScope() { current_host = before_; }
+RunnerScope::RunnerScope(Runner* runner) noexcept : before_(std::exchange(current_runner, runner)) {}
+RunnerScope::~RunnerScope() { current_runner = before_; }
 
 Runner* RunnerScope::current() noexcept {
-  if (current_turn == nullptr || current_host == nullptr) return current_host;
+  if (current_turn == nullptr || current_runner == nullptr) return current_runner;
   current_turn->asked_ = true;
-  return current_turn->way_ == CallWay::kElsewhere ? current_host : nullptr;
+  return current_turn->way_ == CallWay::kElsewhere ? current_runner : nullptr;
 }
 
 }  // namespace penstock::data
