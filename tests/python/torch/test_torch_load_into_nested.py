@@ -137,8 +137,40 @@ class TestDicts:
         assert state["exp_avg"].dtype == torch.float64
         assert torch.equal(state["exp_avg"].float(), checkpoint["optimizer_state_dict"]["state"][0]["exp_avg"])
 
+    def test_a_type_is_that_of_floating_point_tensors_wherever_they_lie(self, path):
+        saved = {"pair": (torch.ones(2), 1), "w": torch.nn.Parameter(torch.ones(2)), "z": torch.ones(2) * 1j}
+        torch.save({**saved, "tied": [saved["w"], torch.arange(2)]}, path)
+        target = {"pair": (torch.zeros(2), 0), "w": torch.zeros(2), "z": torch.zeros(2) * 1j, "tied": None}
+        assert pt.load_into(target, path, assign=True, dtype=torch.bfloat16) == ([], [])
+        assert target["pair"][0].dtype == target["w"].dtype == torch.bfloat16
+        assert isinstance(target["w"], torch.nn.Parameter)
+        assert target["w"].is_leaf
+        assert target["tied"][0].data_ptr() == target["w"].data_ptr()
+        assert (target["z"].dtype, target["tied"][1].dtype) == (torch.complex64, torch.int64)
+
+    def test_a_place_that_is_filled_twice_has_what_comes_last(self, path):
+        torch.save({"a": torch.full((2, 2), 1.0), "b": torch.full((2,), 2.0), "c": torch.full((2, 2), 3.0)}, path)
+        whole = torch.zeros(2, 2)
+        pt.load_into({"a": whole, "b": whole[0], "c": whole}, path)
+        same(whole, torch.full((2, 2), 3.0))
+        torch.save({"a": {"x": torch.ones(1), "n": 1}, "b": {"x": torch.full((1,), 2.0), "n": 2}}, path)
+        part = {"x": torch.zeros(1), "n": 0}
+        pt.load_into({"a": part, "b": part}, path)
+        same(part, {"x": torch.full((1,), 2.0), "n": 2})
+
 
 class TestLists:
+    @pytest.mark.parametrize("order", [["a", "b", "c"], ["c", "b", "a"]], ids="".join)
+    def test_a_tuple_that_lies_in_several_places(self, path, order):
+        saved, before = (torch.ones(2), 5), (torch.zeros(2), 0)
+        torch.save({"a": saved, "b": saved, "c": (saved, 1)}, path)
+        whole = {"a": before, "b": before, "c": (before, 0)}
+        target = {key: whole[key] for key in order}
+        assert pt.load_into(target, path) == ([], [])
+        assert target["a"] is target["b"] is target["c"][0]
+        assert target["a"][0] is before[0]
+        same(target, {key: {"a": saved, "b": saved, "c": (saved, 1)}[key] for key in order})
+
     def test_of_tensors_and_dicts(self, path):
         saved = [torch.arange(3.0), (torch.ones(2), {"n": 5, "x": torch.full((2, 2), 7.0)}), [1, 2, 3]]
         torch.save(saved, path)

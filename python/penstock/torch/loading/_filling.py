@@ -20,7 +20,11 @@ def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt
     """Reads tensors straight into the target's memory where that memory has the right form and
     belongs to one place alone. All others are read one by one and copied into their places in
     order, so that the last of several tied places counts. Each has its path, for errors."""
-    last = {_memory_of(place): (place, leaf, path) for place, leaf, path in places}
+    last: dict[Any, tuple[torch.Tensor, EntryAt | torch.Tensor, str]] = {}
+    for wanted in places:
+        key = _memory_of(wanted[0])
+        last.pop(key, None)  # the turn is the last one's, too: views of the place may come before it
+        last[key] = wanted
     direct: list[tuple[int, torch.Tensor]] = []
     # Not detached: the parts of a sparse tensor are its own.
     copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor, str]] = []

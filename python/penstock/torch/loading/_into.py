@@ -23,7 +23,8 @@ from penstock.torch.loading._opening import FileLike, opened_by_all
 from penstock.torch.loading._ranks import telling
 from penstock.torch.loading._storages import MapLocation, check_map_location
 from penstock.torch.loading._targets import Plan
-from penstock.torch.loading._together import Together, kind_of_place, together_of
+from penstock.torch.loading._together import kind_of_place, together_of
+from penstock.torch.loading._typed import conversion_of
 
 _MOST_SHOWN, _MOST_OF_A_KEY = 40, 1000
 
@@ -114,10 +115,13 @@ def load_into(
         if not assign and (device is not None or dtype is not None):
             raise ValueError("device and dtype are those of the tensors that the target has; they need assign=True")
         check_map_location(device)
-        together = together_of(ranks, alike=kind_of_place(device if assign else "cpu", ranks))
+        conversion = conversion_of(dtype, keeps_complex=True)
+        place = device if assign else "cpu"
+        together = together_of(ranks, alike=f"{conversion} {kind_of_place(place, ranks)}")
     with opened_by_all(path, key, prefix, together, verify=True) as archive:
         if assign or together is not None:
-            content = _content(archive, device if assign else "cpu", dtype, together)
+            loaded = load_archive(archive, place, conversion=conversion, together=together)
+            content = Content(archive, loaded, is_loaded=True)
         else:
             content = Content(archive)
         plan = Plan(content, assign)
@@ -129,32 +133,6 @@ def load_into(
         fill(archive, plan.places)
         plan.settle()
     return IncompatibleKeys(plan.missing + keys.missing_keys, plan.unexpected + keys.unexpected_keys)
-
-
-def _content(
-    archive: penstock.Archive, device: MapLocation, dtype: torch.dtype | None, together: Together | None
-) -> Content:
-    return Content(archive, _converted(load_archive(archive, device, together=together), dtype), is_loaded=True)
-
-
-def _converted(state: Any, dtype: torch.dtype | None) -> Any:
-    """The value with its floating-point tensors in that type, in place where that is possible."""
-    if dtype is None:
-        return state
-    if isinstance(state, torch.Tensor):
-        return state.to(dtype) if state.is_floating_point() else state
-    open_parts, seen = [state], set()
-    while open_parts:
-        part = open_parts.pop()
-        if not isinstance(part, (dict, list)) or id(part) in seen:
-            continue
-        seen.add(id(part))
-        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                part[key] = value.to(dtype)
-            else:
-                open_parts.append(value)
-    return state
 
 
 def _require_target(target: Any) -> None:

@@ -24,6 +24,25 @@ _MOST_OF_A_PATH = 1000
 
 
 @dataclass
+class _TupleParts:
+    """The items of a tuple as they will be. A tuple cannot be changed, so that a new one takes its places."""
+
+    before: tuple[Any, ...]
+    items: list[Any]
+    puts: list[Callable[[Any], None]] = field(default_factory=list)
+    inner: list[_TupleParts] = field(default_factory=list)
+    """Tuples among the items, which come first."""
+
+    def settle(self) -> None:
+        while self.inner:
+            self.inner.pop().settle()
+        if not all(a is b for a, b in zip(self.before, self.items, strict=True)):
+            made = tuple.__new__(type(self.before), self.items)
+            while self.puts:
+                self.puts.pop()(made)
+
+
+@dataclass
 class _Node:
     """A part of the target with the file's part for it, and the place of both."""
 
@@ -32,23 +51,11 @@ class _Node:
     steps: _Steps
     put: Callable[[Any], None] | None
     """Sets another object in its place; None at the root."""
+    around: _TupleParts | None = None
 
     @property
     def path(self) -> str:
         return ".".join(map(str, self.steps))
-
-
-@dataclass
-class _TupleParts:
-    """The items of a tuple as they will be. A tuple cannot be changed, so that a new one takes its place."""
-
-    node: _Node
-    items: list[Any]
-
-    def settle(self) -> None:
-        before = self.node.target
-        if self.node.put is not None and not all(a is b for a, b in zip(before, self.items, strict=True)):
-            self.node.put(tuple.__new__(type(before), self.items))
 
 
 @dataclass
@@ -64,8 +71,9 @@ class Plan:
     unexpected: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     _puts: list[Callable[[], None]] = field(default_factory=list)
+    _tuples: list[_TupleParts] = field(default_factory=list)
     _open: list[_Node] = field(default_factory=list)
-    _seen: dict[tuple[int, int], Any] = field(default_factory=dict)
+    _seen: dict[tuple[int, int], tuple[Any, Any, _TupleParts | None]] = field(default_factory=dict)
     """Containers by their ids, and they themselves: an id is another's when its object is gone."""
 
     def make(self, target: Any) -> None:
@@ -75,9 +83,11 @@ class Plan:
             self._visit(self._open.pop())
 
     def settle(self) -> None:
-        """Puts numbers and other objects into their places; the parts of a tuple come before the tuple itself."""
-        for put in reversed(self._puts):
+        """Puts numbers and other objects into their places, then tuples that have other parts now."""
+        for put in self._puts:
             put()
+        for parts in reversed(self._tuples):
+            parts.settle()
 
     def _visit(self, node: _Node) -> None:
         target = node.target
@@ -174,24 +184,27 @@ class Plan:
 
     def _container(self, node: _Node) -> None:
         target, content = node.target, node.content
-        key = (id(target), id(content))
-        if key in self._seen:  # by another way, or a cycle
+        seen = self._seen.get((id(target), id(content)))
+        parts = seen[2] if seen else _TupleParts(target, list(target)) if isinstance(target, tuple) else None
+        if parts is not None and node.put is not None:
+            parts.puts.append(node.put)
+            if node.around is not None:
+                node.around.inner.append(parts)
+        if seen:  # by another way, or a cycle
             return
-        self._seen[key] = (target, content)
+        self._seen[id(target), id(content)] = target, content, parts
         like = Mapping if isinstance(target, Mapping) else (list, tuple)
         if not isinstance(content, like):
             self._unlike(node, kind_of(target))
             return
-        items = target
-        if isinstance(target, tuple):
-            parts = _TupleParts(node, list(target))
-            items = parts.items
-            self._puts.append(parts.settle)
+        if parts is not None:
+            self._tuples.append(parts)
         inner = []
         for step in _keys(target):
             steps = (*node.steps, step)
             if _has(content, step):
-                inner.append(_Node(target[step], content[step], steps, self._putter(items, step, node, steps)))
+                put = self._putter(target if parts is None else parts.items, step, node)
+                inner.append(_Node(target[step], content[step], steps, put, parts))
             else:
                 self._lacks(target[step], steps)
         self.unexpected += [
@@ -202,7 +215,7 @@ class Plan:
         ]
         self._open.extend(reversed(inner))
 
-    def _putter(self, items: Any, step: Any, node: _Node, steps: _Steps) -> Callable[[Any], None] | None:
+    def _putter(self, items: Any, step: Any, node: _Node) -> Callable[[Any], None] | None:
         """What puts a new value in this place; None where nothing can be replaced."""
         if isinstance(items, Mapping) and not isinstance(items, MutableMapping):
             return None

@@ -57,10 +57,19 @@ class Conversion:
     dtype: penstock.DType
     of_torch: torch.dtype
     strict: bool
+    keeps_complex: bool = False
 
     def type_for(self, dtype: torch.dtype) -> torch.dtype:
         """What becomes of a tensor of this type."""
-        return self.of_torch if dtype.is_floating_point or dtype.is_complex else dtype
+        changes = dtype.is_floating_point or (dtype.is_complex and not self.keeps_complex)
+        return self.of_torch if changes else dtype
+
+    def entries(self, archive: penstock.Archive) -> list[int]:
+        """Which entries have other types."""
+        found = _converted_entries(archive, self.dtype)
+        if not self.keeps_complex:
+            return found
+        return [index for index in found if not _entry_parts(archive, index)[1].startswith("complex")]
 
     def converted(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that is not made of the archive's entries."""
@@ -80,7 +89,9 @@ def _overflows(before: torch.Tensor, after: torch.Tensor) -> bool:
     return bool((before.detach().to(wide).isfinite() & ~after.to(wide).isfinite()).any())
 
 
-def conversion_of(dtype: Any, strict: bool, mmap: bool | None) -> Conversion | None:
+def conversion_of(
+    dtype: Any, strict: bool = False, mmap: bool | None = None, *, keeps_complex: bool = False
+) -> Conversion | None:
     """The conversion that the arguments of a load ask for. What cannot be raises the errors of penstock.load."""
     wanted = _load_dtype(dtype, strict, mmap)
     if wanted is None:
@@ -88,7 +99,7 @@ def conversion_of(dtype: Any, strict: bool, mmap: bool | None) -> Conversion | N
     of_torch = vars(torch).get(str(wanted))  # getattr would import modules by that name
     if not isinstance(of_torch, torch.dtype):
         raise penstock.UnsupportedError(f"torch has no type for {wanted}; use penstock.load")
-    return Conversion(wanted, of_torch, bool(strict))
+    return Conversion(wanted, of_torch, bool(strict), keeps_complex)
 
 
 @dataclass
@@ -112,7 +123,7 @@ def read_converted(
     """What `read_tensors` gives, of the type. Nothing is mapped."""
     arrays = arrays_of(archive)
     kept = _kept(archive) | arrays.keys()
-    converted = [index for index in _converted_entries(archive, conversion.dtype) if index not in kept]
+    converted = [index for index in conversion.entries(archive) if index not in kept]
     others = [index for index in range(len(archive)) if index not in arrays and index not in set(converted)]
     devices = None
     fake = detect_fake_mode(None) is not None
