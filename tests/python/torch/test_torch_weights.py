@@ -57,6 +57,22 @@ def test_one_file_and_its_folder(name, tmp_path):
     same(dict(pt.weights(str(tmp_path))), expected)
 
 
+@pytest.mark.parametrize("names", [("a.pt", "b.pt"), ("a.safetensors", "b.pt"), ("a.pt", "b.safetensors")], ids=str)
+def test_a_name_in_two_files_is_an_error_when_they_are_read(tmp_path, names):
+    for name in names:
+        (torch.save if name.endswith(".pt") else pt.save_file)(state("w", name[:1]), tmp_path / name)
+    paths = [tmp_path / name for name in names]
+    with pytest.raises(penstock.InvalidArgumentError, match=r"'w' is in .*[ab]\..* too"):
+        list(pt.weights(paths))
+    assert [name for name, _ in pt.weights(paths, exclude="w")] == ["a", "b"]
+
+
+def test_a_key_that_is_no_name_is_an_error(tmp_path):
+    torch.save({**state("w"), 0: torch.ones(1)}, tmp_path / "a.pt")
+    with pytest.raises(penstock.InvalidArgumentError, match="its key 0 is no text"):
+        list(pt.weights(tmp_path / "a.pt"))
+
+
 def test_without_an_index_consolidated_files_are_left_out(tmp_path):
     pt.save_file(state("a"), tmp_path / "consolidated.safetensors")
     assert [name for name, _ in pt.weights(tmp_path)] == ["a"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ import torch
 
 import penstock
 from penstock._core import _entry_parts, _storage_parts
+from penstock._text import abbreviated
 from penstock._weights.weight_files import KINDS, weight_files
 from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
@@ -113,9 +114,8 @@ def weights(
 
     def all_units() -> list[Unit]:
         found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
-        units = [unit for each in found for unit in _units(each, key, wanted, place, ranks, lending)]
-        _require_each_once(units)
-        return [unit for _, unit in units]
+        names: _Names = {}
+        return [unit for each in found for unit in _units(each, key, wanted, place, ranks, lending, names)]
 
     if together is None:
         alone = all_units()
@@ -158,16 +158,34 @@ def _filter(
     return lambda name: inside(name) and not outside(name)
 
 
+# Each name with the file that it is in, in a list of its own for each file; a `.pt` says its names when it is read.
+_Names = dict[str, list[str]]
+
+
+def _take(name: str, names: _Names, file: list[str]) -> None:
+    """Notes a name of a file. InvalidArgumentError where another one has it."""
+    other = names.setdefault(name, file)  # by one of the threads that read
+    if other is not file:
+        message = f"tensor {name!r} is in {other[0]} too; say which files by files= or ignore="
+        raise penstock.InvalidArgumentError(f"{file[0]}: {message}", message, file[0], tensor=name)
+
+
 def _units(
-    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any, lending: Lending
-) -> Iterator[tuple[Any, Unit]]:
-    """Units of a file with the names that they will have; a `.pt` says them when it is read."""
+    path: str,
+    key: str | None,
+    wanted: Callable[[str], bool],
+    device: torch.device,
+    ranks: Any,
+    lending: Lending,
+    names: _Names,
+) -> Iterator[Unit]:
+    """Units of a file."""
     archive = penstock.open(path)
     if archive.format in _BY_TENSOR:
-        yield from _tensor_units(archive, key, wanted, device, lending)
+        yield from _tensor_units(archive, key, wanted, device, lending, names)
         return
     size = sum(archive[name].nbytes for name in archive)
-    yield None, Unit(size, lambda: _whole(path, key, wanted, device, ranks), archive)
+    yield Unit(size, lambda: _whole(path, key, wanted, device, ranks, names), archive)
 
 
 def _tensor_units(
@@ -176,7 +194,8 @@ def _tensor_units(
     wanted: Callable[[str], bool],
     device: torch.device,
     lending: Lending,
-) -> Iterator[tuple[Any, Unit]]:
+    names: _Names,
+) -> Iterator[Unit]:
     begin = "" if key is None else f"{key}."
     placed = []
     for number, name in enumerate(archive.keys()):
@@ -186,18 +205,18 @@ def _tensor_units(
     if key is not None and not any(name.startswith(begin) for name in archive):
         message = f"no tensor is below key={key!r}; its first names are {list(archive)[:3]}"
         raise penstock.NotFoundError(f"{archive.path}: {message}", message, archive.path)
-    arrays = Arrays(device)
+    arrays, file = Arrays(device), [archive.path]
     for _, _, number, name in sorted(placed):
         short = name[len(begin) :]
+        _take(short, names, file)
         entry = archive[name]
-        unit = Unit(
+        yield Unit(
             entry.nbytes,
             _reader(archive, arrays, name, short, device),
             archive,
             partial(lending.pairs, archive, number, short, arrays),
             (number, short, arrays.dtype(entry.dtype.name, name), tuple(entry.shape)),
         )
-        yield (short, archive.path), unit
 
 
 def _reader(
@@ -213,28 +232,33 @@ def _reader(
     return read
 
 
-def _whole(path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any) -> Pairs:
+def _whole(
+    path: str, key: str | None, wanted: Callable[[str], bool], device: torch.device, ranks: Any, names: _Names
+) -> Pairs:
     content = load(path, device, key=key, ranks=ranks)
     together = ranks_of(ranks)
     if together is None:
-        return _pairs(path, content, wanted)
+        return _pairs(path, content, wanted, names)
     pairs, error = [], None
     try:
-        pairs = _pairs(path, content, wanted)
+        pairs = _pairs(path, content, wanted, names)
     except Exception as failure:  # each rank has a filter of its own
         error = failure
     together.require(error, "take what the file holds")
     return pairs
 
 
-def _pairs(path: str, content: Any, wanted: Callable[[str], bool]) -> Pairs:
+def _pairs(path: str, content: Any, wanted: Callable[[str], bool], names: _Names) -> Pairs:
     if not isinstance(content, dict):
         raise _no_weights(path, f"it holds a {type(content).__name__}, not a dict of tensors")
-    pairs = []
+    pairs, file = [], [path]
     for name, value in content.items():
-        if not isinstance(name, str) or not wanted(name):
+        if not isinstance(name, str):
+            raise _no_weights(path, f"its key {abbreviated(repr(name))} is no text, as names of tensors are")
+        if not wanted(name):
             continue
         if isinstance(value, torch.Tensor):
+            _take(name, names, file)
             pairs.append((name, value.detach()))
         elif not name.endswith("_extra_state"):  # of a module's own, which engines have no place for
             raise _no_weights(path, f"{name!r} is a {type(value).__name__}, not a tensor")
@@ -244,18 +268,6 @@ def _pairs(path: str, content: Any, wanted: Callable[[str], bool]) -> Pairs:
 def _no_weights(path: str, message: str) -> penstock.Error:
     message += '; say which part has the weights by key= (such as "model" or "state_dict"), or leave it out by exclude='
     return penstock.InvalidArgumentError(f"{path}: {message}", message, path)
-
-
-def _require_each_once(units: Iterable[tuple[Any, Unit]]) -> None:
-    seen: dict[str, str] = {}
-    for named, _ in units:
-        if named is None:
-            continue
-        name, path = named
-        if name in seen:
-            message = f"tensor {name!r} is in {seen[name]} too; say which files by files= or ignore="
-            raise penstock.InvalidArgumentError(f"{path}: {message}", message, path, tensor=name)
-        seen[name] = path
 
 
 def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Generator[tuple[str, torch.Tensor], None, None]:
