@@ -31,6 +31,64 @@ def test_a_state_of_other_batches_is_refused(tmp_path):
         next(iter(loader))
 
 
+def with_generators(of_loader, of_sampler):
+    """A loader that draws from the one or the other, or from torch's global one."""
+    data = pt.Rows(np.arange(12))
+    generator = torch.Generator().manual_seed(1)
+    if of_sampler:
+        return pt.DataLoader(data, 2, sampler=td.RandomSampler(data, generator=generator))
+    return pt.DataLoader(data, 2, shuffle=True, generator=generator if of_loader else None)
+
+
+@pytest.mark.parametrize("before", [(False, False), (True, False), (False, True)], ids=str)
+@pytest.mark.parametrize("now", [(False, False), (True, False), (False, True)], ids=str)
+def test_an_order_goes_on_from_the_generator_that_it_was_drawn_from(before, now):
+    loader = with_generators(*before)
+    batches = iter(loader)
+    next(batches)
+    state, rest = loader.state_dict(), [batch.tolist() for batch in batches]
+    other = with_generators(*now)
+    if before == now:
+        other.load_state_dict(state)
+        assert [batch.tolist() for batch in other] == rest
+    else:
+        with pytest.raises(ValueError, match="another generator"):
+            other.load_state_dict(state)
+
+
+class Large:
+    """Batches of which only the middle is `swapped`."""
+
+    def __init__(self, kind, swapped):
+        self.kind, self.swapped = kind, swapped
+
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        order = torch.arange(4000)
+        if self.swapped:
+            order[900:1100] = order[900:1100].flip(0)
+        yield from map(self.kind, order.split(2000))
+
+
+@pytest.mark.parametrize("kind", [torch.clone, torch.Tensor.numpy, torch.Tensor.tolist], ids=["torch", "numpy", "list"])
+def test_batches_of_other_indices_in_their_middle_are_refused(kind):
+    def loader(swapped):
+        return pt.DataLoader(pt.Rows(np.arange(4000)), batch_sampler=Large(kind, swapped))
+
+    first = loader(False)
+    next(iter(first))
+    for swapped in (False, True):
+        other = loader(swapped)
+        other.load_state_dict(first.state_dict())
+        if swapped:
+            with pytest.raises(ValueError, match="other indices"):
+                next(iter(other))
+        else:
+            assert next(iter(other)).tolist() == list(range(2000, 4000))
+
+
 ODD = [
     None,
     -1,

@@ -54,6 +54,22 @@ def test_the_order_is_that_of_distributed_sampler(road, workers, remainder):
         assert flat(batch.tolist() for batch in loader) == list(sampler)
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_a_state_of_an_order_of_another_seed_is_refused(ranks):
+    def loader(seed, size, batch, shuffle=True):
+        options = {"batch_size": batch, "ranks": (0, size), "generator": seeded(seed)}
+        return pt.DataLoader(DATA["native"](96), shuffle=shuffle, **options)
+
+    first, in_order = loader(1, 2, 4), loader(1, 2, 4, shuffle=False)
+    for each in (first, in_order):
+        next(iter(each))
+    batch = 8 // ranks
+    with pytest.raises(ValueError, match="of the seed 1, but that of this loader's order is 2"):
+        loader(2, ranks, batch).load_state_dict(first.state_dict())
+    loader(1, ranks, batch).load_state_dict(first.state_dict())
+    loader(2, ranks, batch, shuffle=False).load_state_dict(in_order.state_dict())
+
+
 @pytest.mark.parametrize("road", DATA)
 @pytest.mark.parametrize("batch_size", [4, None])
 def test_exact_counts_each_sample_once(road, batch_size):

@@ -66,6 +66,39 @@ def test_our_loader_takes_a_native_stream_and_a_dtype():
     assert batch.tolist() == [[1, 1], [0, 0]]
 
 
+def shuffled(**options):
+    return pt.DataLoader(pt.Stream(penstock.stream(range(20)).shuffle(20)), batch_size=4, **options)
+
+
+def test_a_stream_with_a_dtype_is_told_its_epochs():
+    stream = pt.Stream(penstock.stream(range(20)).shuffle(20))
+    loader = pt.DataLoader(stream, batch_size=20, dtype=torch.float16)
+    (first,) = loader
+    stream.set_epoch(1)
+    (second,) = loader
+    assert first.tolist() != second.tolist()
+    assert loader.dataset.epoch == stream.epoch == 1
+
+    class Own(pt.Stream):
+        def __iter__(self):
+            yield torch.ones(2)
+
+    with pytest.raises(TypeError, match="samples of Own"):
+        pt.DataLoader(Own(range(3)), dtype=torch.float16)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stream_goes_on_in_its_epoch(workers):
+    loader = shuffled(num_workers=workers)
+    loader.dataset.set_epoch(3)
+    batches = iter(loader)
+    next(batches)
+    state, rest = loader.state_dict(), [batch.tolist() for batch in batches]
+    other = shuffled(num_workers=workers)
+    other.load_state_dict(state)
+    assert [batch.tolist() for batch in other] == rest
+
+
 def test_a_source_of_torch_is_a_stream():
     loader = penstock.DataLoader(penstock.stream(Split(5)), batch_size=5, num_workers=1)
     ((values, names),) = loader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,7 +57,22 @@ class Stream(torch_data.IterableDataset[Any]):
         self.native = source if isinstance(source, penstock.SampleStream) else penstock.stream(source)
         self.ranks = (rank, size)
         self.seed = seed
-        self.epoch = 0
+        self._told = [0]  # the epoch
+
+    def _with(self, native: penstock.SampleStream) -> Stream:
+        """This stream over other samples. Both stand at one epoch, whichever of them is told it."""
+        made = copy.copy(self)
+        made.native = native
+        return made
+
+    @property
+    def epoch(self) -> int:
+        """The number of the next iteration, from 0."""
+        return self._told[0]
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._told[0] = epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Which epoch the next iteration is, for shuffles and random steps. Workers that persist keep theirs.

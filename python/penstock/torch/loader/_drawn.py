@@ -94,6 +94,8 @@ def _rank(settings: Settings) -> int:
 
 
 def _bytes_of(item: Any) -> bytes:
+    if getattr(item, "ndim", 0) == 1:  # an array, whose text leaves the middle out
+        item = item.tolist()
     try:
         return array("q", item if isinstance(item, (list, tuple)) else [item]).tobytes()
     except (TypeError, ValueError, OverflowError):

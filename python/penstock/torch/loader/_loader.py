@@ -24,7 +24,7 @@ from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of, present
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._road import Road, promise
+from penstock.torch.datasets._road import Road, draws_alike, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._collation import explained
@@ -43,7 +43,7 @@ from penstock.torch.loader._processes import (
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._set_aside import SetAside
 from penstock.torch.loader._settings import settings_of
-from penstock.torch.loader._torch_iterators import Composed, before_first, iterator_of, masked, moved
+from penstock.torch.loader._torch_iterators import Composed, before_first, iterator_of
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
@@ -305,8 +305,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         if self.native is None:
             iterator = self._torchs_iterator()
             self._latest = iterator.progress
-            batches = masked(iterator, self._dealing) if self._dealing is not None and self._dealing.masks else iterator
-            return batches if self.device is None else moved(batches, self.device)
+            return iterator  # type: ignore[no-any-return]
         if self.num_workers > 0 and self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 with workers")
         resume, self._resume = self._resume, None
@@ -387,15 +386,21 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def _say_what_is_lost(self) -> None:
         """Warns, once in a loader's life, of what a Penstock dataset or an argument of Penstock's cannot do on its
         road."""
+        lost = []
         if self.native is not None:
             kept = {"on_error": None if self.on_error == "raise" else self.on_error, "device": self.device}
             told = " and ".join(f"{name}={str(value)!r}" for name, value in kept.items() if value is not None)
             if told:
                 promise(self.dataset, told)
-            return
-        lost = [] if self._road.asked else [f"this dataset goes to torch's own loader: {self._road.reason}"]
-        if self.memory_budget is not None:
+        elif not self._road.asked:
+            lost.append(f"this dataset goes to torch's own loader: {self._road.reason}")
+        if self.native is None and self.memory_budget is not None:
             lost.append(f"memory_budget bounds native reading alone, and {self._road.reason}; leave it out")
+        if draws_alike(self._road, self.dataset):
+            lost.append(
+                "random steps of a Penstock dataset that Python code reads are those of epoch 0 in each epoch; "
+                "give the loader that dataset, and what the code does as .map(function)"
+            )
         for text in lost:
             warnings.warn(text, NotNativeWarning, stacklevel=4)
 
@@ -456,8 +461,8 @@ def _require_native(road: Road, collate_fn: Any, on_error: str) -> None:
 
 def _cast(dataset: Any, dtype: Any, strict: bool) -> Any:
     """The dataset with tensors of that type."""
-    if isinstance(dataset, Stream):
-        return Stream(_typed(dataset.native, dtype, strict), ranks=dataset.ranks, seed=dataset.seed)
+    if isinstance(dataset, Stream) and type(dataset).__iter__ is Stream.__iter__:
+        return dataset._with(_typed(dataset.native, dtype, strict))
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"dtype= is for datasets of Penstock's; the samples of {type(dataset).__name__} are made by Python, where "

@@ -22,6 +22,7 @@ import torch.utils.data as torch_data
 from penstock._core import _dataset_name as dataset_name
 from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
+from penstock.torch.datasets._stream import Stream
 from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
 from penstock.torch.loader._drawn import Drawn, require_same
 from penstock.torch.loader._epochs import epoch_of
@@ -51,6 +52,11 @@ def _of_all_ranks(sampler: Any) -> Any:
     return sampler.order if isinstance(sampler, DealtOrder) else sampler
 
 
+def _counts_epochs(settings: Settings) -> Any:
+    """What stands at an epoch: a stream, or the sampler that decides the order."""
+    return settings.dataset if isinstance(settings.dataset, Stream) else order_of(settings)
+
+
 def _own_generator(settings: Settings) -> torch.Generator | None:
     """The generator that the sampler draws from, if that is not the loader's."""
     generator = getattr(order_of(settings), "generator", None)
@@ -64,8 +70,18 @@ def _replicas(settings: Settings) -> int:
     if settings.dealing is not None:
         return settings.dealing.ranks.size
     sampler = order_of(settings)
-    dealt = isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in DEALING
-    return sampler.num_replicas if dealt else 1
+    return sampler.num_replicas if _is_dealing(sampler) else 1
+
+
+def _is_dealing(sampler: Any) -> bool:
+    """Whether its order follows from its seed and epoch alone."""
+    return isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in DEALING
+
+
+def _seed(settings: Settings) -> int | None:
+    """The seed of an order that follows from it and the epoch alone."""
+    sampler = order_of(settings)
+    return int(sampler.seed) if _is_dealing(sampler) and sampler.shuffle else None
 
 
 def _order(settings: Settings) -> str:
@@ -185,7 +201,7 @@ class Position:
     twice. `pending` has the places of batches that were drawn and not given, where others overtook
     them. `python` is what torch's own iterators know besides. `indices` is a checksum of what a sampler of the
     program's own gave (`_drawn.py`), and `dataset` tells the dataset from others of equal size, where it is a native
-    one.
+    one. `seed` is that of an order that ranks share.
     """
 
     random: torch.Tensor
@@ -211,6 +227,7 @@ class Position:
     batches: int | None = None
     indices: str | None = None
     dataset: str | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         self.set_aside = self.set_aside or []  # None in a state that somebody else wrote
@@ -226,7 +243,7 @@ class Position:
             random,
             0,
             _samples(settings),
-            epoch_of(sampler),
+            epoch_of(_counts_epochs(settings)),
             state_of(sampler),
             settings.set_aside.listed(),
             settings.batch_size,
@@ -242,6 +259,7 @@ class Position:
             restarts=restarts,
             batches=_batches(settings),
             dataset=_name(settings),
+            seed=_seed(settings),
         )
 
     def sample_seed(self) -> int:
@@ -316,6 +334,8 @@ class Position:
         )
         is_ended = self.num_replicas != ranks and self.batch == self.batches
         batch = _resumed_batch(taken, own, len(settings.index_sampler) if is_ended else None)
+        if self.batch > 0:
+            self._require_drawn_alike(settings)
         if self.batch == 0 or self.num_replicas == ranks:
             return self
         if self.pending is not None:
@@ -334,16 +354,33 @@ class Position:
             indices=None,
         )
 
+    def _require_drawn_alike(self, settings: Settings) -> None:
+        """ValueError where the order would be drawn from another seed, or from another of the generators: the rest of
+        the epoch would be that of another order. Other samplers than these are told by what they give."""
+        seed = _seed(settings)
+        if None not in (seed, self.seed) and seed != self.seed:
+            raise ValueError(
+                f"the state was taken in an order of the seed {self.seed}, but that of this loader's order is {seed}; "
+                "go on with the same one"
+            )
+        had = self.torch_random is not None, self.sampler_random is not None
+        has = isinstance(settings.generator, torch.Generator), _own_generator(settings) is not None
+        if had != has and type(order_of(settings)) is torch_data.RandomSampler:
+            raise ValueError(
+                "the state was taken of a loader whose order was drawn from another generator; give this one, and its "
+                "sampler, a generator where that had one, and none where it had none"
+            )
+
     def load(self, settings: Settings) -> None:
         """Tells the sampler its epoch. Between epochs it also sets the generators and the sampler to where they stood.
 
         What the program seeds or tells them after this and before it iterates counts.
         """
-        sampler = order_of(settings)
-        if self.sampler_epoch is not None and hasattr(sampler, "set_epoch"):
-            sampler.set_epoch(self.sampler_epoch)
+        counting = _counts_epochs(settings)
+        if self.sampler_epoch is not None and hasattr(counting, "set_epoch"):
+            counting.set_epoch(self.sampler_epoch)
         if not self.begun:
-            self._load_sampler(sampler)
+            self._load_sampler(order_of(settings))
             Generators(settings).put(self.later or {})
 
     def settle(self, settings: Settings) -> None:
@@ -480,5 +517,6 @@ _RIGHT: dict[str, Callable[[Any], Any]] = {
     "batches": lambda value: value is None or _is_count(value),
     "indices": lambda value: value is None or (isinstance(value, str) and re.fullmatch(r"\d+:\d+:[0-9a-f]{8}", value)),
     "dataset": lambda value: value is None or isinstance(value, str),
+    "seed": lambda value: value is None or isinstance(value, int),
     "pending": lambda value: value is None or (isinstance(value, list) and all(map(_is_count, value))),
 }
