@@ -269,6 +269,17 @@ def test_lists_of_indices_without_batches(arrays, workers, collate):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("kind", [list, np.array, torch.tensor, lambda some: range(some[0], some[-1] + 1)])
+def test_indices_in_order_without_batches(arrays, workers, kind):
+    """Each of them is a stack of rows, whatever says which."""
+    some = [[0, 1, 2], [3, 4, 5]]
+    expected = [list(arrays[1][each]) for each in some]
+    sampler = td.BatchSampler(td.SequentialSampler(range(6)), 3, False)
+    for given in (sampler, list(map(kind, some))):
+        same(list(pt.DataLoader(arrays[1], batch_size=None, sampler=given, num_workers=workers)), expected)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_iterators_have_a_length(arrays, workers):
     for dataset, loader_class in zip(arrays, (td.DataLoader, pt.DataLoader), strict=True):
         iterator = iter(loader_class(dataset, batch_size=10, num_workers=workers))

@@ -71,6 +71,34 @@ class Raising:
         return f"number {index}"
 
 
+class Eight(td.Dataset):
+    """Samples of a class of the program's, of which the fourth raises."""
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        if index == 3:
+            raise ValueError("it is gone")
+        return index
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("options", [{}, {"device": "cpu"}, {"ranks": (0, 1), "remainder": "exact"}], ids=str)
+def test_torchs_road_goes_on_behind_an_error(workers, options):
+    """Also where batches are moved, or have masks beside them."""
+    batches = iter(pt.DataLoader(Eight(), batch_size=2, num_workers=workers, **options))
+    assert len(batches) == 4
+    next(batches)
+    with pytest.raises(ValueError, match="gone"):
+        next(batches)
+    rest = list(batches)
+    assert [batch.tolist() for batch in (rest if "ranks" not in options else next(zip(*rest, strict=True)))] == [
+        [4, 5],
+        [6, 7],
+    ]
+
+
 class TestBadSamples:
     @pytest.fixture
     def broken(self, folder, tmp_path):

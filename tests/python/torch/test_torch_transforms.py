@@ -1,6 +1,8 @@
 """Native transforms of datasets for torch, the loader's dtype, and iterable datasets of torch's own."""
 
+import contextlib
 import pickle
+import warnings
 
 import pytest
 import torch
@@ -85,6 +87,41 @@ def test_random_steps_follow_the_loaders_seed():
     assert not torch.equal(first, second)
     again = pt.DataLoader(crops, batch_size=16, generator=torch.Generator().manual_seed(3))
     assert torch.equal(next(iter(again)), first)
+
+
+class Wrapping(torch_data.Dataset):
+    """As programs wrap a dataset."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __getitem__(self, index):
+        return self.inner[index]
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+@pytest.mark.parametrize("draws", [False, True])
+def test_it_is_said_where_python_code_reads_random_steps(workers, draws):
+    rows = pt.Rows(torch.arange(64).reshape(4, 16))
+    dataset = Wrapping(rows.random_crop(2, dims=0) if draws else rows)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        pt.DataLoader(dataset, num_workers=1, workers=workers)
+    assert draws == any("in each epoch" in str(warning.message) for warning in told)
+
+
+def test_samples_without_a_native_form_have_no_random_steps(tmp_path):
+    """Made one by one, they would be the same in every epoch."""
+    for i in range(4):
+        torch.save(torch.eye(3).to_sparse(), tmp_path / f"{i}.pt")
+    rows = pt.Rows(torch.arange(64).reshape(4, 16))
+    for each, error in ((rows, None), (rows.random_crop(2, dims=0), penstock.UnsupportedError)):
+        loader = pt.DataLoader(torch_data.StackDataset(each, pt.Files(tmp_path)), 4, collate_fn=list)
+        with pytest.raises(error) if error else contextlib.nullcontext():
+            assert len(next(iter(loader))) == 4
 
 
 def test_a_class_with_samples_of_its_own_is_not_transformed():

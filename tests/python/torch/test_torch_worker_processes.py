@@ -56,6 +56,44 @@ def test_goes_on_from_each_position(name):
             assert same(list(again), batches[taken:])
 
 
+def of_threads_and_processes(dataset, **options):
+    return [list(pt.DataLoader(dataset(), num_workers=1, workers=way, **options)) for way in ("threads", "processes")]
+
+
+def test_rows_by_lists_of_indices():
+    options = {"batch_size": None, "sampler": [[3, 1, 2], [0, 5]], "collate_fn": functions.twice}
+    threads, processes = of_threads_and_processes(rows, **options)
+    assert same(processes, threads)
+    assert [batch.shape for batch in processes] == [(3, 2), (2, 2)]
+
+
+def test_functions_of_batches_get_what_the_collation_gives(tmp_path):
+    for i in range(4):
+        torch.save({"x": torch.arange(i + 1.0)}, tmp_path / f"{i}.pt")
+
+    def files():
+        return pt.Files(tmp_path, "x").map(functions.is_nested, batched=True)
+
+    expected = [{"x": torch.tensor(True)}] * 2
+    assert of_threads_and_processes(files, batch_size=2, collate_fn=pt.nested()) == [expected] * 2
+
+
+def test_long_doubles_are_sent():
+    threads, processes = of_threads_and_processes(rows, batch_size=8, collate_fn=functions.long_doubles)
+    assert same(processes, threads)
+
+
+def test_workers_that_stay_have_the_settings_of_each_iteration():
+    options = {"num_workers": 1, "workers": "processes", "persistent_workers": True}
+    loader = pt.DataLoader(rows(4).map(functions.default_type), 4, **options)
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32):
+            torch.set_default_dtype(dtype)
+            assert [batch.dtype for batch in loader] == [dtype]
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_the_program_asks_for_a_way_to_start():
     data = rows().map(functions.twice)
     expected = list(pt.DataLoader(data, 3))

@@ -30,6 +30,18 @@ def collated(samples):
     return {"x": torch.stack(samples), "list": [1, "b"], "set": {1, 2}, "sparse": torch.eye(2).to_sparse()}
 
 
+def long_doubles(samples):
+    return np.full(len(samples), 1, dtype=np.longdouble) / 3
+
+
+def default_type(sample):
+    return torch.tensor(1.5)
+
+
+def is_nested(batch):
+    return {key: torch.tensor(part.is_nested) for key, part in batch.items()}
+
+
 def shared(samples):
     one = torch.stack(samples)
     return one, one, one.mT, torch.nn.Parameter(one)

@@ -63,7 +63,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         `torch.utils.data.Subset` makes a dataset of a part.
         """
         if type(index) is not int:
-            many = self._several(index)
+            many = several(index, len(self))
             if many is not None:
                 return self._stacked(many) if many else _without_rows(self._stacked([0]))
             index = operator.index(index)
@@ -164,18 +164,6 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
     def _content(self, path: str) -> Any:
         return load(path)
 
-    def _several(self, index: Any) -> list[int] | None:
-        """The indices that `index` stands for, as dimension 0 of a tensor takes them; None for a single index."""
-        if isinstance(index, slice):
-            return list(range(len(self))[index])
-        if isinstance(index, list) and index and all(isinstance(one, bool) for one in index):
-            index = torch.tensor(index)  # a mask, as to a tensor
-        if isinstance(index, (list, range)):
-            return list(index)
-        if getattr(index, "ndim", 0) == 1:
-            return torch.arange(len(self))[index].tolist()
-        return None
-
     def _stacked(self, indices: list[int]) -> Any:
         return self._reads.stacked(self.native, counted(indices, len(self)))
 
@@ -245,6 +233,20 @@ def _without_rows(batch: Any) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(_without_rows(item) for item in batch if isinstance(item, (torch.Tensor, dict, list, tuple)))
     return batch
+
+
+def several(index: Any, size: int) -> list[int] | None:
+    """The indices of `size` samples that `index` stands for, as dimension 0 of a tensor takes them; None for a single
+    index."""
+    if isinstance(index, slice):
+        return list(range(size)[index])
+    if isinstance(index, list) and index and all(isinstance(one, bool) for one in index):
+        index = torch.tensor(index)  # a mask, as to a tensor
+    if isinstance(index, (list, range)):
+        return list(index)
+    if getattr(index, "ndim", 0) == 1:
+        return torch.arange(size)[index].tolist()
+    return None
 
 
 def has_plain_samples(dataset: object, kind: type[Any]) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,15 +92,18 @@ def batches_of(make: Make | None) -> Callable[[list[int]], Any] | None:
     return getattr(make.data, "__getitems__", None) if hasattr(data, "__getitems__") else None
 
 
-def looks_up(make: Make | None) -> bool:
-    """Whether samples of the program's own data are made."""
-    if isinstance(make, (Made, Chosen)):
-        return looks_up(make.inner)
-    if isinstance(make, (Branches, Items)):
-        return any(map(looks_up, make.makes))
-    if isinstance(make, Fields):
-        return any(map(looks_up, make.makes.values()))
-    return isinstance(make, LookedUp)
+def looked_up(make: Make | None) -> Iterator[Any]:
+    """The program's own data in which samples are looked up."""
+    if isinstance(make, LookedUp):
+        yield make.data
+    elif isinstance(make, (Made, Chosen)):
+        yield from looked_up(make.inner)
+    elif isinstance(make, (Branches, Items)):
+        for each in make.makes:
+            yield from looked_up(each)
+    elif isinstance(make, Fields):
+        for each in make.makes.values():
+            yield from looked_up(each)
 
 
 @dataclass(frozen=True)

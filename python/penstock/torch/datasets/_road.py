@@ -16,7 +16,7 @@ import torch.utils.data as torch_data
 import penstock
 from penstock._core import zip as zipped
 from penstock.torch.datasets._dataset import Dataset, counted, has_plain_samples
-from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make
+from penstock.torch.datasets._making import Both, Branches, Chosen, Fields, Items, LookedUp, Made, Make, looked_up
 from penstock.torch.datasets._mapped import Mapped
 from penstock.torch.datasets._native import Rows
 from penstock.torch.datasets._stream import Stream
@@ -285,6 +285,14 @@ _MOST_ITEMS = 64
 def contains_penstock(dataset: Any) -> bool:
     """Whether a dataset of Penstock's is in it: as a part of torch's datasets, or among the attributes of others."""
     return next(_penstocks_in(dataset), None) is not None
+
+
+def draws_alike(road: Road, dataset: Any) -> bool:
+    """Whether Python reads a dataset of Penstock's whose random steps then are those of epoch 0 in every epoch."""
+    functions = road.functions
+    read = [dataset] if road.native is None else [] if functions is None else looked_up(functions.make)
+    natives = (part.native if isinstance(part, Dataset) else part for each in read for part in _penstocks_in(each))
+    return any(isinstance(native, penstock.Dataset) and native._draws for native in natives)
 
 
 def promise(dataset: Any, arguments: str) -> None:

@@ -21,7 +21,8 @@ from penstock.torch._shared_parts import require_few_ways
 
 class NotNativeWarning(UserWarning):
     """Penstock's own reading has no part in what the program asks for, of a Penstock dataset or by an argument that
-    only Penstock has: the text says why, and what to do. Results are right all the same."""
+    only Penstock has: the text says why, and what to do. Results are right all the same, but that random steps may be
+    the same in every epoch."""
 
 
 class Promises:

@@ -84,10 +84,13 @@ class Dealing:
     def masks(self) -> bool:
         return self.remainder == "exact"
 
-    def size_of(self, number: int) -> int:
-        """Samples of batch `number` of an epoch, where samples are dealt out."""
-        assert self.batch_size is not None
-        return min(self.batch_size, self.share - number * self.batch_size)
+    def mask(self, number: int) -> Any:
+        """Which of the samples of batch `number` are not repeated, where samples are dealt out; of one without batches
+        whether it is not."""
+        if self.batch_size is None:
+            return self.counts(number, 1)[0]
+        size = min(self.batch_size, self.share - number * self.batch_size)
+        return torch.tensor(self.counts(number, size), dtype=torch.bool)
 
     def counts(self, number: int, size: int) -> list[bool]:
         """Which of the samples of batch `number`, which has `size` of them, are not repeated ones."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+import torch.utils.data as torch_data
 
 import penstock
 from penstock._core import _Feed, _is_of_surroundings, _none_left, _samples_in_order, _stack_in_order
@@ -67,7 +68,7 @@ class Feeds:
         self.native = self._collate is not None
         self.one_by_one = self.bulk = False
         # Where nothing of Python's is to be called, processes have nothing to do.
-        calls = functions is not None or not (self.native or settings.collate_fn is None)
+        calls = functions is not None or not (self.native or settings.collate_fn is torch_data.default_convert)
         self.in_processes = settings.processes is not None and calls
         self.on_device = self.native and functions is None and arrives_on_device(settings.device)
         self._refusal: type[Exception] | None = None  # no error itself: its traceback would lead back here
@@ -94,8 +95,8 @@ class Feeds:
         return feed
 
     def read_lists(self, bulk: bool) -> None:
-        """Switches between indices and lists of indices."""
-        self.bulk = bulk
+        """Switches between indices and lists of indices. Worker processes know samples by themselves alone."""
+        self.bulk, self.in_processes = bulk, False
         self._collate = _stack_in_order() if bulk else None
 
     def leave_apart(self) -> None:
@@ -177,13 +178,14 @@ class Feeds:
 
     def otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
-        samples. None where that fails too; the caller then raises the native error, which names the files."""
+        samples, where it draws nothing, as it would draw the same in each epoch. None where that fails too; the caller
+        then raises the native error, which names the files."""
         stacked = self.native and is_default(self._settings.collate_fn)
         found = self._refusal = None
         if stacked and isinstance(error, _UNLIKE):
             found = self._tried(self.new(0, apart=True), indices)
         if found is None and not self.one_by_one and isinstance(error, penstock.UnsupportedError):
-            if (self.native and not stacked) or self.bulk:
+            if (self.native and not stacked) or self.bulk or self._dataset._draws:
                 return None
             found = self._made_one_by_one(indices)
             self.one_by_one = found is not None

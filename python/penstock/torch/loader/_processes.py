@@ -22,7 +22,7 @@ from penstock._processes import method_of, processes_for, why_threads
 from penstock._processes._functions import pickled
 from penstock._processes._worker import here
 from penstock.torch import _private
-from penstock.torch.datasets._making import looks_up
+from penstock.torch.datasets._making import looked_up
 from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
 from penstock.torch.loader._collation import is_default
 from penstock.torch.loader._feeds import Read
@@ -131,7 +131,8 @@ class Finisher:
         at_once: bool = False,
     ) -> None:
         # What is read by the parent does not travel, unless the program wants to see it there.
-        self._dataset = dataset if init is not None or (functions is not None and looks_up(functions.make)) else None
+        looks_up = functions is not None and any(True for _ in looked_up(functions.make))
+        self._dataset = dataset if init is not None or looks_up else None
         self._collate_fn = collate_fn
         self._functions = None if functions is None else functions._replace(dataset=None)
         self._alone = alone
@@ -144,6 +145,10 @@ class Finisher:
     def __repr__(self) -> str:
         """As an error names what cannot be sent."""
         return "what the dataset, its functions or collate_fn do"
+
+    def is_of_now(self) -> bool:
+        """Whether this thread has set of torch what it had when this was made, under which it makes batches."""
+        return self._state == State.now()
 
     def __call__(self, given: Any) -> Any:
         return self._state.call(self._made, *given)
@@ -158,8 +163,7 @@ class Finisher:
                 if self._init is not None:
                     self._init(number)
             seed_generators(own)
-            collate_fn = stacked_in_answer if is_default(self._collate_fn) else self._collate_fn
-            finish = _Noting(_Uninformed(collate_fn), self._functions, seed, self._at_once)
+            finish = _Noting(self._collate_fn, self._functions, seed, self._at_once)
             return packed(finish(Read(indices, samples, self.apart), self._alone))
         finally:
             _private.set_worker_info(None)
@@ -214,6 +218,7 @@ class _Noting(Finish):
 
     def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int, at_once: bool) -> None:
         super().__init__(collate_fn, functions, str, seed=seed, at_once=at_once)
+        self._collate_fn = _Uninformed(stacked_in_answer if is_default(collate_fn) else collate_fn)
 
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
@@ -230,11 +235,12 @@ class Started:
 
     def finishing(self, loader: Any, choice: Chosen) -> Finishing | None:
         """Who calls Python's functions in processes. The dataset's copies in them are new ones, unless workers are
-        persistent."""
+        persistent and torch's settings are as before."""
         if not choice.road.processes:
             return None
         asked = operator.index(loader.num_workers), choice.trial
-        if self._finisher is None or self._asked != asked or not loader.persistent_workers:
+        stays = self._finisher is not None and loader.persistent_workers and self._finisher[0].is_of_now()
+        if self._asked != asked or not stays:
             finisher = Finisher(
                 loader.dataset,
                 loader.collate_fn,

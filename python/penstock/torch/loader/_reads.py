@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import penstock
 from penstock._core import _Feed
+from penstock.torch.datasets._dataset import several
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._feeds import Feed, Feeds, Read, read_by
 from penstock.torch.loader._settings import Settings
@@ -226,8 +227,11 @@ class Reads:
             wanted.sums.state = sums
 
     def _ask(self, drawn: Any) -> _Asked:
-        if not self._settings.batches and isinstance(drawn, (list, slice)) != self.feeds.bulk:
-            self._read_lists(not self.feeds.bulk)
+        if not self._settings.batches:
+            many = several(drawn, len(self.feeds.samples))
+            if (many is not None) != self.feeds.bulk:
+                self._read_lists(not self.feeds.bulk)
+            drawn = drawn if many is None else many
         wanted = indices_of(drawn, self.alone, len(self.feeds.samples))
         indices = self.feeds.chosen(wanted)
         asked = _Asked(wanted, indices if indices or not wanted else None)

@@ -59,7 +59,8 @@ def drawn_from(settings: Settings) -> Iterator[Any]:
     object for each index; the program's datasets get lists."""
     batches = settings.index_sampler
     in_order = type(batches) is torch_data.BatchSampler and type(batches.sampler) is torch_data.SequentialSampler
-    return _ranges(batches) if in_order and settings.native is not None else iter(batches)
+    is_ours = settings.native is not None and settings.batches
+    return _ranges(batches) if in_order and is_ours else iter(batches)
 
 
 def _ranges(batches: torch_data.BatchSampler) -> Iterator[range]:

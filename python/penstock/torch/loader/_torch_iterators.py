@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -21,7 +21,6 @@ from penstock._batches.functions import not_an_end
 from penstock._text import plural
 from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter, is_profiler_enabled
 from penstock.torch._samples import to_device
-from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
@@ -131,7 +130,8 @@ class _Given:
 
 
 class _Counting:
-    """What both of torch's iterators get: a count of batches, and a lock, because several threads may take from one."""
+    """What both of torch's iterators get: a count of batches, a lock, because several threads may take from one, and
+    what becomes of a batch, which no generator behind them does, because the first error would end that."""
 
     _index_sampler: Any
     _num_yielded: int
@@ -141,12 +141,18 @@ class _Counting:
         self._one_at_a_time = threading.RLock()
         self._kept_seed = None if resume is None else (resume.python or {}).get("base_seed")
         self.progress = Progress(begin, vars(loader).get("_sums") or Drawn.of(settings_of(loader)))
+        self._place_by(loader)
         if resume is not None:  # what torch's constructor draws was drawn before the state was taken
             vars(loader).update(generator=torch.Generator())
         super().__init__(loader)  # type: ignore[call-arg]
         if isinstance(self._index_sampler, _Given):
             self._index_sampler = self._index_sampler.sampler
         self._num_yielded = begin.batch
+
+    def _place_by(self, loader: Any) -> None:
+        """Takes over what becomes of batches, which may be set between epochs."""
+        self._device = loader.device
+        self._dealing = loader._dealing if loader._dealing is not None and loader._dealing.masks else None
 
     @property
     def _base_seed(self) -> int:
@@ -174,11 +180,14 @@ class _Counting:
                 if self._IterableDataset_len_called is None and not is_profiler_enabled():
                     data = self._next_data()  # type: ignore[attr-defined]
                     self._num_yielded += 1
-                    return data
-                return super().__next__()  # type: ignore[misc]
+                else:
+                    data = super().__next__()  # type: ignore[misc]
             except StopIteration:
                 self.progress.finished = True
                 raise
+            if self._dealing is not None:
+                data = data, self._dealing.mask(self.progress.given - 1)
+            return data if self._device is None else to_device(data, self._device)
 
     def _go_through(self, resume: Position) -> None:
         """Takes the samples again that were taken before the state was."""
@@ -278,6 +287,7 @@ class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[mi
 
     def _reset(self, loader: torch_data.DataLoader[Any], first_iter: bool = False) -> None:
         if not first_iter:  # which draws no base seed
+            self._place_by(loader)
             told = self._told
             states = told.behind() if self.progress.finished else [WorkerState()] * self._num_workers
             self._told = OfWorkers(states, self._num_workers - 1, loader, told.seed)
@@ -357,18 +367,3 @@ class Composed:
 
     def __call__(self, samples: Any) -> Any:
         return self.function(self.collate(samples))
-
-
-def masked(batches: Any, dealing: Dealing) -> Iterator[Any]:
-    """Pairs of a batch of torch's own iterators and of which of its samples are not repeated."""
-    for batch in batches:
-        number = batches.progress.given - 1
-        if dealing.batch_size is None:
-            yield batch, dealing.counts(number, 1)[0]
-        else:
-            yield batch, torch.tensor(dealing.counts(number, dealing.size_of(number)), dtype=torch.bool)
-
-
-def moved(batches: Iterable[Any], device: torch.device) -> Iterator[Any]:
-    for batch in batches:
-        yield to_device(batch, device)
