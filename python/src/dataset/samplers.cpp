@@ -5,7 +5,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "bindings.h"
@@ -57,35 +59,74 @@ std::int64_t length_of(const SamplerHandle<Native>& self) {
   return self.sampler->size();
 }
 
-nb::list order_of(const PySampler& self, std::uint64_t seed, std::uint64_t epoch) {
+/// The indices, or batches, of one epoch.
+auto entries_of(const PySampler& self, std::uint64_t seed, std::uint64_t epoch) {
   if (!self.sampler) throw_without_order("order(seed, epoch)");
   return rethrowing(self.raised, [&] {
-    const std::vector<std::int64_t> order = [&] {
-      const ReleasedGil released;
-      return self.sampler->order(seed, epoch).to_vector();
-    }();
-    return list_of(order);
+    const ReleasedGil released;
+    return self.sampler->order(seed, epoch);
   });
+}
+auto entries_of(const PyBatchSampler& self, std::uint64_t seed, std::uint64_t epoch) {
+  if (!self.sampler) throw_without_order("batches(seed, epoch)");
+  return rethrowing(self.raised, [&] { return self.sampler->batches(seed, epoch); });
+}
+
+constexpr std::int64_t kTakenAtOnce = 4096;
+
+/// Some indices from `place` on, or one batch; `place` moves on.
+nb::list take(const Order& all, std::int64_t& place) {
+  std::vector<std::int64_t> some(static_cast<std::size_t>(std::min(kTakenAtOnce, all.size() - place)));
+  all.copy(place, some);
+  place += static_cast<std::int64_t>(some.size());
+  return list_of(some);
+}
+nb::list take(const BatchOrder& all, std::int64_t& place) { return list_of(all[place++]); }
+
+/// Gives lists one by one, because one of a whole compact order would take the memory that such an order does without.
+template <class Entries>
+struct ListIterator {
+  Entries entries;
+  std::int64_t place = 0;
+
+  nb::list next() {
+    if (place == entries.size()) throw nb::stop_iteration();
+    return take(entries, place);
+  }
+};
+
+nb::list order_of(const PySampler& self, std::uint64_t seed, std::uint64_t epoch) {
+  return list_of(entries_of(self, seed, epoch).to_vector());
 }
 
 nb::list batches_of(const PyBatchSampler& self, std::uint64_t seed, std::uint64_t epoch) {
-  if (!self.sampler) throw_without_order("batches(seed, epoch)");
-  return rethrowing(self.raised, [&] {
-    const BatchOrder all = self.sampler->batches(seed, epoch);
-    nb::list out;
-    for (std::int64_t number = 0; number < all.size(); ++number) out.append(list_of(all[number]));
-    return out;
-  });
+  const BatchOrder all = entries_of(self, seed, epoch);
+  nb::list out;
+  for (std::int64_t place = 0; place < all.size();) out.append(take(all, place));
+  return out;
 }
+
+nb::object flat(const PySampler&, nb::handle lists) {
+  return nb::module_::import_("itertools").attr("chain").attr("from_iterable")(lists);
+}
+nb::object flat(const PyBatchSampler&, nb::handle lists) { return nb::borrow(lists); }
 
 /// What `__iter__` of a sampler gives: the order of its epoch, which is that of its own `method` where a program's
 /// class has one.
 template <class Handle>
-nb::iterator iterator_over(nb::handle self, const char* method,
-                           nb::list (*ours)(const Handle&, std::uint64_t, std::uint64_t)) {
+nb::object iterator_over(nb::handle self, const char* method) {
   const nb::object epoch = self.attr("_epoch");
   if (overrides<Handle>(self, method)) return nb::iter(self.attr(method)(0, epoch));
-  return nb::iter(ours(nb::cast<const Handle&>(self), 0, nb::cast<std::uint64_t>(epoch)));
+  const auto& handle = nb::cast<const Handle&>(self);
+  auto entries = entries_of(handle, 0, nb::cast<std::uint64_t>(epoch));
+  return flat(handle, nb::cast(ListIterator<decltype(entries)>{std::move(entries)}));
+}
+
+template <class Entries>
+void bind_iterator(nb::module_& module, const char* name) {
+  nb::class_<ListIterator<Entries>>(module, name)
+      .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+      .def("__next__", &ListIterator<Entries>::next, nb::lock_self());
 }
 
 // One type for each name, so that Python has one class for each.
@@ -131,6 +172,8 @@ void bind_common(nb::class_<Handle>& bound) {
 }
 
 void bind_base(nb::module_& module) {
+  bind_iterator<Order>(module, "_OrderIterator");
+  bind_iterator<BatchOrder>(module, "_BatchOrderIterator");
   nb::class_<PySampler> bound(module, "Sampler", nb::sig("class Sampler(SamplerMethods)"), nb::is_weak_referenceable(),
                               "Sampler()\n--\n\n");
   bind_common(bound);
@@ -139,7 +182,7 @@ void bind_base(nb::module_& module) {
            [](nb::pointer_and_handle<PySampler> self) { make_sampler(self, std::optional<Sampler>(), nb::tuple()); })
       .def("_order", order_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "__iter__", [](nb::handle self) { return iterator_over(self, "order", order_of); },
+          "__iter__", [](nb::handle self) { return iterator_over<PySampler>(self, "order"); },
           nb::sig("def __iter__(self) -> typing.Iterator[int]"));
 }
 
@@ -249,7 +292,7 @@ void bind_batch_sampler(nb::module_& module) {
                    "batch_size: int | None = None, drop_last: bool = False) -> None"))
       .def("_batches", batches_of, nb::arg("seed"), nb::arg("epoch"))
       .def(
-          "__iter__", [](nb::handle self) { return iterator_over(self, "batches", batches_of); },
+          "__iter__", [](nb::handle self) { return iterator_over<PyBatchSampler>(self, "batches"); },
           nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
 }
 

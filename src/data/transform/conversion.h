@@ -54,6 +54,7 @@ class Conversion {
   const TensorLayout& output() const noexcept;
   /// Bytes from the first element of a source to behind its last.
   std::uint64_t input_extent() const noexcept { return input_extent_; }
+  bool is_random() const noexcept { return random_; }
   /// What random numbers decided for one sample: a walk for each pass that has some. Empty where none has.
   using Drawn = std::vector<std::optional<Walk>>;
   /// `key` is that of the sample's random numbers.

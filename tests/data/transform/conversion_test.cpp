@@ -12,6 +12,7 @@
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/loader.h"
+#include "penstock/mix.h"
 #include "penstock/ops.h"
 #include "penstock/tensor.h"
 #include "support/errors.h"
@@ -275,6 +276,20 @@ TEST(Transforms, RandomStepsAreTheSameForAnyNumberOfWorkers) {
   EXPECT_EQ(epoch(2, 7, 0), first);
   EXPECT_NE(epoch(2, 7, 1), first);
   EXPECT_NE(epoch(2, 8, 0), first);
+}
+
+TEST(Transforms, RandomNumbersAreThoseOfTheIndexWhereTheyAreDrawn) {
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const Dataset row = rows(row_of<float>(values, {1, 64}));
+  // A cast draws nothing, so it makes no difference on which side of repeat() it is.
+  const auto starts = [](const Dataset& dataset) {
+    DataLoader loader(dataset, {.batch_size = 8, .seed = 3});
+    return values_of<float>(loader.next()->value.as_tensor());
+  };
+  const std::vector<float> drawn = starts(repeat(row.cast(DType::float64), 8).random_crop({1}).cast(DType::float32));
+  EXPECT_EQ(drawn, starts(repeat(row, 8).random_crop({1})));
+  EXPECT_NE(drawn, std::vector<float>(8, drawn.front()));
 }
 
 }  // namespace

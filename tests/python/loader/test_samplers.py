@@ -299,3 +299,21 @@ def test_a_mask_is_no_list_of_indices(mask):
             list(penstock.DataLoader(rows, 1 if "batch_sampler" in wrong else 3, **wrong))
     with pytest.raises(penstock.DTypeMismatchError, match=r"expected (a )?whole number"):
         penstock.subset(rows, mask)
+
+
+def test_a_compact_order_is_walked_without_a_list_of_it():
+    order = penstock.RandomSampler(10**12, compact=True)  # a list of it would take 40 TB
+    first = list(itertools.islice(iter(order), 10_000))
+    assert len(set(first)) == 10_000
+    assert all(0 <= index < 10**12 for index in first)
+    batches = list(itertools.islice(iter(penstock.BatchSampler(order, 64)), 100))
+    assert sum(batches, []) == first[:6400]
+
+
+def test_a_walk_keeps_the_order_of_its_epoch():
+    order = penstock.RandomSampler(9_000)
+    walk = iter(order)
+    head = list(itertools.islice(walk, 5_000))
+    order.set_epoch(1)
+    assert head + list(walk) == order.order(0, 0)
+    assert list(order) == order.order(0, 1)
