@@ -99,6 +99,13 @@ EXOTIC = {
 }
 
 
+def test_the_stride_of_one_element_does_not_matter(tmp_path):
+    dcp.save({"one": torch.full((1,), 5)}, checkpoint_id=tmp_path, no_dist=True)
+    column = torch.zeros(1, 2, dtype=torch.int64)
+    load(tmp_path, {"one": column[:, 0]})
+    assert column.tolist() == [[5, 0]]
+
+
 def test_targets_of_every_kind(ranks, tmp_path):
     """Other dtypes and strides than the file's, views, and tensors that want gradients."""
     dcp.save(EXOTIC, checkpoint_id=tmp_path / "exotic", no_dist=True)

@@ -56,6 +56,37 @@ def test_an_order_goes_on_from_the_generator_that_it_was_drawn_from(before, now)
             other.load_state_dict(state)
 
 
+@pytest.mark.parametrize("data", [pt.Rows(np.arange(24)), td.TensorDataset(torch.arange(24))], ids=["native", "torch"])
+def test_lists_of_another_size_are_refused(data):
+    def loader(size):
+        sampler = td.BatchSampler(td.SequentialSampler(range(24)), size, False)
+        return pt.DataLoader(data, batch_size=None, sampler=sampler)
+
+    first = loader(3)
+    next(iter(first))
+    same, other = loader(3), loader(4)
+    same.load_state_dict(first.state_dict())
+    assert len(list(same)) == 7
+    other.load_state_dict(first.state_dict())
+    with pytest.raises(ValueError, match="other indices"):
+        next(iter(other))
+
+
+def test_an_order_of_more_samples_is_refused():
+    def loader(count):
+        generator = torch.Generator().manual_seed(3)
+        return pt.DataLoader(pt.Rows(np.arange(24)), 2, sampler=td.RandomSampler(range(count), generator=generator))
+
+    first = loader(10)
+    next(iter(first))
+    same, other = loader(10), loader(12)
+    same.load_state_dict(first.state_dict())
+    assert len(list(same)) == 4
+    other.load_state_dict(first.state_dict())
+    with pytest.raises(ValueError, match="other indices"):
+        next(iter(other))
+
+
 class Large:
     """Batches of which only the middle is `swapped`."""
 

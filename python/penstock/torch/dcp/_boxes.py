@@ -53,7 +53,7 @@ def is_direct(target: torch.Tensor, dtype: torch.dtype) -> bool:
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The memory of a contiguous tensor."""
-    return tensor.detach().reshape(-1).view(torch.uint8)
+    return tensor.detach().as_strided((tensor.numel(),), (1,)).view(torch.uint8)
 
 
 class Boxes:

@@ -18,8 +18,6 @@ import penstock
 from penstock.torch.loader._dealing import DealtOrder
 from penstock.torch.loader._settings import Settings
 
-_TOLD = (torch_data.BatchSampler, torch_data.SequentialSampler, torch_data.RandomSampler)
-
 
 class Drawn:
     """Of the items that an index sampler gave, how many they were and their checksum."""
@@ -72,13 +70,22 @@ def _is_told(settings: Settings) -> bool:
     """Whether all samplers are of classes whose order a position tells without a checksum."""
     if isinstance(settings.dataset, torch_data.IterableDataset):
         return True
-    if settings.batch_size is None and settings.batch_sampler is not None:  # how large its batches are is not kept
-        return False
     samplers = [settings.index_sampler]
     while samplers[-1] is not None and len(samplers) < 8:
         below = samplers[-1]
         samplers.append(below.order if isinstance(below, DealtOrder) else getattr(below, "sampler", None))
-    return all(one is None or type(one) in _TOLD or type(one).__module__.startswith("penstock.") for one in samplers)
+    return all(one is None or _tells(one, settings) for one in samplers)
+
+
+def _tells(sampler: Any, settings: Settings) -> bool:
+    """Whether what such a sampler gives follows from what a position keeps. Not kept is how large its batches are,
+    where the loader does not know, and of how many samples it draws, where they are not the dataset's."""
+    kind = type(sampler)
+    if kind is torch_data.BatchSampler:
+        return settings.batch_size is not None
+    if kind is torch_data.RandomSampler:
+        return sampler.data_source is settings.dataset
+    return kind is torch_data.SequentialSampler or kind.__module__.startswith("penstock.")
 
 
 def _rank(settings: Settings) -> int:
