@@ -253,6 +253,8 @@ def _shown(value: Any) -> str:
 
 def _without_cpp(text: str) -> str:
     """nanobind's text in words: the function, what it was given, and what it takes."""
+    if "(" not in text:  # of a part of an argument, such as an item of a dict
+        return "found a part of an argument that is of a wrong type"
     name = text.partition("(")[0]
     overloads = [line.split(". ", 1)[1] for line in text.splitlines() if re.match(r"\s+\d+\. ", line)]
     given = text.rpartition("Invoked with types: ")[2]

@@ -179,10 +179,16 @@ def open(location: str, options: RemoteOptions | None = None) -> Source:
     penstock.Error
         As `penstock.open`.
     """
-    values = {} if options is None else options._values()
+    values = {} if options is None else _values_of("options", options, RemoteOptions)
     if "cache" in values:
-        values["cache"] = values["cache"]._values()
+        values["cache"] = _values_of("cache", values["cache"], CacheOptions)
     return _open_source(location, values, (open, (location, options)))
+
+
+def _values_of(name: str, options: Any, kind: type[_Options]) -> dict[str, Any]:
+    if not isinstance(options, kind):
+        raise DTypeMismatchError(f"found {name} of type {type(options).__name__}, expected {kind.__name__}")
+    return options._values()
 
 
 def from_fsspec(fs: Any, path: str, *, size: int | None = None) -> Source:

@@ -16,7 +16,7 @@ import os
 import re
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
-from penstock._core import Tensor, _span, _tensor_in, empty
+from penstock._core import Tensor, _span, _tensor_in
 from penstock._load.shared_memory import descriptor_of, mapped, mapping_at, opened, path_of
 from penstock.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
 
@@ -116,12 +116,7 @@ def attach(name: str) -> Any:
     finally:
         os.close(descriptor)
 
-    def tensor(offset: int, dtype: str, shape: list[int], strides: list[int], grad: bool) -> Tensor:
-        if 0 in shape:
-            return empty(tuple(shape), dtype, "cpu")
-        return _tensor_in(memory, offset, dtype, tuple(shape), tuple(strides))
-
-    return _made(told, tensor)
+    return _made(told, lambda *layout: _tensor_in(memory, *layout))
 
 
 def _found(name: str) -> tuple[int, Any]:
@@ -148,6 +143,11 @@ def _described(value: Any, placed: Callable[..., list[Any]]) -> list[Any]:
     if isinstance(value, Tensor):
         return placed(value, value.shape, value.strides, value.dtype.name, value.requires_grad)
     if hasattr(value, "untyped_storage") and hasattr(value, "stride"):  # torch's, which need not be there
+        if value.is_conj() or value.is_neg():
+            raise InvalidArgumentError(
+                "the tensor is a lazy conjugate or negative, which only this process knows of; share the tensor of "
+                "which it is one"
+            )
         dtype = str(value.dtype).removeprefix("torch.")
         return placed(value.detach(), value.shape, value.stride(), dtype, value.requires_grad)
     if isinstance(value, dict):

@@ -15,7 +15,6 @@
 #include "call/arguments.h"
 #include "content/functions.h"
 #include "core/forks.h"
-#include "core/stop_scope.h"
 #include "core/system_error.h"
 #include "data/files/class_folders.h"
 #include "data/loader/dealing.h"
@@ -54,10 +53,7 @@ nb::tuple classes_and_numbers(const Dataset& files) {
 }
 
 void require_nothing_at(nb::handle path) {
-  interruptible(true, [place = path_from(path)](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
-    data::require_new_place(place);
-  });
+  interruptible(true, [place = path_from(path)](std::stop_token) { data::require_new_place(place); });
 }
 
 void require_rank_of(nb::handle rank, nb::handle size, const std::string& source) {

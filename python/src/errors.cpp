@@ -8,6 +8,7 @@
 #include "call/refused_call.h"
 #include "content/functions.h"
 #include "core/shown_url.h"
+#include "interpreter/convert.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -26,14 +27,9 @@ nb::list error_codes() {
   return out;
 }
 
-/// Paths and messages may hold any bytes of a file's name.
-nb::object text(std::string_view bytes) {
-  return nb::steal(PyUnicode_DecodeFSDefaultAndSize(bytes.data(), static_cast<Py_ssize_t>(bytes.size())));
-}
-
 nb::object number_or_none(std::optional<int> number) { return number ? nb::object(nb::int_(*number)) : nb::none(); }
 
-nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : text(bytes); }
+nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : path_text(bytes); }
 
 /// Texts of Python may hold any code points, halves of surrogate pairs too.
 nb::object without_secrets(const nb::str& given) {
@@ -75,7 +71,8 @@ nb::object exception_of(const Error& error) {
   const nb::object make = nb::module_::import_("penstock.errors").attr("_make");
   const nb::object offset = error.offset() ? nb::object(nb::int_(*error.offset())) : nb::none();
   const std::string_view code = error_code_info(error.code()).name;
-  nb::object out = make(nb::str(code.data(), code.size()), text(error.what()), text(error.message()),
+  // Paths and messages may hold any bytes of a file's name.
+  nb::object out = make(nb::str(code.data(), code.size()), path_text(error.what()), path_text(error.message()),
                         text_or_none(error.path()), offset, text_or_none(error.tensor()),
                         number_or_none(error.system_error()), number_or_none(error.http_status()));
   if (const nb::object raised = raised_in_python(error); raised.is_valid()) nb::setattr(out, "__cause__", raised);
@@ -90,7 +87,8 @@ void warn(nb::handle category, const std::string& text) {
     const bool is_text = PyUnicode_Check(name.ptr()) != 0;
     if (!is_text || !std::string_view(nb::cast<std::string>(name)).starts_with("penstock.")) break;
   }
-  if (PyErr_WarnEx(category.ptr(), text.c_str(), level) != 0) nb::raise_python_error();
+  const nb::object told = path_text(text);  // it may name a file, whose name is any bytes
+  if (PyErr_WarnFormat(category.ptr(), level, "%U", told.ptr()) != 0) nb::raise_python_error();
 }
 
 void set_python_error(const Error& error) noexcept {

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +81,21 @@ def test_a_path_leads_where_the_save_itself_would_go(tmp_path, monkeypatch):
     task = penstock.load_async("link/../beside.npz")
     os.chdir("link")
     assert task.result()["x"].shape == (3,)
+
+
+def test_paths_of_every_kind_lead_where_they_led(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("far")
+    np.save("a.npy", np.ones(3))
+    (entry,) = (found for found in os.scandir(b".") if found.name == b"a.npy")
+    penstock.save_async(np.zeros(2), entry).result()
+    for path in (entry, b"a.npy", "a.npy", Path("a.npy")):
+        task = penstock.load_async(path)
+        os.chdir("far")
+        assert task.result().tolist() == [0.0, 0.0]
+        os.chdir(tmp_path)
+    content = Path("a.npy").read_bytes()
+    assert penstock.load_async(content).result().tolist() == [0.0, 0.0]
 
 
 def test_the_interpreters_end_waits(tmp_path):

@@ -61,6 +61,18 @@ def test_datasets(folder, kind):
     assert samples(copy.deepcopy([dataset])[0]) == expected
 
 
+def test_lists_and_dicts_may_change_behind_a_dataset(folder):
+    numbers, texts, arrays = [1, 2], ["a", "b"], [np.ones(2), np.zeros(2)]
+    given = {path: number for number, path in enumerate(penstock.files(folder / "clips").paths)}
+    datasets = [penstock.rows(each) for each in (numbers, texts, arrays)]
+    datasets.append(penstock.with_labels(penstock.files(folder / "clips"), given))
+    before = [samples(dataset) for dataset in datasets]
+    numbers[0], texts[0], arrays[0][0] = 7, "z", 9
+    numbers.append(3)
+    given.update(dict.fromkeys(given, 5))
+    assert [samples(pickle.loads(pickle.dumps(dataset))) for dataset in datasets] == before
+
+
 def test_archives_and_entries(folder):
     archive = penstock.open(folder / "m.pt")
     again = pickle.loads(pickle.dumps(archive))

@@ -90,6 +90,18 @@ def test_bytes_and_open_files(tmp_path):
         same(penstock.load(file, dtype="uint16", shape=-1), data[2:])
 
 
+def test_bytes_are_paths_where_they_are_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = np.arange(100, 110, dtype=np.uint8)
+    data.tofile("x.bin")
+    same(penstock.load(b"x.bin", dtype="uint8", shape=-1), data)
+    same(penstock.load_async(b"x.bin", dtype="uint8", shape=-1).result(), data)
+    same(penstock.rows(b"x.bin", dtype="uint8", shape=-1)[:], data)
+    same(penstock.load(b"\0" + data.tobytes(), dtype="uint8", shape=-1, offset=1), data)
+    with pytest.raises(FileNotFoundError):
+        penstock.load(b"y.bin", dtype="uint8", shape=-1)
+
+
 def test_what_is_left_over_is_said(tmp_path):
     path = tmp_path / "train.bin"
     path.write_bytes(bytes(6001))

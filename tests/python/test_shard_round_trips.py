@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import tempfile
 import warnings
 from pathlib import Path
@@ -168,6 +169,10 @@ def test_shards_without_a_sample_are_named(tmp_path):
             warnings.simplefilter("error")
             with pytest.raises(penstock.ShardWarning, match=said):
                 work(penstock.shards([stray, good]))
+    odd = tmp_path / os.fsdecode(b"odd\xff.tar")  # which no text in UTF-8 is
+    odd.write_bytes(stray.read_bytes())
+    with pytest.warns(penstock.ShardWarning, match="odd"):
+        assert len(penstock.shards([odd, good])) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         empty = tmp_path / "empty.tar"

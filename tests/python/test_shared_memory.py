@@ -201,6 +201,25 @@ def test_share_takes_shared_memory_of_one_load_alone(path):
         penstock.sharing.share(endless)
 
 
+def test_what_requires_gradients_does_so_where_it_is_attached(tmp_path):
+    torch = pytest.importorskip("torch")
+    torch.save({"p": torch.nn.Parameter(torch.ones(2)), "b": torch.ones(2), "n": torch.ones(0, 3)}, tmp_path / "m.pt")
+    loaded = penstock.load(tmp_path / "m.pt", shared=True)
+    attached = penstock.sharing.attach(penstock.sharing.share(loaded))
+    assert {name: tensor.requires_grad for name, tensor in attached.items()} == {"p": True, "b": False, "n": False}
+    assert attached["n"].shape == (0, 3)
+
+
+def test_lazy_conjugates_are_refused_as_what_they_are(tmp_path):
+    torch = pytest.importorskip("torch")
+    pt = pytest.importorskip("penstock.torch")
+    torch.save({"c": torch.ones(2, dtype=torch.complex64)}, tmp_path / "m.pt")
+    loaded = pt.load(tmp_path / "m.pt", shared=True)
+    for lazy in (loaded["c"].conj(), loaded["c"].conj().imag):
+        with pytest.raises(penstock.InvalidArgumentError, match="lazy conjugate or negative"):
+            penstock.sharing.share([loaded["c"], lazy])
+
+
 def test_attach_takes_names_alone(tmp_path):
     with pytest.raises(penstock.InvalidArgumentError, match="expected the name"):
         penstock.sharing.attach("/etc/passwd")

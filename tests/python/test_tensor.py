@@ -1,6 +1,7 @@
 """Tensor against NumPy: facts, views, conversions, text."""
 
 import copy
+import ctypes
 import gc
 import pickle
 import weakref
@@ -290,6 +291,20 @@ def test_from_lists():
         penstock.tensor(["a"])
 
 
+def test_arrays_without_dimensions_are_numbers_of_a_list():
+    mask = penstock.tensor([True, False, True])
+    for made in (penstock.tensor, penstock.asarray, lambda values: penstock.rows(values)[:]):
+        assert made(list(mask)).tolist() == [True, False, True]
+    assert penstock.tensor([[True, mask[1]], [mask[0], False]]).tolist() == [[True, False], [True, False]]
+    assert penstock.tensor([2, mask[0]]).tolist() == [2, 1]
+    for number in (True, False, 7, 1.5, 2 + 1j):
+        for leaf in (penstock.tensor(number), np.array(number)):
+            assert penstock.tensor([leaf, leaf]).tolist() == [number, number]
+            assert penstock.tensor([leaf, leaf], "complex128").tolist() == [number, number]
+    with pytest.raises(TypeError, match="bytes"):
+        penstock.tensor([np.array(b"text")])
+
+
 def test_tensor_copies_what_it_is_made_of():
     array = np.arange(3)
     t = penstock.tensor(array)
@@ -336,6 +351,18 @@ def bytes_of_simple(t):
     import hashlib
 
     return hashlib.sha256(t).digest()  # asks for a contiguous buffer
+
+
+def test_buffers_of_ctypes():
+    """They tell no strides."""
+    rows = (ctypes.c_int16 * 3 * 2)((1, 2, 3), (4, 5, 6))
+    for take in (penstock.asarray, penstock.tensor):
+        assert take(rows).tolist() == [[1, 2, 3], [4, 5, 6]]
+    penstock.asarray(rows)[1].numpy()[:] = 7
+    assert list(rows[1]) == [7, 7, 7]
+    assert penstock.asarray(ctypes.c_double(1.5)).tolist() == 1.5
+    assert penstock.asarray((ctypes.c_uint8 * 0)()).shape == (0,)
+    assert penstock.rows((ctypes.c_float * 2)(1, 2))[1].item() == 2
 
 
 def test_buffers_keep_memory():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -70,6 +73,62 @@ def test_an_error_with_many_in_flight(array, tmp_path):
         far.fails = True
         with pytest.raises(penstock.TimedOutError, match="nobody is there"):
             archive[""].load()
+
+
+def test_memory_that_a_failed_read_was_to_fill_is_let_go_of(array, tmp_path):
+    """It is C++'s, and may be gone, while tracebacks keep the view of it."""
+    np.save(tmp_path / "x.npy", array[:10000])
+    far = Far((tmp_path / "x.npy").read_bytes())
+    with penstock.open(remote.from_fsspec(far, "x")) as archive:
+        far.fails = True
+        with pytest.raises(penstock.TimedOutError) as caught:
+            archive[""].load()
+    views = [local for entry in caught.traceback for local in entry.frame.f_locals.values()]
+    views = [local for local in views if isinstance(local, memoryview)]
+    assert views
+    for view in views:
+        with pytest.raises(ValueError, match="released"):
+            bytes(view)
+
+
+INTERRUPTED = """
+import os, signal, socket, sys, threading
+import penstock
+signal.signal(signal.SIGINT, signal.default_int_handler)
+server = socket.create_server(("127.0.0.1", 0))
+asked, left = threading.Event(), threading.Event()
+def say_nothing():
+    connection, _ = server.accept()
+    connection.recv(1)
+    asked.set()
+    while connection.recv(65536):
+        pass
+    left.set()
+def interrupt():
+    asked.wait()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=say_nothing, daemon=True).start()
+threading.Thread(target=interrupt, daemon=True).start()
+url = f"http://127.0.0.1:{server.getsockname()[1]}/x.npy"
+def call():
+    penstock.%s
+try:
+    call()
+except KeyboardInterrupt:
+    print("left" if left.wait(60) else "still asks")
+"""
+
+
+@pytest.mark.parametrize("call", ["rows(url)", "load(url)", "load(url, progress=print)", "raw(url, 'uint8')"])
+def test_a_server_is_asked_no_more_behind_ctrl_c(call):
+    result = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED % call],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PENSTOCK_REMOTE_TIMEOUT": "3600", "PENSTOCK_REMOTE_HEDGES": "0"},
+    )
+    assert result.stdout == "left\n", result.stderr
 
 
 def test_small_tensors_that_lie_together_are_one_call(tmp_path):

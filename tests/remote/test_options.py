@@ -72,6 +72,27 @@ def test_datasets_and_pickles(url, proxy):
     assert {request.headers.get("authorization") for request in proxy.requests} == {"Bearer hush"}
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (RemoteOptions(timeout="5"), "timeout='5', expected a number"),
+        (RemoteOptions(requests=1.5), "requests=1.5, expected a whole number"),
+        (RemoteOptions(requests=-1), "-1"),
+        (RemoteOptions(endpoint=5), "endpoint as an object of type int, expected a text"),
+        (RemoteOptions(token=b"secret"), "token as an object of type bytes, expected a text"),
+        (RemoteOptions(anonymous="no"), "anonymous='no', expected True or False"),
+        (RemoteOptions(cache=CacheOptions(max_bytes=-1)), "max_bytes=-1, expected 0 or more"),
+        (RemoteOptions(cache={"folder": "x"}), "cache of type dict, expected CacheOptions"),
+        ({"timeout": 5}, "options of type dict, expected RemoteOptions"),
+    ],
+    ids=repr,
+)
+def test_an_option_that_cannot_be_is_named(options, said):
+    with pytest.raises(penstock.Error, match=said) as caught:
+        penstock.remote.open("http://127.0.0.1:1/x.npy", options)
+    assert "secret" not in str(caught.value)
+
+
 def test_what_they_show():
     options = RemoteOptions(timeout=5, token="hush", cache=CacheOptions("c"))
     assert "hush" not in repr(options)

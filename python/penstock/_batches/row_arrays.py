@@ -38,11 +38,8 @@ def _made(dataset: Any) -> Any:
         return archive[key] if key is not None else archive.values()[0]
     if isinstance(source, penstock.LazyTensor):
         return source
-    if isinstance(source, (list, tuple)):
-        samples = dataset[:]
-        if not isinstance(samples, penstock.Tensor):
-            raise AttributeError("the samples of this dataset are text, which is no array")
-        return samples
+    if isinstance(source, list):
+        raise AttributeError("the samples of this dataset are text, which is no array")
     return penstock.asarray(source)
 
 

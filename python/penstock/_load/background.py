@@ -113,8 +113,8 @@ def save_async(
     import threading
 
     held = _hold(obj, copy)
-    path = _absolute(os.fsdecode(path) if isinstance(path, bytes) else path)
-    line = os.path.realpath(path)
+    path = absolute(path)
+    line = path if "://" in path else os.path.realpath(path)
     with _LOCK:
         before = _LINES.get(line)
         over = _LINES[line] = threading.Event()
@@ -146,8 +146,9 @@ _LOCK = allocate_lock()
 
 
 def _absolute(path: Any) -> Any:
-    """As it leads now. What is no path, such as bytes in memory, stays."""
-    return absolute(path) if isinstance(path, (str, os.PathLike)) else path
+    """As it leads now. What is no path, such as bytes in memory, which have a zero among them, stays."""
+    is_path = isinstance(path, (str, os.PathLike)) or (isinstance(path, bytes) and b"\0" not in path)
+    return absolute(path) if is_path else path
 
 
 def _started(work: Callable[[], object]) -> Task:

@@ -1,5 +1,6 @@
 #include "arrays/foreign.h"
 
+#include <algorithm>
 #include <charconv>
 #include <span>
 
@@ -210,10 +211,12 @@ Tensor from_buffer(nb::handle object) {
   owner->view = view;
   device::ForeignArray array;
   array.dtype = buffer_type(view);
-  for (int dim = 0; dim < view.ndim; ++dim) {
-    array.shape.push_back(view.shape[dim]);
-    array.byte_strides.push_back(view.strides[dim]);
-  }
+  const auto rank = static_cast<std::size_t>(view.ndim);
+  // Who lends memory in C order may leave both out, as ctypes does the strides, whatever was asked for.
+  const Py_ssize_t length = view.len / std::max<Py_ssize_t>(view.itemsize, 1);
+  for (std::size_t dim = 0; dim < rank; ++dim) array.shape.push_back(view.shape == nullptr ? length : view.shape[dim]);
+  array.byte_strides = view.strides == nullptr ? contiguous_byte_strides(array.shape, array.dtype.itemsize())
+                                               : std::vector<std::int64_t>(view.strides, view.strides + rank);
   array.data = static_cast<std::byte*>(view.buf);
   array.read_only = view.readonly != 0;
   array.owner = owner;
@@ -285,6 +288,11 @@ std::optional<Tensor> array_from(nb::handle object) {
   if (nb::isinstance<Tensor>(object)) return nb::cast<Tensor>(object);
   if (PyType_Check(object.ptr())) return std::nullopt;
   return foreign_array(object);
+}
+
+Tensor memory_from(nb::handle object) {
+  if (std::optional<Tensor> memory = array_from(object)) return *std::move(memory);
+  throw Error(ErrorCode::kDTypeMismatch, "found no memory of tensors");
 }
 
 }  // namespace penstock::python

@@ -15,6 +15,9 @@ namespace penstock::python {
 /// for, kNoDevice for other devices.
 std::optional<Tensor> array_from(nb::handle object);
 
+/// The same of memory to read into or to look at; kDTypeMismatch for other objects.
+Tensor memory_from(nb::handle object);
+
 /// A new tensor of an array or nested lists of numbers; `dtype` None takes the values' own type: bool, int64, float64
 /// or complex128.
 Tensor tensor_from(nb::handle data, nb::handle dtype);

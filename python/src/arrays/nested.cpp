@@ -81,7 +81,6 @@ void flatten(nb::handle data, const Shape& shape, std::size_t dim, std::vector<n
 enum class NumberKind : std::uint8_t { kBool, kInteger, kReal, kComplex };
 
 NumberKind kind_of(nb::handle leaf) {
-  if (nb::isinstance<Tensor>(leaf)) return kind_of(to_item(nb::cast<const Tensor&>(leaf)));
   if (PyBool_Check(leaf.ptr())) return NumberKind::kBool;
   if (PyLong_Check(leaf.ptr())) return NumberKind::kInteger;
   if (PyFloat_Check(leaf.ptr())) return NumberKind::kReal;
@@ -185,6 +184,13 @@ Tensor from_leaves(const Shape& shape, const std::vector<nb::object>& leaves, co
   }
 }
 
+/// An array without dimensions as Python's number.
+nb::object number_of(const nb::object& leaf) {
+  if (is_plain_number(leaf) || is_numpy_scalar(leaf)) return leaf;
+  const std::optional<Tensor> array = array_from(leaf);
+  return array ? to_item(*array) : leaf;
+}
+
 /// A cast that loses integers would do so silently.
 void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype) {
   if (!dtype.is_integer()) return;
@@ -223,6 +229,7 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
                              core::counted(leaves.size(), "value"), shape.to_string()));
   }
   const DType type = wanted ? *wanted : common_type(leaves);
+  for (nb::object& leaf : leaves) leaf = number_of(leaf);
   const Tensor values = from_leaves(shape, leaves, type);
   if (wanted) require_in_range(leaves, type);
   return values.to(type);

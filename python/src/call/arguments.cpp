@@ -155,6 +155,15 @@ Shape shape_argument(nb::handle shape) {
   return Shape(std::span<const std::int64_t>(sizes));
 }
 
+void refuse_choice(nb::handle value, const char* name, const std::vector<const char*>& choices) {
+  std::string expected;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const char* const mark = i == 0 ? "" : i + 1 == choices.size() ? " or " : ", ";
+    expected += core::format("{}\"{}\"", mark, choices[i]);
+  }
+  throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected {}", name, shown(value), expected));
+}
+
 bool flag_argument(nb::handle value, const char* name) {
   const bool is_flag = PyBool_Check(value.ptr()) || PyIndex_Check(value.ptr()) != 0 || comes_from(value, "numpy");
   const int out = is_flag ? PyObject_IsTrue(value.ptr()) : -1;

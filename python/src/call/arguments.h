@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "interpreter/nanobind.h"
@@ -22,6 +24,7 @@ double number_argument(nb::handle value, const char* name);
 /// The same, of which no digit may be lost: a whole number that no float64 is, is refused too.
 double exact_number_argument(nb::handle value, const char* name);
 
+[[noreturn]] void refuse_choice(nb::handle value, const char* name, const std::vector<const char*>& choices);
 /// Where an item lies, as errors say it: "lengths[3]", and "batch_sampler[1][3]" in a list of lists.
 struct ItemName {
   const char* list;
@@ -38,6 +41,17 @@ std::vector<std::int64_t> integers_argument(nb::handle values, const char* name)
 std::vector<double> numbers_argument(nb::handle values, const char* name);
 /// A shape in a sequence of whole numbers, or one of them.
 Shape shape_argument(nb::handle shape);
+/// What a text stands for among `choices`; kInvalidArgument names them for what is none.
+template <class Choice>
+Choice choice_argument(nb::handle value, const char* name,
+                       std::initializer_list<std::pair<const char*, Choice>> choices) {
+  std::vector<const char*> texts;
+  for (const auto& [text, choice] : choices) {
+    if (PyUnicode_Check(value.ptr()) != 0 && PyUnicode_CompareWithASCIIString(value.ptr(), text) == 0) return choice;
+    texts.push_back(text);
+  }
+  refuse_choice(value, name, texts);
+}
 /// True or False, also NumPy's and as 0 and 1. kDTypeMismatch for what is neither.
 bool flag_argument(nb::handle value, const char* name);
 

@@ -9,8 +9,10 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 
+#include "core/stop_scope.h"
 #include "device/current.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
@@ -33,7 +35,8 @@ class Meter {
     return at_end_;
   }
 
-  /// The thread that works, without the GIL.
+  // The thread that works, without the GIL. What it waits for, such as an answer of a server, ends by the token.
+  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   void at(std::uint64_t done, std::uint64_t total) {
     total_ = total;
     done_ = done;
@@ -56,7 +59,10 @@ class Meter {
   /// The work may go on behind its end.
   void go_on() { set(was_told_); }
   /// It ends soon, with kCancelled.
-  void stop() { set(stopped_); }
+  void stop() {
+    stop_.request_stop();
+    set(stopped_);
+  }
   /// It has ended.
   void over() { set(over_); }
 
@@ -67,6 +73,7 @@ class Meter {
     wake_.notify_all();
   }
 
+  std::stop_source stop_;
   std::atomic<std::uint64_t> done_ = 0;
   std::atomic<std::uint64_t> total_ = 0;
   std::mutex mutex_;
@@ -86,8 +93,10 @@ nb::object bar_name(const char* verb, nb::handle path) {
 
 nb::object watched(nb::handle progress, const char* verb, nb::handle path, const char* unit,
                    const std::shared_ptr<Meter>& meter, std::function<nb::object()> work) {
-  const nb::object run = nb::cpp_function([current = device::Current(), work = std::move(work)]() {
+  const nb::object run = nb::cpp_function([current = device::Current(), meter, work = std::move(work)]() {
     current.adopt();
+    const std::stop_token stop = meter->stop_token();
+    const core::StopScope scope(stop);
     return work();
   });
   return nb::module_::import_("penstock._load.progress")

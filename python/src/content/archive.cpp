@@ -8,7 +8,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "archive/opening.h"
@@ -20,7 +19,6 @@
 #include "content/contents.h"
 #include "content/value.h"
 #include "core/format.h"
-#include "core/stop_scope.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
@@ -34,13 +32,6 @@
 
 namespace penstock::python {
 namespace {
-
-/// Bytes may be a path or content: no path has a zero byte.
-bool is_path_not_content(nb::handle given) {
-  if (PyBytes_Check(given.ptr()) == 0) return is_path(given);
-  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
-  return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
-}
 
 PyLazyTensor entry_named(const PyArchive& archive, nb::handle name) {
   return {archive.get()[name_from(name)], archive.verify(), nb::tuple()};
@@ -369,27 +360,20 @@ Archive part_of(Archive archive, nb::handle key, nb::handle prefix) {
 
 PyArchive open_archive(const std::string& path, const OpenOptions& options) {
   // A server may not answer.
-  return open_archive(interruptible(io::waits_for_server(path),
-                                    [path](const std::stop_token& stop) {
-                                      const core::StopScope scope(stop);
-                                      return archive::source_at(path);
-                                    }),
-                      options);
+  Source source =
+      interruptible(io::waits_for_server(path), [path](std::stop_token) { return archive::source_at(path); });
+  return open_archive(std::move(source), options);
 }
 
 PyArchive open_archive(Source source, const OpenOptions& options) {
   const bool waits = waits_for_server(source);
-  auto opening = interruptible(waits, [source = std::move(source)](const std::stop_token& stop) mutable {
-    const core::StopScope scope(stop);
+  auto opening = interruptible(waits, [source = std::move(source)](std::stop_token) mutable {
     return std::make_shared<archive::Opening>(std::move(source));
   });
   // What decodes text is Python's: a thread that is not would make a state of the interpreter for every string, and
   // this one answers signals there.
   const bool is_long = waits || (!options.decode && ReadEffort{.index_bytes = opening->index_bytes()}.takes_long());
-  auto finish = [opening = std::move(opening), options](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
-    return opening->finish(options);
-  };
+  auto finish = [opening = std::move(opening), options](std::stop_token) { return opening->finish(options); };
   return {interruptible(is_long, std::move(finish)), options.verify};
 }
 

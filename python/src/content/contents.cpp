@@ -1,13 +1,12 @@
 #include "content/contents.h"
 
+#include <cstring>
 #include <memory>
-#include <utility>
 
-#include "archive/opening.h"
-#include "core/format.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
-#include "penstock/error.h"
+#include "interpreter/interrupt.h"
+#include "io/locations.h"
 
 namespace penstock::python {
 
@@ -27,16 +26,22 @@ Buffer memory_of(nb::handle data) {
   return Buffer::wrap(bytes, size, owner, true);
 }
 
-Source source_given(nb::handle given, const std::string& name) {
-  const auto at = [](const std::string& path) {
-    const ReleasedGil released;
-    return archive::source_at(path);
+bool is_path_not_content(nb::handle given) {
+  if (PyBytes_Check(given.ptr()) == 0) return is_path(given);
+  const auto size = static_cast<std::size_t>(PyBytes_GET_SIZE(given.ptr()));
+  return std::memchr(PyBytes_AS_STRING(given.ptr()), 0, size) == nullptr;
+}
+
+Source source_given(nb::handle given, OpenPath open, const std::string& name) {
+  const auto at = [open](const std::string& path) {
+    return interruptible(io::waits_for_server(path), [open, path](std::stop_token) { return open(path); });
   };
   if (nb::isinstance<PySource>(given)) return nb::cast<PySource>(given).source;
   if (PyBytes_Check(given.ptr()) == 0 && is_path(given)) return at(path_from(given));
   const nb::object content = nb::module_::import_("penstock._files.contents").attr("content")(given);
   const nb::object bytes = content[0];
-  return bytes.is_none() ? at(path_from(content[1])) : memory_source(memory_of(bytes), name);
+  if (bytes.is_none()) return at(path_from(content[1]));
+  return memory_source(memory_of(bytes), name.empty() ? name_from(content[1]) : name);
 }
 
 }  // namespace penstock::python

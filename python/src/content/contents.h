@@ -18,8 +18,12 @@ struct PySource {
 
 /// The memory of any object with a buffer, which it keeps, read-only.
 Buffer memory_of(nb::handle data);
-/// The file that a function of the program gives for `name`: a Source, a path, bytes in memory, which are content in
-/// any case, or an open file.
-Source source_given(nb::handle given, const std::string& name);
+/// Whether it is a path where bytes may be one or content: no path has a zero byte, and every tensor file does.
+bool is_path_not_content(nb::handle given);
+/// Opens a path.
+using OpenPath = Source (*)(const std::string& path);
+/// The file that is given as a Source, as a path, which is opened, as bytes in memory, which are content in any case,
+/// or as an open file; `name` is what errors call bytes, unless it is empty.
+Source source_given(nb::handle given, OpenPath open, const std::string& name = {});
 
 }  // namespace penstock::python

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "archive/opening.h"
 #include "bindings.h"
 #include "content/contents.h"
 #include "content/value.h"
@@ -200,8 +201,14 @@ void HeldFunction::operator()(std::uint64_t offset, std::span<std::byte> into) c
   call([&](const nb::object& function) {
     const nb::object view = checked(PyMemoryView_FromMemory(reinterpret_cast<char*>(into.data()),
                                                             static_cast<Py_ssize_t>(into.size()), PyBUF_WRITE));
-    function(offset, view);
-    view.attr("release")();
+    const auto is_released = [&] { return nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr)).is_valid(); };
+    try {
+      function(offset, view);
+    } catch (const nb::python_error&) {  // whose traceback keeps the view
+      if (!is_released()) PyErr_Clear();
+      throw;
+    }
+    if (!is_released()) nb::raise_python_error();
   });
 }
 
@@ -252,7 +259,8 @@ Value SampleMaker::operator()(std::int64_t index) const {
 }
 
 Source HeldFunction::opened(const std::string& path) const {
-  return call([&](const nb::object& function) { return source_given(function(path_text(path)), path); });
+  const auto open = [](const std::string& at) { return archive::source_at(at); };
+  return call([&](const nb::object& function) { return source_given(function(path_text(path)), open, path); });
 }
 
 void warn_from_anywhere(const char* category, const std::string& text) {

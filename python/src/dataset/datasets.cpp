@@ -180,6 +180,17 @@ bool has_dimensions(nb::handle item) {
   return !dims.is_none() && PyFloat_Check(item.ptr()) == 0;
 }
 
+nb::object kept_list(nb::handle given, bool is_one) {
+  return is_one ? nb::borrow(given) : nb::object(nb::list(nb::borrow(given)));
+}
+
+std::vector<std::string> paths_from(nb::handle given) {
+  if (is_path(given)) return {path_from(given)};
+  std::vector<std::string> out;
+  for (const nb::handle path : nb::iter(given)) out.push_back(path_from(path));
+  return out;
+}
+
 bool is_key(nb::handle object) {
   return PyUnicode_Check(object.ptr()) != 0 || (PyIndex_Check(object.ptr()) != 0 && !has_dimensions(object));
 }
@@ -240,6 +251,10 @@ nb::object counted_dataset(nb::handle object) {
   return held;
 }
 
+bool has_dataset(nb::handle object) {
+  return nb::isinstance<Dataset>(object) || (PyType_Check(object.ptr()) == 0 && has_attribute(object, kHeld));
+}
+
 nb::object held_dataset(nb::handle object) {
   if (nb::isinstance<Dataset>(object)) return nb::borrow(object);
   if (is_stream(object)) {
@@ -248,7 +263,7 @@ nb::object held_dataset(nb::handle object) {
         "found a stream, which has no length, where a Dataset is needed; a DataLoader and mix() take streams, a stream "
         "has take(), skip() and repeat() itself, and list(stream) gives the samples of one that ends");
   }
-  if (PyType_Check(object.ptr()) == 0 && has_attribute(object, kHeld)) {
+  if (has_dataset(object)) {
     nb::object held = object.attr(kHeld)();
     if (nb::isinstance<Dataset>(held)) return held;
   }

@@ -31,9 +31,8 @@ Dataset documents_of(nb::handle source, const DocumentsOptions& options) {
     return interruptible(true,
                          [path = path_from(source), options](std::stop_token) { return documents(path, options); });
   }
-  std::vector<std::string> paths;
-  for (const nb::handle path : nb::iter(source)) paths.push_back(path_from(path));
-  return interruptible(true, [paths, options](std::stop_token) { return documents(paths, options); });
+  return interruptible(true,
+                       [paths = paths_from(source), options](std::stop_token) { return documents(paths, options); });
 }
 
 Typed<Dataset> documents_with(nb::handle source, nb::handle sequences, nb::handle begin, nb::handle mmap) {
@@ -41,7 +40,7 @@ Typed<Dataset> documents_with(nb::handle source, nb::handle sequences, nb::handl
   if (!begin.is_none()) options.begin = integer_argument(begin, "begin");
   if (!mmap.is_none()) options.mmap = flag_argument(mmap, "mmap");
   const bool is_one = is_path(source) || nb::isinstance<PyLazyTensor>(source);
-  const nb::object kept = is_one ? nb::borrow(source) : nb::object(nb::list(nb::borrow(source)));
+  const nb::object kept = kept_list(source, is_one);
   return made_by("documents", nb::make_tuple(kept, nb::borrow(sequences), nb::borrow(begin), nb::borrow(mmap)),
                  nb::cast(documents_of(kept, options)));
 }

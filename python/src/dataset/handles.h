@@ -21,6 +21,8 @@ namespace penstock::python {
 /// The size that an argument named `dataset` means: an integer, or what has a length.
 std::int64_t size_from(nb::handle dataset);
 
+/// Whether it is a Dataset, or of another class that holds one.
+bool has_dataset(nb::handle object);
 /// The Dataset, or the one that a dataset of another class holds; kDTypeMismatch for what has none.
 nb::object held_dataset(nb::handle object);
 /// How many samples there are. Those of shards are found by the first call, without the interpreter's lock.
@@ -36,6 +38,10 @@ bool is_stream(nb::handle object);
 std::vector<std::int64_t> indices_from(nb::handle indices, const char* name);
 /// Whether it is an array rather than a number, which arrays without dimensions and NumPy's scalars are too.
 bool has_dimensions(nb::handle item);
+/// What is one, as it is; of several a list, because an iterable gives them once, and a pickle holds them.
+nb::object kept_list(nb::handle given, bool is_one);
+/// A path, or several.
+std::vector<std::string> paths_from(nb::handle given);
 /// Whether it is one key: text or an integer, and no list of keys.
 bool is_key(nb::handle object);
 /// Keys as a list, or as one; none for None. Integers become digits, or what FilesOptions::keys takes for them.

@@ -30,13 +30,14 @@ std::string label_from(nb::handle given) {
 Typed<Dataset> labelled(nb::handle given, nb::handle table, nb::handle file, nb::handle label) {
   const nb::object object = held_dataset(given);
   const Dataset dataset = nb::cast<Dataset>(object);
-  const nb::tuple arguments = nb::make_tuple(object, table, file, label);
+  const nb::object kept = PyDict_Check(table.ptr()) != 0 ? checked(PyDict_Copy(table.ptr())) : nb::borrow(table);
+  const nb::tuple arguments = nb::make_tuple(object, kept, file, label);
   if (PyDict_Check(table.ptr()) != 0) {
     if (!file.is_none() || !label.is_none()) {
       throw Error(ErrorCode::kInvalidArgument, "found names of columns beside a dict, expected them beside a file");
     }
     std::vector<std::pair<std::string, std::string>> rows;
-    for (const auto& [name, text] : nb::cast<nb::dict>(table)) rows.emplace_back(path_from(name), label_from(text));
+    for (const auto& [name, text] : nb::borrow<nb::dict>(kept)) rows.emplace_back(path_from(name), label_from(text));
     return made_by("with_labels", arguments, nb::cast(with_labels(dataset, rows)));
   }
   const LabelOptions options{.file = file.is_none() ? "" : name_from(file),

@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,21 +26,6 @@ namespace {
 
 /// A batch sampler by length, whose pickle has the lengths.
 struct PyLengthBuckets : PyBatchSampler {};
-
-template <class Choice, std::size_t N>
-Choice choice_of(nb::handle given, const char* name, const std::array<std::pair<const char*, Choice>, N>& choices) {
-  std::string names;
-  for (const auto& [text, choice] : choices) {
-    if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == text) return choice;
-    names += core::format("{}\"{}\"", names.empty() ? "" : ", ", text);
-  }
-  throw Error(ErrorCode::kInvalidArgument, core::format("found {}={}, expected one of {}", name, shown(given), names));
-}
-
-constexpr std::array kTooLong = {std::pair{"raise", TooLong::kRaise}, std::pair{"alone", TooLong::kAlone},
-                                 std::pair{"skip", TooLong::kSkip}};
-constexpr std::array kLongSequence = {std::pair{"raise", LongSequence::kRaise}, std::pair{"cut", LongSequence::kCut},
-                                      std::pair{"split", LongSequence::kSplit}};
 
 LengthsOptions lengths_options(nb::handle dim, nb::handle key) {
   return {.dim = integer_argument(dim, "dim"), .key = key.is_none() ? "" : name_from(key)};
@@ -78,13 +62,9 @@ LengthBucketOptions bucket_options(nb::handle boundaries, nb::handle max_tokens,
   out.drop_last = flag_argument(drop_last, "drop_last");
   out.num_replicas = integer_argument(num_replicas, "num_replicas");
   out.rank = integer_argument(rank, "rank");
-  out.too_long = choice_of(too_long, "too_long", kTooLong);
+  out.too_long = choice_argument<TooLong>(
+      too_long, "too_long", {{"raise", TooLong::kRaise}, {"alone", TooLong::kAlone}, {"skip", TooLong::kSkip}});
   return out;
-}
-
-bool is_dataset(nb::handle object) {
-  return nb::isinstance<Dataset>(object) ||
-         (PyType_Check(object.ptr()) == 0 && has_attribute(object, "__penstock_dataset__"));
 }
 
 void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given, nb::handle boundaries,
@@ -93,9 +73,9 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
   const LengthBucketOptions options =
       bucket_options(boundaries, max_tokens, batch_size, shuffle, drop_last, num_replicas, rank, too_long);
   const std::vector<std::int64_t> found =
-      is_dataset(given) ? read_lengths(given, lengths_options(dim, key)) : indices_from(given, "lengths");
+      has_dataset(given) ? read_lengths(given, lengths_options(dim, key)) : indices_from(given, "lengths");
   const auto name = [&](std::int64_t i) {
-    if (!is_dataset(given)) return core::format("sample {}", i);
+    if (!has_dataset(given)) return core::format("sample {}", i);
     return core::format("sample {} ({})", i, core::escaped(nb::cast<Dataset>(held_dataset(given)).describe(i)));
   };
   const nb::object kept = nb::cast(Tensor::of(std::span<const std::int64_t>(found)));
@@ -109,7 +89,10 @@ Typed<Dataset> pack(nb::handle given, nb::handle length, nb::handle too_long, nb
                     nb::handle cu_seqlens) {
   const nb::object dataset = held_dataset(given);
   const std::int64_t row = integer_argument(length, "length");
-  PackSequencesOptions options{.too_long = choice_of(too_long, "too_long", kLongSequence),
+  const LongSequence how = choice_argument<LongSequence>(
+      too_long, "too_long",
+      {{"raise", LongSequence::kRaise}, {"cut", LongSequence::kCut}, {"split", LongSequence::kSplit}});
+  PackSequencesOptions options{.too_long = how,
                                .value = exact_number_argument(value, "value"),
                                .cu_seqlens = flag_argument(cu_seqlens, "cu_seqlens"),
                                .key = key.is_none() ? "" : name_from(key)};

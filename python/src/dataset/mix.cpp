@@ -26,13 +26,6 @@ Typed<Dataset> counted(const char* name, Counted make, nb::handle self, nb::hand
                      nb::cast(make(nb::cast<const Dataset&>(self), number)));
 }
 
-MixEnd end_from(nb::handle end) {
-  const std::string text = PyUnicode_Check(end.ptr()) != 0 ? name_from(end) : "";
-  if (text == "first") return MixEnd::kFirst;
-  if (text == "all") return MixEnd::kAll;
-  throw Error(ErrorCode::kInvalidArgument, core::format("found end={}, expected \"first\" or \"all\"", shown(end)));
-}
-
 nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::handle size) {
   const nb::list given{nb::borrow(datasets)};
   nb::list kept;
@@ -45,7 +38,7 @@ nb::object mixed(nb::handle datasets, nb::handle weights, nb::handle end, nb::ha
   }
   const std::vector<double> shares = numbers_argument(weights, "weights");
   const nb::list numbers = list_of(shares);
-  MixOptions options{.end = end_from(end)};
+  MixOptions options{.end = choice_argument<MixEnd>(end, "end", {{"first", MixEnd::kFirst}, {"all", MixEnd::kAll}})};
   if (!size.is_none()) options.size = integer_argument(size, "size");
   if (are_streams) return mixed_streams(given, shares, options);
   return made_by("mix", nb::make_tuple(kept, numbers, end, size), nb::cast(mix(parts, shares, options)));

@@ -61,9 +61,7 @@ bool reads_on_demand(nb::handle object) {
 
 Typed<Dataset> made_dataset(nb::handle first, nb::handle function) {
   if (!function.is_none()) return of_function(first, function);
-  if (nb::isinstance<Dataset>(first) || is_stream(first) || has_attribute(first, "__penstock_dataset__")) {
-    return held_dataset(first);
-  }
+  if (has_dataset(first) || is_stream(first)) return held_dataset(first);
   if (reads_on_demand(first)) return of_function(nb::int_(nb::len(first)), first.attr("__getitem__"));
   return of_values(first);
 }

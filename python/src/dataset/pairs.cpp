@@ -70,7 +70,7 @@ std::pair<Dataset, std::string> zipped_parts(const Parts& parts, bool compares) 
   });
 }
 
-/// `level` of the Python code that is warned, as of warnings.warn; 0: names are not compared.
+/// `compares`: warns where the names of files do not pair as their places do.
 Typed<Dataset> zip_parts(nb::handle datasets, const nb::dict& named, bool compares) {
   const Parts parts = parts_from(datasets, named, "zip");
   auto [made, told] = zipped_parts(parts, compares);
@@ -100,10 +100,7 @@ std::string name_by(const nb::object& by, bool is_pattern, const std::string& pa
 }
 
 Missing missing_from(nb::handle missing) {
-  const std::string text = PyUnicode_Check(missing.ptr()) != 0 ? name_from(missing) : "";
-  if (text == "error") return Missing::kError;
-  if (text == "drop") return Missing::kDrop;
-  core::refuse(core::format("found missing={}, expected \"error\" or \"drop\"", shown(missing)));
+  return choice_argument<Missing>(missing, "missing", {{"error", Missing::kError}, {"drop", Missing::kDrop}});
 }
 
 JoinOptions join_options(nb::handle by, nb::handle missing) {
@@ -165,8 +162,7 @@ Typed<Dataset> with_fields(nb::handle self, nb::handle given, nb::handle missing
   Dataset made = interruptible(
       true, [of = nb::cast<Dataset>(self), texts, options](std::stop_token) { return fields(of, texts, options); });
   const nb::object kept = checked(PyDict_Copy(templates.ptr()));
-  const nb::object fields_raw =
-      raw.is_none() || PyBool_Check(raw.ptr()) || is_key(raw) ? nb::borrow(raw) : nb::object(nb::list(nb::borrow(raw)));
+  const nb::object fields_raw = kept_list(raw, raw.is_none() || PyBool_Check(raw.ptr()) || is_key(raw));
   return with_recipe("with_fields", nb::make_tuple(self, kept, missing, check, fields_raw), nb::cast(std::move(made)));
 }
 

@@ -49,18 +49,30 @@ Typed<Dataset> made(const char* function, const nb::object& arguments, Dataset d
   return made_by(function, arguments, nb::cast(std::move(dataset)));
 }
 
-/// Samples are the items: strings, numbers, nested lists of numbers, or arrays of one shape.
-Dataset rows_of_list(nb::handle items) {
-  if (nb::len(items) > 0 && PyUnicode_Check(nb::object(items[0]).ptr()) != 0) return strings(strings_from(items));
+/// One tensor of a list's items: numbers, nested lists of numbers, or arrays of one shape.
+Tensor tensor_of_list(nb::handle items) {
   std::vector<Tensor> tensors;
   for (const nb::handle item : nb::iter(items)) {
     const std::optional<Tensor> tensor = has_dimensions(item) ? array_from(item) : std::nullopt;
-    if (!tensor) return rows(tensor_from(items, nb::none()));
+    if (!tensor) return tensor_from(items, nb::none());
     tensors.push_back(*tensor);
     yield_at(tensors.size());
   }
   if (tensors.empty()) throw Error(ErrorCode::kInvalidArgument, "found an empty list, expected one sample or more");
-  return rows(stack(tensors));
+  return stack(tensors);
+}
+
+/// What rows() takes in place of what it is given, and pickles: of a numpy.memmap the array in its file, where it is
+/// nothing else, and of a list what is in it now. All others as they are.
+nb::object as_kept(nb::handle source) {
+  if (PyList_Check(source.ptr()) != 0 || PyTuple_Check(source.ptr()) != 0) {
+    const bool has_texts = nb::len(source) > 0 && PyUnicode_Check(nb::object(source[0]).ptr()) != 0;
+    return has_texts ? nb::object(nb::list(nb::borrow(source))) : nb::cast(tensor_of_list(source));
+  }
+  if (!comes_from(source, "numpy") || PyType_Check(source.ptr()) != 0) return nb::borrow(source);
+  if (!nb::str(nb::object(source.type().attr("__name__"))).equal(nb::str("memmap"))) return nb::borrow(source);
+  nb::object entry = nb::module_::import_("penstock._files.memmap").attr("entry_of")(source);
+  return entry.is_none() ? nb::borrow(source) : entry;
 }
 
 /// True, False or None: not said.
@@ -104,8 +116,8 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
     forbid_resizing(source);
     return rows(*tensor);
   }
-  if (PyList_Check(source.ptr()) || PyTuple_Check(source.ptr())) return rows_of_list(source);
-  if (const nb::object whole = whole_of(source); whole.is_valid()) return rows_of(whole, key, mmap);
+  if (PyList_Check(source.ptr()) != 0) return strings(strings_from(source));
+  if (const nb::object whole = whole_of(source); whole.is_valid()) return rows_of(as_kept(whole), key, mmap);
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("rows() takes a path, a Source, a Tensor, a LazyTensor, an array of any "
                            "library, or a list of numbers, of strings or of arrays; found an object of type {}",
@@ -126,32 +138,16 @@ Typed<Dataset> headerless_rows(nb::handle source, nb::handle key, nb::handle mma
                 core::format("found shape=, offset= or order= beside an object of type {}, expected them beside a path",
                              object_type(source)));
   }
-  const nb::object array = nb::cast(open_raw(source, layout, false));
+  const nb::object given = is_path(source) ? path_text(path_from(source)) : nb::borrow(source);
+  const nb::object array = nb::cast(open_raw(given, layout, false));
   return made("rows", nb::make_tuple(array, nb::none(), mmap), rows_of(array, nb::none(), choice_from(mmap)));
-}
-
-/// In place of a numpy.memmap the array in its file, where it is nothing else; all others as they are.
-nb::object without_memmap(nb::handle source) {
-  if (!comes_from(source, "numpy") || PyType_Check(source.ptr()) != 0) return nb::borrow(source);
-  if (!nb::str(nb::object(source.type().attr("__name__"))).equal(nb::str("memmap"))) return nb::borrow(source);
-  nb::object entry = nb::module_::import_("penstock._files.memmap").attr("entry_of")(source);
-  return entry.is_none() ? nb::borrow(source) : entry;
-}
-
-/// Names, or one.
-std::vector<std::string> excluded_from(nb::handle exclude) {
-  if (exclude.is_none()) return {};
-  if (is_path(exclude)) return {path_from(exclude)};
-  std::vector<std::string> out;
-  for (const nb::handle one : nb::iter(exclude)) out.push_back(path_from(one));
-  return out;
 }
 
 FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
                            nb::handle class_folders) {
   FilesOptions out;
   out.keys = keys_from(keys, true);
-  out.exclude = excluded_from(exclude);
+  if (!exclude.is_none()) out.exclude = paths_from(exclude);
   out.raw = flag_argument(raw, "raw");
   out.class_folders = flag_argument(class_folders, "class_folders");
   out.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
@@ -163,9 +159,7 @@ Dataset files_of(nb::handle pattern, const FilesOptions& options) {
   if (is_path(pattern)) {
     return interruptible(true, [text = path_from(pattern), options](std::stop_token) { return files(text, options); });
   }
-  std::vector<std::string> paths;
-  for (const nb::handle path : nb::iter(pattern)) paths.push_back(path_from(path));
-  return interruptible(true, [paths, options](std::stop_token) { return files(paths, options); });
+  return interruptible(true, [paths = paths_from(pattern), options](std::stop_token) { return files(paths, options); });
 }
 
 Typed<Dataset> files_opened_by(nb::handle source, const nb::tuple& arguments, FilesOptions options) {
@@ -186,7 +180,7 @@ void bind_rows_and_files(nb::module_& module) {
          nb::handle offset, nb::handle order) {
         const RawArguments layout = {dtype, shape, offset, order};
         if (layout.say_headerless()) return headerless_rows(given, key, mmap, layout, strict);
-        const nb::object source = without_memmap(given);
+        const nb::object source = as_kept(given);
         return typed(made("rows", nb::make_tuple(source, key, mmap), rows_of(source, key, choice_from(mmap))), dtype,
                      strict);
       },
@@ -196,11 +190,9 @@ void bind_rows_and_files(nb::module_& module) {
       "files",
       [](nb::handle pattern, nb::handle keys, nb::handle index, nb::handle exclude, nb::handle raw,
          nb::handle class_folders, nb::handle dtype, nb::handle strict, nb::handle source) {
-        const nb::object paths = is_path(pattern) ? nb::borrow(pattern) : nb::object(nb::list(nb::borrow(pattern)));
-        const nb::object names =
-            keys.is_none() || is_key(keys) ? nb::borrow(keys) : nb::object(nb::list(nb::borrow(keys)));
-        const nb::object left_out =
-            exclude.is_none() || is_path(exclude) ? nb::borrow(exclude) : nb::object(nb::list(nb::borrow(exclude)));
+        const nb::object paths = kept_list(pattern, is_path(pattern));
+        const nb::object names = kept_list(keys, keys.is_none() || is_key(keys));
+        const nb::object left_out = kept_list(exclude, exclude.is_none() || is_path(exclude));
         const nb::tuple arguments = nb::make_tuple(paths, names, index, left_out, raw, class_folders);
         FilesOptions options = files_options(names, index, left_out, raw, class_folders);
         if (!source.is_none()) {

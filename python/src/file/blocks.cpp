@@ -25,12 +25,6 @@
 namespace penstock::python {
 namespace {
 
-Tensor memory_in(nb::handle given) {
-  std::optional<Tensor> memory = array_from(given);
-  if (!memory) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
-  return *std::move(memory);
-}
-
 /// Rows of entries into memory: (entry, dimension, first, behind the last, where to).
 void load_rows_into(const PyArchive& opened, const nb::list& parts) {
   struct RowsInto {
@@ -45,7 +39,7 @@ void load_rows_into(const PyArchive& opened, const nb::list& parts) {
     const LazyTensor rows =
         entry.slice(nb::cast<std::int64_t>(nb::object(given[1])), nb::cast<std::int64_t>(nb::object(given[2])),
                     nb::cast<std::int64_t>(nb::object(given[3])));
-    const Tensor memory = memory_in(nb::object(given[4]));
+    const Tensor memory = memory_from(nb::object(given[4]));
     const Tensor to(memory.buffer(), rows.dtype(), rows.shape(), rows.shape().contiguous_strides(),
                     memory.byte_offset());
     effort.payload_bytes += rows.nbytes();
@@ -59,12 +53,13 @@ void load_rows_into(const PyArchive& opened, const nb::list& parts) {
 
 /// A tensor over bytes that are there; kIndexOutOfRange where it reaches behind them.
 Tensor tensor_in(nb::handle memory, std::uint64_t offset, const std::string& dtype, nb::handle shape,
-                 nb::handle strides) {
+                 nb::handle strides, bool requires_grad) {
   const std::optional<DType> known = DType::from_name(dtype);
   if (!known) throw Error(ErrorCode::kUnsupported, core::format("there is no type {} here", dtype));
-  const Tensor bytes = memory_in(memory);
+  const Tensor bytes = memory_from(memory);
   return Tensor(bytes.buffer(), *known, shape_from(shape), shape_from(strides),
-                bytes.byte_offset() + static_cast<std::size_t>(offset));
+                bytes.byte_offset() + static_cast<std::size_t>(offset))
+      .with_requires_grad(requires_grad);
 }
 
 /// Page-locked host memory of undefined content, as bytes.
@@ -130,9 +125,9 @@ void bind_blocks(nb::module_& module) {
              nb::sig("def _load_rows_into(archive: Archive, "
                      "parts: list[tuple[int, int, int, int, typing.Any]]) -> None"));
   module.def("_tensor_in", tensor_in, nb::arg("memory"), nb::arg("offset"), nb::arg("dtype"), nb::arg("shape"),
-             nb::arg("strides"),
-             nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: tuple[int, ...], "
-                     "strides: tuple[int, ...]) -> Tensor"));
+             nb::arg("strides"), nb::arg("requires_grad"),
+             nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: list[int], "
+                     "strides: list[int], requires_grad: bool) -> Tensor"));
   module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"));
   module.def("_file_versions", file_versions, nb::arg("archive"),
              nb::sig("def _file_versions(archive: Archive) -> list[tuple[int, int] | None]"));

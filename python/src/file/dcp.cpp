@@ -24,7 +24,6 @@
 #include "content/archive.h"
 #include "content/value.h"
 #include "core/format.h"
-#include "core/stop_scope.h"
 #include "core/text.h"
 #include "format/dcp/assembly.h"
 #include "format/dcp/coverage.h"
@@ -219,10 +218,9 @@ void load_streams_into(const PyArchive& source, const nb::list& wanted) {
   ReadEffort effort;
   for (const nb::handle each : wanted) {
     const auto part = nb::cast<nb::tuple>(each);
-    const std::optional<Tensor> to = array_from(part[3]);
-    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
-    boxes.push_back({nb::cast<std::size_t>(part[0]), integers_from(part[1]), integers_from(part[2]), *to});
-    effort.payload_bytes += to->nbytes();
+    boxes.push_back(
+        {nb::cast<std::size_t>(part[0]), integers_from(part[1]), integers_from(part[2]), memory_from(part[3])});
+    effort.payload_bytes += boxes.back().to.nbytes();
   }
   interruptible(effort.takes_long(), [archive = source.get(), boxes = std::move(boxes),
                                       verify = source.verify()](const std::stop_token& stop) {
@@ -299,8 +297,7 @@ class ObjectStreams {
     const format::dcp::StreamSpan place{name_from(file), offset, length};
     const std::string name = name_from(item);
     const Source source = opened(path_beside(metadata_path_, place.file, name));
-    const auto bytes = interruptible(true, [source, place, name, verify = verify_](const std::stop_token& stop) {
-      const core::StopScope scope(stop);
+    const auto bytes = interruptible(true, [source, place, name, verify = verify_](std::stop_token) {
       return content(source, place, name, verify);
     });
     return nb::bytes(bytes.data(), bytes.size());
@@ -310,10 +307,7 @@ class ObjectStreams {
   Source opened(const std::string& path) {
     const auto known = files_.find(path);
     if (known != files_.end()) return known->second;
-    Source source = interruptible(true, [path](const std::stop_token& stop) {
-      const core::StopScope scope(stop);
-      return open_source(path);
-    });
+    Source source = interruptible(true, [path](std::stop_token) { return open_source(path); });
     return files_.emplace(path, std::move(source)).first->second;
   }
 

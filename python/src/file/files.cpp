@@ -63,7 +63,8 @@ nb::object load_headerless(nb::handle path, LoadArguments arguments, const RawAr
   }
   const nb::object none = nb::none();
   arguments.dtype = none;
-  return nb::cast(load_entry(open_raw(path, layout, false), arguments.options(true), report));
+  const nb::object source = is_path_not_content(path) ? path_text(path_from(path)) : nb::borrow(path);
+  return nb::cast(load_entry(open_raw(source, layout, false), arguments.options(true), report));
 }
 
 Value value_for(nb::handle object, const std::string& target, nb::handle describe = {}) {
@@ -129,15 +130,16 @@ class BytesSink final : public io::ByteSink {
   /// With the GIL. `expected`: about how many bytes will come.
   explicit BytesSink(std::uint64_t expected) { resize(expected); }
   ~BytesSink() override {
-    const nb::gil_scoped_acquire held;
-    Py_XDECREF(bytes_);
+    if (bytes_ == nullptr || !interpreter_is_usable()) return;
+    const AcquiredGil held;
+    Py_DECREF(bytes_);
   }
   BytesSink(const BytesSink&) = delete;
   BytesSink& operator=(const BytesSink&) = delete;
 
   void write(std::span<const std::byte> bytes) override {
     if (bytes.size() > room_ - used_) {
-      const nb::gil_scoped_acquire held;
+      const AcquiredGil held;
       resize(std::max<std::uint64_t>(room_ + room_ / 2, core::checked_add<std::uint64_t>(used_, bytes.size(), "size")));
     }
     std::memcpy(PyBytes_AS_STRING(bytes_) + used_, bytes.data(), bytes.size());

@@ -16,7 +16,6 @@
 
 #include "bindings.h"
 #include "content/value.h"
-#include "core/stop_scope.h"
 #include "file/writer.h"
 #include "format/save_with.h"
 #include "interpreter/convert.h"
@@ -123,8 +122,7 @@ std::pair<Ticket, std::uint64_t> save_parts(nb::handle object, nb::handle url, n
 
 /// All objects appear, or none of them where a store refuses one.
 void complete(const std::vector<std::pair<std::string, Ticket>>& tickets) {
-  interruptible(true, [tickets](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
+  interruptible(true, [tickets](std::stop_token) {
     std::vector<std::unique_ptr<io::remote::Upload>> uploads;
     for (const auto& [url, ticket] : tickets) {
       io::remote::PreparedParts prepared{.id = ticket.first, .parts = {}};
@@ -142,8 +140,7 @@ void complete(const std::vector<std::pair<std::string, Ticket>>& tickets) {
 void abort_uploads(nb::handle url, const std::string& word) {
   std::string target = path_from(url);
   if (!target.ends_with('/')) target += '/';
-  interruptible(true, [target, word](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
+  interruptible(true, [target, word](std::stop_token) {
     io::remote::Location object = io::remote::parse(target);
     const std::string folder = object.key;
     bool some = io::remote::lists_uploads(object);
@@ -162,8 +159,7 @@ void abort_uploads(nb::handle url, const std::string& word) {
 std::vector<std::string> names_in(nb::handle url) {
   std::string target = path_from(url);
   if (!target.ends_with('/')) target += '/';
-  return interruptible(true, [target](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
+  return interruptible(true, [target](std::stop_token) {
     const io::remote::Location folder = io::remote::parse(target);
     const io::remote::Objects listed = io::remote::list_objects(folder, folder.key, false);
     std::vector<std::string> names;
@@ -182,10 +178,7 @@ void remove(nb::handle url) {
 
 nb::bytes read(const Source& source, std::uint64_t offset, std::uint64_t length) {
   auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(length));
-  interruptible(true, [source, offset, bytes](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
-    source.read(offset, *bytes);
-  });
+  interruptible(true, [source, offset, bytes](std::stop_token) { source.read(offset, *bytes); });
   return nb::bytes(bytes->data(), bytes->size());
 }
 
@@ -195,10 +188,7 @@ struct PyBytes {
 };
 
 PyBytes open_bytes(nb::handle path) {
-  return {interruptible(true, [target = path_from(path)](const std::stop_token& stop) {
-    const core::StopScope scope(stop);
-    return open_source(target);
-  })};
+  return {interruptible(true, [target = path_from(path)](std::stop_token) { return open_source(target); })};
 }
 
 }  // namespace

@@ -212,10 +212,8 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
   std::vector<Placement> placements;
   ReadEffort effort;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::optional<Tensor> to = array_from(tensors[i]);
-    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no tensor to read into");
-    placements.push_back({nb::cast<std::size_t>(entries[i]), *to});
-    effort.payload_bytes += to->nbytes();
+    placements.push_back({nb::cast<std::size_t>(entries[i]), memory_from(tensors[i])});
+    effort.payload_bytes += placements.back().to.nbytes();
   }
   const Archive archive = source.get();
   const auto read = [archive, placements, verify = source.verify(), effort] {
@@ -230,11 +228,10 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
 
 /// (device, first byte, behind the last byte) of the memory that an array's elements lie in.
 nb::tuple span_of(nb::handle array) {
-  const std::optional<Tensor> tensor = array_from(array);
-  if (!tensor) throw Error(ErrorCode::kDTypeMismatch, "found no tensor");
-  const std::uint64_t bytes = *core::view_span(tensor->shape(), tensor->strides(), tensor->dtype().itemsize());
-  const auto begin = reinterpret_cast<std::uintptr_t>(tensor->data());
-  return nb::make_tuple(tensor->device().to_string(), begin, begin + bytes);
+  const Tensor tensor = memory_from(array);
+  const std::uint64_t bytes = *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize());
+  const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data());
+  return nb::make_tuple(tensor.device().to_string(), begin, begin + bytes);
 }
 
 /// Reads storages into memory of any library, of the host or a device: {storage: its bytes}.
@@ -242,9 +239,7 @@ void load_storages_into(const PyArchive& source, const nb::dict& places, nb::han
                         std::optional<bool> direct, std::optional<std::int64_t> threads) {
   std::vector<StoragePlacement> placements;
   for (const auto& [storage, bytes] : places) {
-    const std::optional<Tensor> to = array_from(bytes);
-    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
-    placements.push_back({nb::cast<std::size_t>(storage), *to});
+    placements.push_back({nb::cast<std::size_t>(storage), memory_from(bytes)});
   }
   const Archive archive = source.get();
   const LoadOptions options{

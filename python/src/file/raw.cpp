@@ -66,22 +66,11 @@ RawLayout layout_of(const RawArguments& arguments) {
   return out;
 }
 
-Source source_of(nb::handle given) {
-  if (nb::isinstance<PySource>(given)) return nb::cast<PySource>(given).source;
-  if (is_path(given) && PyBytes_Check(given.ptr()) == 0) {
-    const std::string path = path_from(given);
-    return interruptible(io::waits_for_server(path), [path](std::stop_token) { return open_source(path); });
-  }
-  const nb::object content = nb::module_::import_("penstock._files.contents").attr("content")(given);
-  if (nb::object(content[0]).is_none()) return open_source(path_from(content[1]));
-  return memory_source(memory_of(content[0]), name_from(content[1]));
-}
-
 }  // namespace
 
 PyLazyTensor open_raw(nb::handle given, const RawArguments& arguments, bool is_certain) {
   const RawLayout layout = layout_of(arguments);
-  Source source = source_of(given);
+  const Source source = source_given(given, [](const std::string& path) { return open_source(path); });
   const bool is_long = io::waits_for_server(source.name());
   LazyTensor tensor = interruptible(is_long, [source, layout, is_certain](std::stop_token) {
     return is_certain ? raw(source, layout) : archive::headerless(source, layout);

@@ -13,10 +13,11 @@
 #include <utility>
 
 #include "bindings.h"
+#include "call/arguments.h"
 #include "content/contents.h"
 #include "content/functions.h"
+#include "core/format.h"
 #include "core/shown_url.h"
-#include "core/stop_scope.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "io/source/source.h"
@@ -56,9 +57,20 @@ PySource source_from(nb::handle read, std::uint64_t size, nb::handle name, nb::t
   return {std::make_shared<FunctionSource>(path_from(name), size, HeldFunction(read, "a source")), std::move(made)};
 }
 
-template <class T>
-void take(const nb::dict& given, const char* name, std::optional<T>& to) {
-  if (given.contains(name)) to = nb::cast<T>(given[name]);
+void take(const nb::dict& given, const char* name, std::optional<double>& to) {
+  if (given.contains(name)) to = number_argument(nb::object(given[name]), name);
+}
+
+/// It may be a secret, so that an error does not show it.
+void take(const nb::dict& given, const char* name, std::optional<std::string>& to) {
+  if (!given.contains(name)) return;
+  const nb::object text = given[name];
+  if (PyUnicode_Check(text.ptr()) != 0) {
+    to = name_from(text);
+    return;
+  }
+  throw Error(ErrorCode::kDTypeMismatch,
+              core::format("found {} as an object of type {}, expected a text", name, object_type(text)));
 }
 
 /// Of the options that Python's RemoteOptions has.
@@ -67,7 +79,7 @@ RemoteOptions options_from(const nb::dict& given) {
   take(given, "timeout", out.timeout);
   take(given, "retry_seconds", out.retry_seconds);
   take(given, "hedges", out.hedges);
-  take(given, "requests", out.requests);
+  if (given.contains("requests")) out.requests = integer_argument(nb::object(given["requests"]), "requests");
   take(given, "endpoint", out.endpoint);
   take(given, "addressing", out.addressing);
   take(given, "region", out.region);
@@ -78,21 +90,18 @@ RemoteOptions options_from(const nb::dict& given) {
   take(given, "account_key", out.account_key);
   take(given, "sas_token", out.sas_token);
   take(given, "token", out.token);
-  if (given.contains("anonymous")) out.anonymous = nb::cast<bool>(given["anonymous"]);
+  if (given.contains("anonymous")) out.anonymous = flag_argument(nb::object(given["anonymous"]), "anonymous");
   if (!given.contains("cache")) return out;
   const nb::dict cache = nb::cast<nb::dict>(given["cache"]);
   out.cache = CacheOptions{.folder = path_from(cache["folder"]),
-                           .max_bytes = nb::cast<std::uint64_t>(cache["max_bytes"]),
-                           .trust_seconds = nb::cast<double>(cache["trust_seconds"])};
+                           .max_bytes = count_argument(nb::object(cache["max_bytes"]), "max_bytes"),
+                           .trust_seconds = number_argument(nb::object(cache["trust_seconds"]), "trust_seconds")};
   return out;
 }
 
 PySource open_by_options(nb::handle location, const nb::dict& options, nb::tuple made) {
-  auto source =
-      interruptible(true, [at = path_from(location), how = options_from(options)](const std::stop_token& stop) {
-        const core::StopScope scope(stop);
-        return open_source(at, how);
-      });
+  auto source = interruptible(
+      true, [at = path_from(location), how = options_from(options)](std::stop_token) { return open_source(at, how); });
   return {std::move(source), std::move(made)};
 }
 

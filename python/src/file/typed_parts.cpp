@@ -121,10 +121,9 @@ void load_typed_into(const PyArchive& source, const nb::dict& converted, const n
   const Archive archive = source.get();
   ReadEffort effort = {.asks_server = ReadEffort::of(archive).asks_server};
   const auto memory = [&effort](nb::handle object) {
-    std::optional<Tensor> to = array_from(object);
-    if (!to) throw Error(ErrorCode::kDTypeMismatch, "found no memory to read into");
-    effort.payload_bytes += to->nbytes();
-    return *std::move(to);
+    Tensor to = memory_from(object);
+    effort.payload_bytes += to.nbytes();
+    return to;
   };
   std::vector<Placement> typed;
   for (const auto& [number, place] : converted) {

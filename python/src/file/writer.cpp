@@ -12,7 +12,6 @@
 #include "call/arguments.h"
 #include "content/value.h"
 #include "core/format.h"
-#include "core/stop_scope.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
@@ -28,8 +27,7 @@ class PyWriter {
  public:
   /// A store is asked whether it has the object.
   PyWriter(const std::string& path, const WriterOptions& options)
-      : waits_(io::waits_for_server(path)), shared_(interruptible(waits_, [path, options](const std::stop_token& stop) {
-          const core::StopScope scope(stop);
+      : waits_(io::waits_for_server(path)), shared_(interruptible(waits_, [path, options](std::stop_token) {
           return std::make_shared<Shared>(path, options);
         })) {}
   ~PyWriter() {
@@ -43,8 +41,7 @@ class PyWriter {
   /// act(writer) without the GIL, one at a time. A store may have it wait, which Ctrl-C ends.
   template <class Act>
   void run(Act act) {
-    interruptible(waits_, [shared = shared_, act = std::move(act)](const std::stop_token& stop) {
-      const core::StopScope scope(stop);
+    interruptible(waits_, [shared = shared_, act = std::move(act)](std::stop_token) {
       const std::lock_guard lock(shared->mutex);
       act(shared->writer);
     });

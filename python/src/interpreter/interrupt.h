@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/stop_scope.h"
 #include "device/current.h"
 #include "interpreter/gil.h"
 #include "interpreter/nanobind.h"
@@ -80,8 +81,8 @@ bool came(const std::future<Result>& result, std::chrono::milliseconds patience)
 }
 
 /// work(stop_token) with the GIL released, answering signals if `long_enough`; what is current in the calling thread
-/// (device, streams) is so for the work. An exception of a signal handler sets
-/// the token and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
+/// (device, streams) is so for the work. An exception of a signal handler sets the token, which ends waits (StopScope),
+/// and is thrown, at the latest kStopPatience after; the work then ends alone, so it must own all it uses.
 template <class Work>
 auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, std::stop_token> {
   using Result = std::invoke_result_t<Work&, std::stop_token>;
@@ -93,6 +94,7 @@ auto interruptible(bool long_enough, Work work) -> std::invoke_result_t<Work&, s
   std::future<Result> result = run_behind(std::make_shared<std::packaged_task<Result()>>(
       [held = std::optional<Work>(std::move(work)), token = stop.get_token(), current = device::Current()]() mutable {
         current.adopt();
+        const core::StopScope scope(token);
         // What the work owns is gone before its result is there.
         const Release<Work> release{held};
         return (*held)(token);

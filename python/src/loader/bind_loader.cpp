@@ -4,7 +4,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <array>
 #include <utility>
 #include <vector>
 
@@ -76,9 +75,6 @@ nb::object workers_of(const LoaderOptions& options) {
   return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
 }
 
-constexpr std::array<std::pair<const char*, OnError>, 4> kOnError = {
-    {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}}};
-
 }  // namespace
 
 Integer workers_from(nb::handle given) {
@@ -91,11 +87,9 @@ Integer workers_from(nb::handle given) {
 }
 
 OnError on_error_from(nb::handle given) {
-  for (const auto& [name, on_error] : kOnError) {
-    if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == name) return on_error;
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("found on_error={}, expected \"raise\", \"skip\", \"replace\" or \"mask\"", shown(given)));
+  return choice_argument<OnError>(
+      given, "on_error",
+      {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}});
 }
 
 nb::list listed(const std::vector<SetAside>& samples) {
@@ -106,15 +100,9 @@ nb::list listed(const std::vector<SetAside>& samples) {
   return out;
 }
 
-constexpr std::array<std::pair<const char*, Remainder>, 3> kRemainders = {
-    {{"pad", Remainder::kPad}, {"drop", Remainder::kDrop}, {"exact", Remainder::kExact}}};
-
 Remainder remainder_from(nb::handle given) {
-  for (const auto& [name, remainder] : kRemainders) {
-    if (PyUnicode_Check(given.ptr()) != 0 && name_from(given) == name) return remainder;
-  }
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("found remainder={}, expected \"pad\", \"drop\" or \"exact\"", shown(given)));
+  return choice_argument<Remainder>(
+      given, "remainder", {{"pad", Remainder::kPad}, {"drop", Remainder::kDrop}, {"exact", Remainder::kExact}});
 }
 
 std::optional<Ranks> ranks_from(nb::handle given) {

@@ -13,28 +13,16 @@ namespace penstock::python {
 namespace {
 
 PadMode mode_from(const std::string& mode) {
-  if (mode == "zero" || mode == "constant") return PadMode::kConstant;
-  if (mode == "reflect") return PadMode::kReflect;
-  if (mode == "replicate") return PadMode::kReplicate;
-  throw Error(ErrorCode::kInvalidArgument, core::format("found mode {}, expected \"zero\", \"constant\", "
-                                                        "\"reflect\" or \"replicate\"",
-                                                        shown(text_from(mode))));
+  return choice_argument<PadMode>(text_from(mode), "mode",
+                                  {{"zero", PadMode::kConstant},
+                                   {"constant", PadMode::kConstant},
+                                   {"reflect", PadMode::kReflect},
+                                   {"replicate", PadMode::kReplicate}});
 }
 
 std::vector<std::int64_t> dims_from(nb::handle dims) {
   std::vector<std::int64_t> out = integers_argument(dims, "dims");
   if (out.empty()) throw Error(ErrorCode::kInvalidArgument, "found no dimension in dims, expected one or more");
-  return out;
-}
-
-/// Names, or one.
-std::vector<std::string> names_from(nb::handle keys) {
-  std::vector<std::string> out;
-  if (PyUnicode_Check(keys.ptr())) {
-    out.push_back(name_from(keys));
-  } else if (!keys.is_none()) {
-    for (const nb::handle key : nb::iter(keys)) out.push_back(name_from(key));
-  }
   return out;
 }
 
@@ -53,14 +41,13 @@ PadOptions options_from(std::int64_t dim, const std::string& mode, nb::handle gi
   options.value = value;
   options.lengths = lengths;
   options.mask = mask;
-  options.keys = names_from(keys);
+  options.keys = keys_from(keys);
   return options;
 }
 
-/// Names, dimensions or sizes that an iterable gives once, as a list that a pickle can hold.
-nb::object kept_list(nb::handle items) {
-  const bool is_one = items.is_none() || PyUnicode_Check(items.ptr()) || PyIndex_Check(items.ptr());
-  return is_one ? nb::borrow(items) : nb::object(nb::list(nb::borrow(items)));
+/// Names, dimensions or sizes, or one.
+nb::object kept(nb::handle items) {
+  return kept_list(items, items.is_none() || PyUnicode_Check(items.ptr()) || PyIndex_Check(items.ptr()));
 }
 
 template <class Rule>
@@ -69,25 +56,25 @@ Typed<Collate> plain(const char* name, Rule rule) {
 }
 
 Typed<Collate> ragged_of(nb::handle cu_seqlens, nb::handle keys) {
-  const nb::object names = kept_list(keys);
+  const nb::object names = kept(keys);
   const bool joins = flag_argument(cu_seqlens, "cu_seqlens");
   return made_by("ragged", nb::make_tuple(joins, names),
-                 nb::cast(collate::ragged({.cu_seqlens = joins, .keys = names_from(names)})));
+                 nb::cast(collate::ragged({.cu_seqlens = joins, .keys = keys_from(names)})));
 }
 
 Typed<Collate> pad_longest(std::int64_t dim, const std::string& mode, nb::handle value, bool lengths, bool mask,
                            nb::handle keys, nb::handle dims) {
-  const nb::object names = kept_list(keys);
-  const nb::object several = kept_list(dims);
+  const nb::object names = kept(keys);
+  const nb::object several = kept(dims);
   return made_by("pad", nb::make_tuple(dim, mode, value, lengths, mask, names, several),
                  nb::cast(collate::pad(options_from(dim, mode, value, lengths, mask, names, several))));
 }
 
 Typed<Collate> pad_length(nb::handle length, std::int64_t dim, const std::string& mode, nb::handle value, bool lengths,
                           bool mask, nb::handle keys, nb::handle dims) {
-  const nb::object names = kept_list(keys);
-  const nb::object several = kept_list(dims);
-  const nb::object size = kept_list(length);
+  const nb::object names = kept(keys);
+  const nb::object several = kept(dims);
+  const nb::object size = kept(length);
   const PadOptions options = options_from(dim, mode, value, lengths, mask, names, several);
   const Collate rule = PyIndex_Check(size.ptr()) != 0 ? collate::pad_to(integer_argument(size, "length"), options)
                                                       : collate::pad_to(integers_argument(size, "length"), options);

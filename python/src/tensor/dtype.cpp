@@ -49,18 +49,7 @@ DType from_state(const State& state) {
 }
 
 void bind_dtype_class(nb::module_& module) {
-  nb::class_<DType>(module, "DType",
-                    R"(DType(name)
---
-
-The element type of a tensor: a small immutable value.
-
-It equals every other spelling of the same type, such as "float32" or torch.float32.
-
-Parameters
-----------
-name
-    A name of NumPy's or PyTorch's, such as "float32", or their dtype.)")
+  nb::class_<DType>(module, "DType", "DType(name)\n--\n\n")
       .def(
           "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name, "name")); }, nb::arg("name"),
           nb::sig("def __init__(self, name: object) -> None"))
@@ -98,16 +87,7 @@ nb::object device_equal(const Device& device, nb::handle other) {
 }
 
 void bind_device_class(nb::module_& module) {
-  nb::class_<Device>(module, "Device",
-                     R"(Device(device)
---
-
-Where memory lies: an immutable value that equals its own text.
-
-Parameters
-----------
-device
-    "cpu", "cuda" (the current device), "cuda:1", or a device of torch's.)")
+  nb::class_<Device>(module, "Device", "Device(device)\n--\n\n")
       .def(
           "__init__", [](Device* self, nb::handle device) { new (self) Device(device_from(device)); },
           nb::arg("device"), nb::sig("def __init__(self, device: object) -> None"))

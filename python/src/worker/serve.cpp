@@ -340,7 +340,7 @@ void Worker::add(MessageWriter& answer, Call call) {
     }
   } catch (const Error& error) {
     answer.take_back(before);
-    if (!answer.placed().empty()) answer.place_in({});
+    if (at == 0) answer.place_in({});
     answer.write_number(static_cast<std::uint64_t>(CallOutcome::kRaised));
     answer.write_error(error, pickled_cause(error));
     answer.write_number(progress_of(request_->bytes()).part.load(std::memory_order_relaxed));
