@@ -46,14 +46,15 @@ def test_the_same_call_goes_on_behind_an_error(folder):
     assert {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()} == times
 
 
-@pytest.mark.parametrize("left", [0, 10, -1])
-@pytest.mark.parametrize("suffix", [".npy", ".pt", ".safetensors"])
+@pytest.mark.parametrize("left", [0, 1, 5, 9, 10, -1])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".pt", ".safetensors"])
 def test_a_file_that_a_power_failure_cut_is_made_anew(folder, left, suffix):
     call = {"suffix": suffix, "num_workers": 0}
-    paths = penstock.map_files(doubled, folder / "in/a", folder / "out", **call)
+    function = named if suffix == ".npz" else doubled
+    paths = penstock.map_files(function, folder / "in/a", folder / "out", **call)
     content = [Path(path).read_bytes() for path in paths]
     os.truncate(paths[0], left if left >= 0 else len(content[0]) + left)
-    assert penstock.map_files(doubled, folder / "in/a", folder / "out", **call) == paths
+    assert penstock.map_files(function, folder / "in/a", folder / "out", **call) == paths
     assert [Path(path).read_bytes() for path in paths] == content
 
 
@@ -62,6 +63,33 @@ def test_what_the_program_put_there_stays(folder):
     (folder / "out/1.npy").write_text("notes, and no array at all")
     penstock.map_files(doubled, folder / "in/a", folder / "out", num_workers=0)
     assert (folder / "out/1.npy").read_text() == "notes, and no array at all"
+
+
+def test_files_are_not_written_over_those_that_are_read(folder):
+    """Else what is read would be taken for what was written."""
+    before = {path: path.read_bytes() for path in (folder / "in/a").iterdir()}
+    (folder / "link").symlink_to(folder / "in/a")
+    for out in (folder / "in/a", folder / "link"):
+        with pytest.raises(penstock.InvalidArgumentError, match=r"1\.npy.*are read"):
+            penstock.map_files(doubled, folder / "in/a", out, num_workers=0)
+    np.save(folder / "in/1.npy", np.zeros(3))
+    with pytest.raises(penstock.InvalidArgumentError, match=r"a/1\.npy.*are read"):
+        penstock.map_files(doubled, [folder / "in/1.npy", folder / "in/a/1.npy"], folder / "in/a", num_workers=0)
+    assert {path: path.read_bytes() for path in (folder / "in/a").iterdir()} == before
+    penstock.map_files(named, folder / "in/a", folder / "in/a", suffix=".pt", num_workers=0)
+    assert penstock.load(folder / "in/a/2.pt")["x"].tolist() == [2.0] * 3
+
+
+def test_names_stay_below_the_folder_however_paths_are_written(folder, monkeypatch):
+    (folder / "here").mkdir()
+    monkeypatch.chdir(folder / "here")
+    np.save("4.npy", np.zeros(3))
+    for number, files in enumerate((["../in/a/1.npy", "4.npy"], [folder / "in/a/1.npy", "./4.npy"])):
+        paths = penstock.map_files(doubled, files, f"out{number}", num_workers=0)
+        assert paths == [f"out{number}/in/a/1.npy", f"out{number}/here/4.npy"]
+        assert all(map(os.path.isfile, paths))
+    with pytest.raises(penstock.InvalidArgumentError, match="URLs beside files"):
+        penstock.map_files(doubled, ["4.npy", "http://localhost:1/5.npy"], "out")
 
 
 def test_names_that_meet_are_refused(folder):

@@ -45,7 +45,7 @@ def map_files(
     files
         A file, a folder, a glob or a list of paths, as for `files`.
     out
-        The folder, which is made where it is missing.
+        The folder, which is made where it is missing. A file that is read is never written over.
     suffix
         ".npy", ".npz", ".pt" or ".safetensors": how `save` writes what the function gives.
     num_workers
@@ -74,6 +74,7 @@ def map_files(
         twice = next(path for path in paths if paths.count(path) > 1)
         raise InvalidArgumentError(f"two of the files would be written as {twice}; map them into folders of their own")
     missing = [place for place, path in enumerate(paths) if not _is_there(path)]
+    _require_others(found, set(range(len(paths))) - set(missing), paths)
     for folder in {os.path.dirname(paths[place]) for place in missing} or {out}:
         os.makedirs(folder, exist_ok=True)
     if missing:
@@ -88,15 +89,39 @@ def map_files(
 
 def _names(found: list[str]) -> list[str]:
     """Of each file the path below the folder that all share, without its suffix."""
-    above = os.path.commonpath([os.path.dirname(path) for path in found]) if found else ""
-    return [os.path.splitext(os.path.relpath(path, above) if above else path)[0] for path in found]
+    whole = [path if "://" in path else os.path.abspath(path) for path in found]
+    if len({"://" in path for path in whole}) > 1:
+        raise InvalidArgumentError("found URLs beside files of this machine; map them in calls of their own")
+    above = os.path.commonpath([os.path.dirname(path) for path in whole]) if whole else ""
+    return [os.path.splitext(os.path.relpath(path, above))[0] for path in whole]
+
+
+def _require_others(found: list[str], there: set[int], paths: list[str]) -> None:
+    """InvalidArgumentError where one of the files that are there is one of those that are read: its result would be
+    taken for written."""
+    read = {_inode(path) for path in found} if there else set()
+    own = next((paths[place] for place in sorted(there) if _inode(paths[place]) in read - {None}), None)
+    if own is not None:
+        message = "it is one of the files that are read; write into another folder, or with another suffix"
+        raise InvalidArgumentError(f"{own}: {message}", message, own)
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:  # of another machine, or a link that leads nowhere
+        return None
+    return status.st_dev, status.st_ino
+
+
+_SHORTEST = 10  # no format that `save` writes has fewer bytes
 
 
 def _is_there(path: str) -> bool:
     """Whether something lies there that a power failure did not cut, which leaves a name and less than all bytes."""
     if not os.path.isfile(path):
         return os.path.lexists(path)
-    if os.path.getsize(path) == 0:
+    if os.path.getsize(path) < _SHORTEST:
         return False
     try:
         open_file(path)

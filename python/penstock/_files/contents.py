@@ -7,14 +7,13 @@ import os
 
 import penstock
 from penstock._core import _is_legacy, _legacy_end, _npy_sizes, _pickle_end
+from penstock._files.opened import number_of, read_npy_header, read_up_to
 
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from typing import Any
 
 _NPY = b"\x93NUMPY"
-_MOST_HEADER = 1 << 20
-_STEP = 1 << 18
 
 
 def content(given: Any) -> tuple[Any, str]:
@@ -99,13 +98,8 @@ def _taken(file: Any, rest: memoryview, name: str) -> tuple[Any, str]:
 
 def _npy(file: Any, head: bytearray, name: str) -> bytearray:
     """One `.npy` and nothing behind it, even where the file goes on."""
-    head += _up_to(file, 2, name)
-    width = 2 if head[6:7] == b"\1" else 4
-    head += _up_to(file, width, name)
-    length = int.from_bytes(head[8:], "little")
-    if len(head) < 8 + width or length > _MOST_HEADER:
+    if not read_npy_header(head, lambda count: _up_to(file, count, name)):
         return head
-    head += _up_to(file, length, name)
     header, payload = _npy_sizes(head, name)
     if len(head) != header or payload is not None:
         return head + _up_to(file, payload, name) if len(head) == header else head
@@ -128,8 +122,6 @@ def _objects_end(rest: Any) -> int:
 def _path_of(file: Any) -> str | None:
     """The path of a plain open file that stands at its beginning and holds one file only. Faster ways can then read it
     by its path."""
-    from penstock._files.opened import number_of
-
     number = number_of(file)
     if number is None or file.tell() != 0:
         return None
@@ -158,24 +150,16 @@ def _is_seekable(file: Any) -> bool:
 
 
 def _up_to(file: Any, count: int | None, name: str) -> bytearray:
-    """That many bytes, or fewer where the file ends. Memory grows with what is read, not with `count`, which a damaged
-    file may state."""
-    out = bytearray()
-    while count is None or len(out) < count:
-        step = max(_STEP, len(out))
-        part = file.read(step if count is None else min(step, count - len(out)))
+    def refuse(part: object) -> penstock.Error:
         if isinstance(part, str):
-            raise opened_as_text(name)
+            return opened_as_text(name)
         if part is None:
             message = "the file has nothing to read yet (it does not block); read it whole and give its bytes"
-            raise penstock.InputOutputError(f"{name}: {message}", message, name)
-        if not isinstance(part, (bytes, bytearray, memoryview)):
-            message = f"the file's read() gives an object of type {type(part).__name__}, where bytes were expected"
-            raise penstock.DTypeMismatchError(f"{name}: {message}", message, name)
-        if not part:
-            break
-        out += part
-    return out
+            return penstock.InputOutputError(f"{name}: {message}", message, name)
+        message = f"the file's read() gives an object of type {type(part).__name__}, where bytes were expected"
+        return penstock.DTypeMismatchError(f"{name}: {message}", message, name)
+
+    return read_up_to(file, count, refuse)
 
 
 def opened_as_text(name: str) -> penstock.Error:

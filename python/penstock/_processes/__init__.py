@@ -1,6 +1,6 @@
 """Worker processes that call a loader's functions: `workers="processes"`.
 
-C++ hands calls over and takes results (`python/src/worker/host.h`); here is what Python does about it. `_launcher`
+C++ hands calls over and takes results (`python/src/worker/runner.h`); here is what Python does about it. `_launcher`
 starts processes and ends them, with the help of a server (`_server`) that has imported everything once; `_worker` is
 what a process does first; `_functions` and `_errors` are how functions get there and exceptions come back.
 """

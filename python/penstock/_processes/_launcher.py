@@ -26,7 +26,7 @@ from penstock._processes import _worker
 from penstock._processes._ending import is_over
 from penstock._processes._fork import Fork, require_safe
 from penstock._processes._functions import Held, pickled
-from penstock._processes._server import GREETING
+from penstock._processes._server import GREETING, received
 from penstock.errors import CancelledError
 
 _PATIENCE = 1.5  # seconds that a process may take to end by itself
@@ -254,7 +254,7 @@ class _Server:
                 else:
                     socket.send_fds(self._control, [head], [link.fileno()])
                 self._control.sendall(content)
-                answer = _received(self._control, 8)
+                answer = received(self._control, 8)
             except TimeoutError:  # it is stopped (SIGSTOP); what it says later would answer another question
                 self._popen.kill()
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -268,16 +268,6 @@ class _Server:
                 "standard error"
             )
         return int(struct.unpack("<q", answer)[0])
-
-
-def _received(control: socket.socket, count: int) -> bytes:
-    out = b""
-    while len(out) < count:
-        part = control.recv(count - len(out))
-        if not part:
-            return out
-        out += part
-    return out
 
 
 # The program's ends of sockets to servers: a server does not see the program's end while a fork of it has one.

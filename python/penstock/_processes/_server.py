@@ -30,11 +30,11 @@ def main(descriptor: int, preloaded: tuple[str, ...]) -> None:
         control.sendall(GREETING)
     except OSError:  # the program has ended meanwhile
         sys.exit(0)
-    while len(head := _received(control, 9)) == 9:
+    while len(head := received(control, 9)) == 9:
         (size,) = struct.unpack("<q", head[1:])
         command = head[:1]
         link = _links.pop() if command in (b"F", b"B") else -1
-        content = _received(control, size)
+        content = received(control, size)
         if command == b"W":
             (pid,) = struct.unpack("<q", content)
             control.sendall(struct.pack("<q", _status(pid)))
@@ -60,7 +60,8 @@ def main(descriptor: int, preloaded: tuple[str, ...]) -> None:
 _links: list[int] = []  # descriptors that came and were not used yet
 
 
-def _received(control: socket.socket, count: int) -> bytes:
+def received(control: socket.socket, count: int) -> bytes:
+    """So many bytes; none where the other end is closed. Descriptors that come along go to `_links`."""
     out = b""
     while len(out) < count:
         try:

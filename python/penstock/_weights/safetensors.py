@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import re
@@ -269,16 +270,21 @@ class safe_open:  # noqa: N801 - named like the class it stands for
         """
         entry = self._named(name)
         found = SafeSlice(entry, self._framework)
-        begins: dict[str, int] = {}
-        places = {}
-        for number, each in enumerate(self._shards.archive.keys()):
-            storage, *_, at, _, _, _ = _entry_parts(self._shards.archive, number)
-            _, _, source, begin = _storage_parts(self._shards.archive, storage)
-            places[each] = source, (begin or 0) + at
-            begins[source] = min(begins.get(source, places[each][1]), places[each][1])  # the data has no gaps
-        source, at = places[name]
-        begin = at - begins[source]
+        begin = self._begins[name]
         return TensorMeta(found.get_dtype(), found.get_shape(), (begin, begin + entry.nbytes))
+
+    @functools.cached_property
+    def _begins(self) -> dict[str, int]:
+        """Of each tensor its first byte, counted from where the header of its file ends: the data has no gaps."""
+        archive = self._shards.archive
+        places: dict[str, tuple[str, int]] = {}
+        first: dict[str, int] = {}
+        for number, name in enumerate(archive.keys()):
+            storage, *_, within, _, _, _ = _entry_parts(archive, number)
+            _, _, source, begin = _storage_parts(archive, storage)
+            places[name] = source, (begin or 0) + within
+            first[source] = min(first.get(source, places[name][1]), places[name][1])
+        return {name: at - first[source] for name, (source, at) in places.items()}
 
     @names_arguments
     def prefetch(

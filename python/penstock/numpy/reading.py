@@ -14,7 +14,8 @@ import numpy as np
 import penstock
 from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
 from penstock._files.identity import identity, require_same
-from penstock._files.opened import number_of, read_up_to
+from penstock._files.opened import number_of, read_npy_header, read_up_to
+from penstock._files.paths import absolute
 from penstock._wrong_argument import names_arguments
 from penstock.errors import _shown, _twin
 from penstock.numpy._arrays import Array, array_of, check_header, dtype_of
@@ -105,7 +106,7 @@ def load(
     before = identity(path) if mmap_mode is not None else None
     archive = _opened(path, lambda: _open_file(path, True, decoder_of(encoding)))
     if archive.format == "npz":
-        return NpzFile(archive, path, _shown(os.fsdecode(path)), max_header_size, allow_pickle)
+        return NpzFile(archive, absolute(path), _shown(os.fsdecode(path)), max_header_size, allow_pickle)
     with archive:
         if _holds_objects(archive):
             if mmap_mode is not None:
@@ -245,20 +246,17 @@ def _next_file(file: Any, max_header_size: int, name: str) -> bytes | bytearray:
         return head + _some(file, None)
     if head != _MAGIC:
         return head + _some(file, _MOST_FOREIGN) if head else head
-    head += _some(file, 2)
-    width = 2 if head[6:7] == b"\1" else 4
-    head += _some(file, width)
-    length = int.from_bytes(head[8:], "little")
-    if len(head) < 8 + width or length > _MOST_HEADER:
+
+    def check(size: int, version: int) -> None:
+        check_header(size, max_header_size, name, lambda: version)
+
+    if not read_npy_header(head, lambda count: _some(file, count), check):
         return head
-    check_header(len(head) + length, max_header_size, name, lambda: head[6])
-    head += _some(file, length)
     header, payload = _npy_sizes(head, name)
     return head + _some(file, payload) if len(head) == header else head
 
 
 _MOST_FOREIGN = 1 << 16  # enough to say what it is
-_MOST_HEADER = 1 << 20
 
 
 def _some(file: Any, count: int | None) -> bytearray:

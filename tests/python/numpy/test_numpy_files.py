@@ -518,6 +518,14 @@ def test_an_npz_is_an_instance_of_numpys_and_closed_with_its_last_name(npz):
     assert (found.zip, found.f, found.fid) == (None, None, None)
 
 
+def test_the_zip_of_an_npz_is_found_from_another_folder(npz, tmp_path, monkeypatch):
+    monkeypatch.chdir(npz.parent)
+    found = pn.load(npz.name)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert found.zip.namelist() == np.load(npz).zip.namelist()
+
+
 def test_a_wrong_checksum_in_an_npz_is_numpys_error(npz):
     data = npz.read_bytes().replace(np.ones(3).tobytes(), np.full(3, 2.0).tobytes())
     for module in (np, pn):
