@@ -64,7 +64,7 @@ def test_a_state_of_an_order_of_another_seed_is_refused(ranks):
     for each in (first, in_order):
         next(iter(each))
     batch = 8 // ranks
-    with pytest.raises(ValueError, match="of the seed 1, but that of this loader's order is 2"):
+    with pytest.raises(ValueError, match="of the seed 1, and that of this loader has the seed 2"):
         loader(2, ranks, batch).load_state_dict(first.state_dict())
     loader(1, ranks, batch).load_state_dict(first.state_dict())
     loader(2, ranks, batch, shuffle=False).load_state_dict(in_order.state_dict())

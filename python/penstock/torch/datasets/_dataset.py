@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +21,7 @@ from penstock.torch.datasets._batch_reads import BatchReads
 from penstock.torch.datasets._mapped import Mapped
 from penstock.torch.datasets._taken_apart import Promises, holds_tensors_alone, taken_apart
 from penstock.torch.datasets._windows import Windows
-from penstock.torch.loading import load
+from penstock.torch.loading._checkpoint import load_given
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
@@ -72,7 +71,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         except penstock.UnsupportedError as error:
             if self._keys is None or error.path is None:
                 raise
-            return self._loaded(error.path, self._keys)
+            return load_given(self._opener(error.path), error.path, self._keys)
         except penstock.Error as error:
             raise as_torchs(error) from error.__cause__
 
@@ -156,13 +155,9 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         made._keys = None
         return made
 
-    def _loaded(self, path: str, keys: list[str | int]) -> Any:
-        """The content of the file, with what a native sample has no form for: sparse and quantized tensors, sets."""
-        content = self._content(path)
-        return {key: _part_at(content, key) for key in keys} if keys else content
-
-    def _content(self, path: str) -> Any:
-        return load(path)
+    def _opener(self, path: str) -> Any:
+        """What opens the file that the dataset has by this name."""
+        return path
 
     def _stacked(self, indices: list[int]) -> Any:
         return self._reads.stacked(self.native, counted(indices, len(self)))
@@ -207,21 +202,6 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         kind = type(self)
         name = f"penstock.torch.{kind.__name__}" if kind.__module__ == "penstock.torch.datasets" else kind.__qualname__
         return f"{name}({self.native!r})"
-
-
-def _part_at(content: Any, key: str | int) -> Any:
-    """What `keys=` means by a key: itself, digits for an integer, or the longest first key with dots behind it that
-    leads to the end. KeyError."""
-    names = [key] if isinstance(key, int) else [key, *([int(key)] if key.lstrip("-").isdecimal() else [])]
-    for name in names:
-        with contextlib.suppress(LookupError, TypeError):
-            return content[name]
-    head = str(key)
-    while (dot := head.rfind(".")) > 0:
-        head = head[:dot]
-        with contextlib.suppress(LookupError, TypeError):
-            return _part_at(_part_at(content, head), str(key)[dot + 1 :])
-    raise KeyError(key)
 
 
 def _without_rows(batch: Any) -> Any:

@@ -13,7 +13,6 @@ from penstock._text import plural
 from penstock._wrong_argument import names_arguments
 from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._dataset import Dataset, _Sample
-from penstock.torch.loading._checkpoint import load_given
 
 
 class Rows(Dataset[_Sample]):
@@ -172,5 +171,5 @@ class Files(ClassFolders, Dataset[_Sample]):
         self._keys = (names or []) if dtype is None else None
         self._source = source
 
-    def _content(self, path: str) -> Any:
-        return super()._content(path) if self._source is None else load_given(self._source(path), path)
+    def _opener(self, path: str) -> Any:
+        return path if self._source is None else self._source(path)

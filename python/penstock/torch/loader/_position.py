@@ -360,8 +360,8 @@ class Position:
         seed = _seed(settings)
         if None not in (seed, self.seed) and seed != self.seed:
             raise ValueError(
-                f"the state was taken in an order of the seed {self.seed}, but that of this loader's order is {seed}; "
-                "go on with the same one"
+                f"the state was taken in an order of the seed {self.seed}, and that of this loader has the seed {seed} "
+                "and other indices; go on with the same one"
             )
         had = self.torch_random is not None, self.sampler_random is not None
         has = isinstance(settings.generator, torch.Generator), _own_generator(settings) is not None

@@ -14,7 +14,7 @@ import torch
 from torch.utils.serialization import config
 
 import penstock
-from penstock._core import _assemble
+from penstock._core import _assemble, _part
 from penstock._wrong_argument import names_arguments
 from penstock.errors import _renamed, _within
 from penstock.torch._errors import torch_errors
@@ -170,12 +170,13 @@ def load(
 
 
 @torch_errors()
-def load_given(given: Any, name: str) -> Any:
-    """What `load` gives for a file, of what a function of the program gave for its name: bytes, a
-    source, a path or an open file."""
+def load_given(given: Any, name: str, keys: Sequence[str | int]) -> Any:
+    """What `load` gives for the file of that name, or a dict of what it gives for each key. `given`: what opens it, a
+    path or what a function of the program gave for the name: bytes, a source, a path or an open file."""
     archive = penstock.open(given)
     try:
-        return load_archive(archive, None)
+        parts = {key: load_archive(_part(archive, key, None), None) for key in keys}
+        return parts if keys else load_archive(archive, None)
     except penstock.Error as error:
         _renamed(error, archive.path, name)
         raise
