@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import penstock
-from penstock._core import _Feed, _samples_in_order, _stack_in_order, _stack_of_rows
+from penstock._core import _Feed
 from penstock.torch._convert import sample_to_torch
 
-_Rule = Callable[[], penstock.Collate]
+Rule = Callable[[], penstock.Collate]
 
 
 class BatchReads:
@@ -20,23 +20,10 @@ class BatchReads:
 
     def __init__(self) -> None:
         self._process = os.getpid()
-        self._idle: list[tuple[penstock.Dataset, _Rule, _Feed]] = []
+        self._idle: list[tuple[penstock.Dataset, Rule, _Feed]] = []
 
-    def samples(self, native: penstock.Dataset, indices: list[int]) -> list[Any]:
-        """The samples as `native[i]` gives them, in torch tensors."""
-        samples: list[Any] = self._read(native, indices, _samples_in_order)
-        return samples
-
-    def stacked(self, native: penstock.Dataset, indices: list[int]) -> Any:
-        """The samples stacked."""
-        return self._read(native, indices, _stack_in_order)
-
-    def of_rows(self, native: penstock.Dataset, indices: list[int]) -> Any:
-        """The samples stacked, where what is taken out of the stack lies as the sample does: in C order, without
-        gradients. UnsupportedError where one does not."""
-        return self._read(native, indices, _stack_of_rows)
-
-    def _read(self, native: penstock.Dataset, indices: list[int], rule: _Rule) -> Any:
+    def read(self, native: penstock.Dataset, indices: list[int], rule: Rule) -> Any:
+        """What the rule makes of the samples, in torch tensors."""
         feed = self._taken(native, rule)
         feed.push(indices)
         read: list[Any] = []
@@ -45,7 +32,7 @@ class BatchReads:
         self._idle.append((native, rule, feed))  # not after an error or an interrupt, which leave it in some state
         return value
 
-    def _taken(self, native: penstock.Dataset, rule: _Rule) -> _Feed:
+    def _taken(self, native: penstock.Dataset, rule: Rule) -> _Feed:
         if os.getpid() != self._process:  # a fork has none of its threads
             self.__init__()  # type: ignore[misc]
         while self._idle:

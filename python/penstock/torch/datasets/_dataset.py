@@ -13,7 +13,13 @@ from typing_extensions import Self, TypeVar
 
 import penstock
 from penstock._api.transforms import Transforms
-from penstock._core import _is_of_surroundings, _sample_in_order
+from penstock._core import (
+    _is_of_surroundings,
+    _sample_in_order,
+    _samples_in_order,
+    _stack_in_order,
+    _stack_of_rows,
+)
 from penstock.torch._convert import sample_to_torch
 from penstock.torch._errors import as_torchs
 from penstock.torch._samples import as_mapping_of
@@ -96,11 +102,12 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
             self._alike = holds_tensors_alone(self[indices[0]])
         if self._alike:
             # Reading the batch into one piece and taking it apart costs less than a piece of memory for each sample.
+            # The rule refuses samples that do not lie in it as they would by themselves: in C order, without gradients.
             try:
-                return taken_apart(self._reads.of_rows(self.native, indices), len(indices))
+                return taken_apart(self._reads.read(self.native, indices, _stack_of_rows), len(indices))
             except (TypeError, penstock.Error):  # also for text and dates, which torch has no tensors of
                 self._alike = False
-        return self._reads.samples(self.native, indices)
+        return self._reads.read(self.native, indices, _samples_in_order)  # type: ignore[no-any-return]
 
     def __penstock_dataset__(self) -> penstock.Dataset:
         """The dataset that functions of `penstock` take. TypeError where a derived class makes samples of its own."""
@@ -160,7 +167,7 @@ class Dataset(Windows, Transforms, torch_data.Dataset[_Sample]):
         return path
 
     def _stacked(self, indices: list[int]) -> Any:
-        return self._reads.stacked(self.native, counted(indices, len(self)))
+        return self._reads.read(self.native, counted(indices, len(self)), _stack_in_order)
 
     def map(
         self, function: Callable[..., Any], *, batched: bool = False, seeded: bool = False, processes: bool = False

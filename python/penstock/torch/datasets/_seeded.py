@@ -1,6 +1,6 @@
 """Functions that are given a generator of their own for each call: `map(seeded=True)`.
 
-The loader says which call it is (`calling`): the generator follows from the epoch's seed and the sample's index, so
+The loader says which call it is (`here`): the generator follows from the epoch's seed and the sample's index, so
 that neither threads nor a resume change what is drawn.
 """
 
@@ -13,18 +13,9 @@ from typing import Any
 
 import torch
 
-_here = threading.local()
-
-
-def calling(seed: int | None, index: int = 0) -> None:
-    """The functions that this thread calls next are those of sample `index` (of a batch: its first one), in the epoch
-    of `seed`. None: no loader calls them."""
-    _here.call = None if seed is None else (seed, index)
-
-
-def called_here() -> Any:
-    """Whose attribute `call` this thread may set in place of `calling`: to (seed, index), for each of many samples."""
-    return _here
+here = threading.local()
+"""`here.call` is (seed, index): the functions that this thread calls are those of sample `index` (of a batch: its first
+one), in the epoch of `seed`. Without it, or None: no loader calls them."""
 
 
 class Seeded:
@@ -39,7 +30,7 @@ class Seeded:
 
     def __call__(self, argument: Any) -> Any:
         generator = torch.Generator()
-        call = getattr(_here, "call", None)
+        call = getattr(here, "call", None)
         if call is None:
             generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
         else:

@@ -22,7 +22,8 @@ from penstock.errors import InvalidArgumentError, ShapeMismatchError
 from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, saved_dtype
 from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._objects import safe_stream
-from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, require_all_read, rounds, transfer
+from penstock.torch.dcp._sharing import Assignment, Key, Parcel, key_of, rounds, transfer
+from penstock.torch.loading._ranks import Ranks
 
 _AT_ONCE = 1 << 30  # bytes that are read straight into their tensors by one pass
 _STAGED = 64 << 20  # bytes that are held in between, where a target cannot be read into
@@ -54,6 +55,7 @@ class Reading:
         for item in self._items:
             wanted.get(key_of(item), []).append(item)
         error: Exception | None = None
+        ranks = Ranks(group)
 
         def attempt(work: Callable[..., Any], *arguments: Any) -> Any:
             nonlocal error
@@ -73,7 +75,7 @@ class Reading:
                 filled = ahead.submit(self._fill, sent)
                 attempt(self._exchange, ready, told.rank, group)  # what all ranks have agreed on
                 attempt(filled.result)
-                require_all_read(error, group, self._path)
+                ranks.require(error, "read what other ranks were to get from it")
         attempt(self._exchange, packets, told.rank, group)
         if error is not None:
             raise error

@@ -23,7 +23,7 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex, TensorStorageMetadata
 from torch.distributed.checkpoint.planner import LoadPlan, ReadItem
 
-from penstock.errors import CorruptError, InputOutputError, InvalidArgumentError
+from penstock.errors import CorruptError, InvalidArgumentError
 from penstock.torch.dcp._metadata import failed
 
 #: The part of the checkpoint that an item wants: name, the chunk's offset, and the box in it.
@@ -189,19 +189,6 @@ def rounds(parcels: Sequence[Parcel]) -> list[list[Parcel]]:
         out[-1].append(parcel)
         held += parcel.nbytes
     return out
-
-
-def require_all_read(error: Exception | None, group: dist.ProcessGroup | None, path: str) -> None:
-    """Before anyone waits for bytes: whether each rank has what it is to send. Raises on all ranks if one has not."""
-    told: list[Any] = [None] * dist.get_world_size(group)
-    dist.all_gather_object(told, None if error is None else str(error), group=group)
-    if error is not None:
-        raise error
-    for rank, text in enumerate(told):
-        if text is not None:
-            raise failed(
-                InputOutputError, f"rank {rank} could not read what this rank was to get from it: {text}", path
-            )
 
 
 def transfer(parcels: Sequence[tuple[Parcel, torch.Tensor]], rank: int, group: dist.ProcessGroup | None) -> None:

@@ -19,7 +19,7 @@ from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
 from penstock.torch.datasets._making import Make, batches_of
 from penstock.torch.datasets._road import Functions
-from penstock.torch.datasets._seeded import called_here, calling
+from penstock.torch.datasets._seeded import here
 from penstock.torch.loader._dealing import Dealing
 from penstock.torch.loader._feeds import Read
 from penstock.torch.loader._located import located_at, of_sample
@@ -69,10 +69,11 @@ class Finish:
         """`alone`: the batch is a sample by itself."""
         if read.finished:
             return self.without_calls(read, alone)
+        around = getattr(here, "call", None)  # of a function that takes a batch itself
         try:
             batch = self._batch(read, alone)
         finally:
-            calling(None)
+            here.call = around
         return (batch, self._valid(read, alone)) if self._masks or self._dealing else batch
 
     def without_calls(self, read: Read, alone: bool) -> Any:
@@ -118,7 +119,7 @@ class Finish:
 
     def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
         out = []
-        note, seed, here = self._note, self._seed, called_here()
+        note, seed = self._note, self._seed
         for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
             if note is not None:
                 note(part)
@@ -134,7 +135,7 @@ class Finish:
     def _call(self, function: Callable[[Any], Any], indices: Sequence[int], argument: Any) -> Any:
         """Errors of the user's function, of samples or of batches, name what it was called with."""
         try:
-            calling(self._seed, indices[0] if indices else 0)
+            here.call = self._seed, indices[0] if indices else 0
             return function(argument)
         except Exception as error:
             if not indices:

@@ -16,6 +16,7 @@ import torch
 from penstock._core import _answer_memory
 from penstock.torch import _private
 from penstock.torch._convert import to_torch
+from penstock.torch.saving._native import NUMBERS
 
 
 class _Pickler(pickle.Pickler):
@@ -28,7 +29,7 @@ class _Pickler(pickle.Pickler):
         if type(given) is torch.Tensor:
             return self._of_tensor(given)
         if type(given).__module__ == "numpy" and type(given).__name__ == "ndarray":
-            plain = given.dtype.char in _NUMBERS and given.dtype.isnative and given.ndim > 0
+            plain = given.dtype.char in NUMBERS and given.dtype.isnative and given.ndim > 0
             # Gaps are closed, as pickle does.
             return ("array", self._number(given, given if given.flags.forc else given.copy())) if plain else None
         return None
@@ -56,7 +57,6 @@ def _is_plain(tensor: torch.Tensor) -> bool:
     )
 
 
-_NUMBERS = frozenset("?bBhHiIlLqQefdFD")  # no long doubles, which differ between machines
 _DTYPES = {
     torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
     torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,

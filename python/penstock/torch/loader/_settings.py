@@ -6,6 +6,7 @@ So iterators, positions and readers get this copy and do not know the loader.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -71,30 +72,12 @@ def _ranges(batches: torch_data.BatchSampler) -> Iterator[range]:
     return map(range, range(0, end, each), chain(range(each, end, each), (end,)))
 
 
+# What the loader, or torch's class that it derives from, keeps under another name.
+_KEPT = {name: f"_{name}" for name in ("functions", "index_sampler", "set_aside", "dealing", "warned")}
+_KEPT["batches"] = "_auto_collation"
+_of_loader = operator.attrgetter(*(_KEPT.get(name, name) for name in Settings._fields if name != "processes"))
+
+
 def settings_of(loader: Any, processes: Any = None) -> Settings:
     """The settings of a `penstock.torch.DataLoader` as they are now; `processes`: for an iteration that has some."""
-    return Settings(
-        dataset=loader.dataset,
-        native=loader.native,
-        functions=loader._functions,
-        batch_size=loader.batch_size,
-        sampler=loader.sampler,
-        batch_sampler=loader.batch_sampler,
-        index_sampler=loader._index_sampler,
-        batches=loader._auto_collation,
-        num_workers=loader.num_workers,
-        collate_fn=loader.collate_fn,
-        pin_memory=loader.pin_memory,
-        pin_memory_device=loader.pin_memory_device,
-        timeout=loader.timeout,
-        generator=loader.generator,
-        prefetch_factor=loader.prefetch_factor,
-        persistent_workers=loader.persistent_workers,
-        device=loader.device,
-        on_error=loader.on_error,
-        memory_budget=loader.memory_budget,
-        set_aside=loader._set_aside,
-        dealing=loader._dealing,
-        warned=loader._warned,
-        processes=processes,
-    )
+    return Settings._make((*_of_loader(loader), processes))

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.utils.dlpack import from_dlpack
 
 import penstock
@@ -350,7 +349,8 @@ def _by_messages(
                 error = failure
             ranks.require(error, "read its share")
             coming = ahead.submit(read, turn + 1)
-            _send(block, [(rank, own[turn]) for rank, own in enumerate(turns) if turn < len(own)], ranks)
+            sent = [(own[turn], rank) for rank, own in enumerate(turns) if turn < len(own)]
+            ranks.send(block, [(pieces[0].begin, pieces[-1].end, rank) for pieces, rank in sent])
     return block.untyped_storage()
 
 
@@ -361,16 +361,3 @@ def _rounds(pieces: list[Piece]) -> list[list[Piece]]:
             out.append([])
         out[-1].append(piece)
     return out
-
-
-def _send(block: torch.Tensor, parts: list[tuple[int, list[Piece]]], ranks: Ranks) -> None:
-    """The bytes of this round from the rank that has read them to all others."""
-    with ranks.answering():
-        works = [
-            dist.broadcast(
-                block[pieces[0].begin : pieces[-1].end], ranks.source(rank), group=ranks.group, async_op=True
-            )
-            for rank, pieces in parts
-        ]
-        for work in works:
-            work.wait()

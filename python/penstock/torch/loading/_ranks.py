@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -100,9 +100,15 @@ class Ranks:
                 '"cpu:gloo,cuda:nccl"'
             )
 
-    def source(self, rank: int) -> int:
-        """Its number in the world, which collectives ask for."""
-        return dist.get_global_rank(self.group, rank)
+    def send(self, block: torch.Tensor, shares: Iterable[tuple[int, int, int]]) -> None:
+        """Parts of a block, (begin, end, rank), each from the rank that has read it to all others."""
+        with self.answering():
+            works = []
+            for begin, end, rank in shares:
+                source = dist.get_global_rank(self.group, rank)  # collectives ask for its number in the world
+                works.append(dist.broadcast(block[begin:end], source, group=self.group, async_op=True))
+            for work in works:
+                work.wait()
 
     def on_this_host(self) -> list[int]:
         return [rank for rank, host in enumerate(self.hosts) if host == self.hosts[self.rank]]

@@ -14,10 +14,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch.utils.dlpack import from_dlpack
 
 import penstock
@@ -176,13 +174,7 @@ class _Blocks:
 
     def exchange(self, block: torch.Tensor, each: _Round, turn: int) -> None:
         """Fills the block with what the other ranks have read."""
-        works: list[Any] = []
-        with self._ranks.answering():
-            for begin, end, rank in self._shares(each, turn):
-                source = self._ranks.source(rank)
-                works.append(dist.broadcast(block[begin:end], source, group=self._ranks.group, async_op=True))
-            for work in works:
-                work.wait()
+        self._ranks.send(block, self._shares(each, turn))
 
     def _shares(self, each: _Round, turn: int) -> list[tuple[int, int, int]]:
         out: list[tuple[int, int, int]] = []

@@ -49,7 +49,7 @@ def _parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
 
 _SIMPLE = frozenset((NoneType, bool, float))
 _SMALL = 1000  # objects, so that no nesting is deeper
-_NUMBERS = frozenset("?bBhHiIlLqQefdFD")
+NUMBERS = frozenset("?bBhHiIlLqQefdFD")  # of NumPy's types; long doubles differ between machines
 
 
 def _simple_parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
@@ -59,7 +59,7 @@ def _simple_parts(part: Any, kind: type[Any]) -> Iterable[Iterable[Any]] | None:
         is_simple = part.isascii()
     else:
         dtype: Any = getattr(part, "dtype", None) if kind.__module__ == "numpy" else None
-        is_simple = getattr(dtype, "char", "") in _NUMBERS and dtype.isbuiltin == 1 and kind.__name__ == "ndarray"
+        is_simple = getattr(dtype, "char", "") in NUMBERS and dtype.isbuiltin == 1 and kind.__name__ == "ndarray"
     return () if is_simple else None
 
 
