@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,8 +27,9 @@ class StreamWriter {
   virtual void write(std::span<const std::byte> bytes) = 0;
   /// `shape`: with all rows.
   virtual void end(const Shape& shape) = 0;
-  /// A whole sample: of a format that holds samples (Format::holds_samples). Nothing of one that is wrong is written.
-  virtual void sample(const Value&) {}
+  /// A whole sample, of a format that holds samples (Format::holds_samples): throws for what is wrong with it, and
+  /// gives what writes it.
+  virtual std::function<void()> sample(const Value&) { return {}; }
   /// The file appears under its name.
   virtual void finish() = 0;
 

@@ -2,6 +2,7 @@
 // its own, which its format reads in its place; their indexes become one.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -181,7 +182,7 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions&, std::stri
     TarWriter writer(sink);
     const bool has_many = value.is(Value::Kind::kList) || value.is(Value::Kind::kTuple);
     for (std::size_t i = 0; i < (has_many ? value.size() : 1); ++i) {
-      write_sample(writer, has_many ? value[i] : value, number_of(i));
+      writer.add(tar_sample(has_many ? value[i] : value, number_of(i)));
     }
     writer.finish();
   } catch (const Error& error) {
@@ -195,25 +196,33 @@ class TarStream final : public StreamWriter {
       : file_(io::open_output(path, {.sync = options.sync})), writer_(*file_) {}
 
   void check(const std::string& name, const DType& dtype, const Shape& shape) const override {
-    TarWriter::check(name);
+    writer_.check(member_of(name));
     make_npy_header(dtype, shape, false);
   }
   void begin(const std::string& name, const DType& dtype, const Shape& shape) override {
     const std::string header = make_npy_header(dtype, shape, false);
     const std::uint64_t bytes = static_cast<std::uint64_t>(shape.numel()) * dtype.itemsize();
-    const bool has_extension = std::string_view(name).ends_with(".npy");
-    writer_.begin(has_extension ? name : name + ".npy", header.size() + bytes);
+    writer_.begin(member_of(name), header.size() + bytes);
     writer_.write(std::as_bytes(std::span(header)));
   }
   void write(std::span<const std::byte> bytes) override { writer_.write(bytes); }
   void end(const Shape&) override { writer_.end(); }
-  void sample(const Value& sample) override { write_sample(writer_, sample, number_of(samples_++)); }
+  std::function<void()> sample(const Value& value) override {
+    TarSample sample = tar_sample(value, number_of(samples_));
+    writer_.check(sample);
+    return [this, sample = std::move(sample)] {
+      writer_.add(sample);
+      ++samples_;
+    };
+  }
   void finish() override {
     writer_.finish();
     file_->commit();
   }
 
  private:
+  static std::string member_of(const std::string& name) { return name.ends_with(".npy") ? name : name + ".npy"; }
+
   std::unique_ptr<io::Output> file_;
   TarWriter writer_;
   std::size_t samples_ = 0;

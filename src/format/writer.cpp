@@ -284,15 +284,7 @@ void Writer::Impl::add_sample(const Value& sample) {
           core::format("a .{} holds tensors and no samples; write a .tar, or add tensors by name", format_->name));
     }
     end_current();
-    try {
-      stream_->sample(sample);
-    } catch (const Error& error) {
-      // The format looks at all of a sample before it writes any of it.
-      const bool is_argument = error.code() == ErrorCode::kInvalidArgument || error.code() == ErrorCode::kUnsupported ||
-                               error.code() == ErrorCode::kLimit;
-      if (is_argument) throw;
-      writing([&] { throw; });
-    }
+    writing(stream_->sample(sample));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <utility>
@@ -340,6 +341,76 @@ TEST_F(WriterTest, MembersOfAnNpzAreDeflatedOnTheWay) {
   EXPECT_LT(test::read_file(folder / "x.npz").size(), 10'000U);
   EXPECT_TRUE(Tensor::identical(open(folder / "x.npz")["a"].load(), zeros));
   EXPECT_TRUE(Tensor::identical(open(folder / "x.npz")["b"].load(), rows));
+}
+
+TEST_F(WriterTest, ATarGetsNoMemberThatItsReaderWouldNotFind) {
+  const std::string path = folder / "x.tar";
+  Writer writer(path, {.sync = false});
+  writer.add("a", rows);
+  writer.add("a.Mask", rows);
+  for (const char* name : {"a.npy", "a.mask", "a.MASK.npy", "__x__", ".hidden", "b/.hidden", "b/", ""}) {
+    const auto error = error_of([&] { writer.add(name, rows); });
+    ASSERT_TRUE(error) << name;
+    EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument) << name;
+    EXPECT_EQ(error->path(), path);
+  }
+  EXPECT_EQ(code_of([&] { writer.begin("a.npy", DType::int8, {1}); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] {
+              writer.add_sample({{"__key__", "a"}, {"x", 1}});
+            }),
+            ErrorCode::kInvalidArgument)
+      << "readers would take it for a part of the sample that the tensors are";
+  writer.add_sample({{"__key__", "b"}, {"x", 1}});
+  writer.add("b", rows);  // a field that the sample has not
+  EXPECT_EQ(code_of([&] { writer.begin("b.npy", DType::int8, {1}); }), ErrorCode::kInvalidArgument);
+  writer.finish();
+  const Value samples = load(path);
+  ASSERT_EQ(samples.size(), 2U);
+  EXPECT_EQ(samples[0].size(), 3U);
+  EXPECT_TRUE(Tensor::identical(samples[0]["mask.npy"].as_tensor(), rows));
+  EXPECT_EQ(samples[1]["x.cls"].as_int(), 1);
+  EXPECT_TRUE(Tensor::identical(samples[1]["npy"].as_tensor(), rows));
+}
+
+TEST_F(WriterTest, AWrongSampleLeavesTheTarAsItWas) {
+  const std::string path = folder / "x.tar";
+  Writer writer(path, {.sync = false});
+  writer.add_sample({{"x", 1}});
+  const std::vector<Value> wrong = {Value{{"__key__", 5}, {"x", 1}},
+                                    Value{{"__key__", Value()}, {"x", 1}},
+                                    Value{{"__KEY__", Value::bytes("a")}},
+                                    Value{{"x.npy", Value{{"a", rows}}}},
+                                    Value{{"x.cls", "text"}},
+                                    Value{{"x.json", Value{{"a", Value::string("\xff")}}}},
+                                    Value{{"x", 1}, {"X", 2}},
+                                    Value{{"a/b", 1}},
+                                    Value::dict(std::vector<Value::Item>{}),
+                                    Value{{"x.pt", rows.to(DType::complex32)}, {"x.npy", Value()}}};
+  for (const Value& sample : wrong) {
+    const auto error = error_of([&] { writer.add_sample(sample); });
+    ASSERT_TRUE(error) << sample;
+    EXPECT_EQ(error->path(), path) << error->what();
+  }
+  const auto inner = error_of([&] { writer.add_sample({{"w.npz", Value{{"a", Value::list({rows})}}}}); });
+  EXPECT_EQ(inner->tensor(), "w.npz") << inner->what();
+  writer.add_sample({{"x", 2}});
+  writer.finish();
+  EXPECT_EQ(load(path).size(), 2U);
+}
+
+TEST_F(WriterTest, ARelativePathStaysWhereItWasWhenTheWorkingFolderChanges) {
+  const std::string before = std::filesystem::current_path();
+  for (const std::string name : {"x.npy", "x.npz", "x.safetensors", "x.pt", "x.tar"}) {
+    std::filesystem::current_path(folder.path());
+    std::filesystem::create_directory("out");
+    Writer writer("out/" + name, {.sync = false});
+    std::filesystem::current_path(before);
+    const Tensor odd = numbered_tensor({3}, DType::uint8);
+    name == "x.npy" ? writer.append(odd) : writer.add("a", odd);
+    writer.finish();
+    const Archive archive = open(folder / ("out/" + name));
+    EXPECT_EQ(archive.entries().size(), 1U) << name;
+  }
 }
 
 TEST_F(WriterTest, ThePathAndOptionsAreChecked) {

@@ -27,12 +27,20 @@ std::string text_of(const Value& step) {
   return step.is(Kind::kInt) ? std::to_string(step.as_int()) : step.as_string();
 }
 
-/// Whether a list is taken apart: somewhere in it there is a tensor, or a dict.
-bool is_taken_apart(const Value& list, std::size_t depth) {
-  if (depth > kMaxDepth) throw Error(ErrorCode::kLimit, core::format("lists nest deeper than {} levels", kMaxDepth));
-  return std::any_of(list.begin(), list.end(), [&](const Value& item) {
-    return item.is(Kind::kTensor) || item.is(Kind::kDict) || (item.is(Kind::kList) && is_taken_apart(item, depth + 1));
-  });
+/// Whether a list is taken apart: in it, or in lists in it, there is a tensor or a dict. Looks at each list once,
+/// however often it is held.
+bool is_taken_apart(const Value& list) {
+  std::unordered_set<const void*> seen{list.node_id()};
+  std::vector<Value> open{list};
+  while (!open.empty()) {
+    const Value next = std::move(open.back());
+    open.pop_back();
+    for (const Value& item : next) {
+      if (item.is(Kind::kTensor) || item.is(Kind::kDict)) return true;
+      if (item.is(Kind::kList) && seen.insert(item.node_id()).second) open.push_back(item);
+    }
+  }
+  return false;
 }
 
 class Flattener {
@@ -46,7 +54,7 @@ class Flattener {
                   {.tensor = name_});
     }
     if (value.is(Kind::kDict) && (value.size() != 0 || path_.empty())) return add_dict(value);
-    if (value.is(Kind::kList) && is_taken_apart(value, path_.size())) return add_list(value);
+    if (value.is(Kind::kList) && is_taken_apart(value)) return add_list(value);
     if (!names_.insert(name_).second) {
       throw Error(ErrorCode::kUnsupported,
                   core::format("two items would be called {}, since the keys that lead to one are joined with '.': "

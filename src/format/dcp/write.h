@@ -23,9 +23,10 @@ struct Leaf {
   Value value;  ///< a tensor, the entry of one, or what has no tensors in dicts and lists
 };
 
-/// Flattens a state dict as torch does: dicts, and lists in which there is a tensor, are taken apart. Keys become text.
-/// A single tensor is called "tensor". An empty dict is an object. kUnsupported for content that is no dict, keys that
-/// are neither text nor integers, and two items of one name; kLimit for what nests too deep or grows by sharing.
+/// Flattens a state dict as torch does: dicts, and lists in which there is a tensor or a dict, are taken apart. Keys
+/// become text. A single tensor is called "tensor". An empty dict is an object. kUnsupported for content that is no
+/// dict, keys that are neither text nor integers, and two items of one name; kLimit for what nests too deep or grows by
+/// sharing.
 std::vector<Leaf> flat_leaves(const Value& root);
 
 std::uint64_t tensor_bytes(std::span<const Leaf> leaves, std::span<const TensorEntry> entries);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,7 +36,9 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 class SafetensorsStream final : public StreamWriter {
  public:
   SafetensorsStream(std::string_view path, const WriterOptions& options)
-      : path_(path), file_(io::open_front_output(path, {.sync = options.sync})), metadata_(options.metadata) {
+      : file_(io::open_front_output(path, {.sync = options.sync})),
+        scratch_(std::filesystem::absolute(io::scratch_path(path))),
+        metadata_(options.metadata) {
     make_safetensors_header({}, metadata_);  // whose texts are checked here
   }
 
@@ -59,7 +62,7 @@ class SafetensorsStream final : public StreamWriter {
 
   void write(std::span<const std::byte> bytes) override {
     if (is_odd_) {
-      if (!odd_file_) odd_file_.emplace(io::scratch_path(path_), false);
+      if (!odd_file_) odd_file_.emplace(scratch_.string(), false);
       odd_file_->write(bytes);
     } else if (held_ && held_->size() + bytes.size() <= kHeld) {
       held_->insert(held_->end(), bytes.begin(), bytes.end());
@@ -132,8 +135,8 @@ class SafetensorsStream final : public StreamWriter {
     file_->replace_front(kReserved, std::as_bytes(std::span(front)));
   }
 
-  std::string path_;
   std::unique_ptr<io::FrontOutput> file_;
+  std::filesystem::path scratch_;  ///< whole: the program may have another working folder when it is needed
   std::optional<std::map<std::string, std::string>> metadata_;
   std::vector<SafetensorsTensor> even_;
   std::vector<SafetensorsTensor> odd_;      ///< whose places are those in `odd_file_`

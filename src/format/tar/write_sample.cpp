@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +24,7 @@ class Image final : public io::ByteSink {
  public:
   void write(std::span<const std::byte> bytes) override { bytes_.append(core::text_of(bytes)); }
   std::uint64_t position() const noexcept override { return bytes_.size(); }
-  std::span<const std::byte> bytes() const noexcept { return std::as_bytes(std::span(bytes_)); }
+  std::string take() noexcept { return std::move(bytes_); }
 
  private:
   std::string bytes_;
@@ -109,50 +108,44 @@ std::string content_of(std::string_view field, const Value& value) {
       Image image;
       if (path == ".ten" || path == ".tb") {
         write_tenbin(value, image);
-        return std::string(core::text_of(image.bytes()));
+      } else {
+        format_to_write(path, {}).write(value, image, {}, path);
       }
-      format_to_write(path, {}).write(value, image, {}, path);
-      return std::string(core::text_of(image.bytes()));
+      return image.take();
     }
     default:
       throw_other(field, value, "bytes");
   }
 }
 
-/// Readers find a member by its name alone, which must lead to this sample, and to a field that no other has.
-void require_found(const std::string& member, const std::string& key, std::set<std::string>& fields) {
-  const auto found = sample_name({.name = member});
-  if (!found || found->key != key) {
+/// What the sample says of itself, or else `key`.
+std::string key_of(const Value& sample, const std::string& key) {
+  const auto own = sample.find(kSampleKey);
+  if (own && !own->is(Value::Kind::kString) && !own->is(Value::Kind::kBytes)) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("found the key {} with the member {}, which readers would not take for a part of this "
-                             "sample; fields have no '/' in their names, and keys are not of the form __x__",
-                             core::quoted(key), core::quoted(member)));
+                core::format("found {} as the key of a sample, expected a text", own->to_string()));
   }
-  if (!fields.insert(found->field).second) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("two fields of the sample {} become the field {}, because readers take their names in lower "
-                     "case; name one of them otherwise",
-                     core::quoted(key), core::quoted(found->field)));
-  }
+  const std::string name = own ? own->as_string() : key;
+  const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
+  if (!file.empty() && file.find('.') == file.npos) return name;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found the key {}, whose last part has a dot or is empty, so that no reader would find it "
+                           "again; name the sample otherwise",
+                           core::quoted(name)));
+}
+
+/// The error of a field's value, of which the file that it would be has its own name.
+[[noreturn]] void throw_of_field(const Error& error, const std::string& field) {
+  const std::string name = core::escaped(field);
+  throw error.at({.tensor = error.tensor().empty() ? name : core::format("{}: {}", name, error.tensor())});
 }
 
 }  // namespace
 
-void write_sample(TarWriter& writer, const Value& sample, const std::string& key) {
-  if (!sample.is(Value::Kind::kDict))
-    return write_sample(writer, Value{{std::string(extension_for(sample)), sample}}, key);
-  std::string name = key;
-  if (const auto own = sample.find(kSampleKey)) name = own->as_string();
-  const std::string_view file = std::string_view(name).substr(name.rfind('/') + 1);
-  if (file.empty() || file.find('.') != file.npos) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("found the key {}, whose last part has a dot or is empty, so that no reader would find it "
-                             "again; name the sample otherwise",
-                             core::quoted(name)));
-  }
-  std::set<std::string> fields;
-  std::vector<std::pair<std::string, std::string>> members;  // a wrong field leaves the archive as it was
+TarSample tar_sample(const Value& sample, const std::string& key) {
+  if (!sample.is(Value::Kind::kDict)) return tar_sample(Value{{std::string(extension_for(sample)), sample}}, key);
+  TarSample out{.key = key_of(sample, key)};
+  WrittenFields fields;
   for (const auto& [field_name, value] : sample.items()) {
     if (!field_name.is(Value::Kind::kString)) {
       throw Error(ErrorCode::kUnsupported,
@@ -160,19 +153,27 @@ void write_sample(TarWriter& writer, const Value& sample, const std::string& key
     }
     const std::string& field = field_name.as_string();
     if (field == kSampleKey || field == kSampleUrl) continue;
-    const std::string member = has_extension(field, value) ? field : core::format("{}.{}", field, extension_for(value));
-    try {
-      members.emplace_back(core::format("{}.{}", name, member), content_of(member, value));
-    } catch (const Error& error) {
-      throw error.within({.tensor = core::escaped(field)});
+    const std::string content_name =
+        has_extension(field, value) ? field : core::format("{}.{}", field, extension_for(value));
+    const std::string member = core::format("{}.{}", out.key, content_name);
+    SampleName place = fields.place_of(member);
+    if (place.key != out.key) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  core::format("found the key {} with the member {}, which readers would not take for a part of this "
+                               "sample; fields have no '/' in their names",
+                               core::quoted(out.key), core::quoted(member)));
     }
-    TarWriter::check(members.back().first);
-    require_found(members.back().first, name, fields);
+    fields.add(std::move(place));
+    try {
+      out.members.emplace_back(member, content_of(content_name, value));
+    } catch (const Error& error) {
+      throw_of_field(error, field);
+    }
   }
-  if (members.empty())
+  if (out.members.empty()) {
     throw Error(ErrorCode::kUnsupported, "the sample is empty, so that no reader would find it again");
-  writer.require_new(name);
-  for (const auto& [member, content] : members) writer.add(member, std::as_bytes(std::span(content)));
+  }
+  return out;
 }
 
 }  // namespace penstock::format

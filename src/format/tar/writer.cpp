@@ -30,15 +30,48 @@ std::string short_name(std::string_view name) {
 
 }  // namespace
 
-void TarWriter::check(std::string_view name) {
-  if (!name.empty() && name.find('\0') == name.npos && !name.ends_with('/')) return;
+SampleName WrittenFields::place_of(std::string_view member) const {
+  if (member.empty() || member.find('\0') != member.npos || member.ends_with('/')) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found {} as the name of a member, expected one without zero bytes and '/' at its end",
+                             core::quoted(member)));
+  }
+  std::optional<SampleName> place = sample_name({.name = std::string(member)});
+  if (!place || is_own_field(place->field)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("found the member {}, which readers would take for a part of no sample; names begin with no "
+                     "dot and are not of the form __x__, and no field is called __key__ or __url__",
+                     core::quoted(member)));
+  }
+  if (place->key == key_ && fields_.contains(place->field)) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        core::format("two fields of the sample {} become the field {}, because readers take their names in lower "
+                     "case; name one of them otherwise",
+                     core::quoted(place->key), core::quoted(place->field)));
+  }
+  return *std::move(place);
+}
+
+void WrittenFields::add(SampleName place) {
+  if (place.key != key_) {
+    key_ = std::move(place.key);
+    fields_.clear();
+  }
+  fields_.insert(std::move(place.field));
+}
+
+void WrittenFields::require_other(const std::string& key) const {
+  if (key != key_ || fields_.empty()) return;
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("found {} as the name of a member, expected one without zero bytes and '/' at its end",
-                           core::quoted(name)));
+              core::format("the sample before this one has the key {} too, and readers would take both for one; give "
+                           "each a key of its own",
+                           core::quoted(key)));
 }
 
 void TarWriter::begin(std::string_view name, std::uint64_t size) {
-  check(name);
+  last_.add(last_.place_of(name));
   std::optional<std::string> header = tar_header_of(name, size);
   if (!header) {
     const std::string records = pax_record("path", name) + pax_record("size", std::to_string(size));
@@ -65,10 +98,13 @@ void TarWriter::end() {
   pad(size_);
 }
 
-void TarWriter::add(std::string_view name, std::span<const std::byte> content) {
-  begin(name, content.size());
-  write(content);
-  end();
+void TarWriter::add(const TarSample& sample) {
+  check(sample);
+  for (const auto& [name, content] : sample.members) {
+    begin(name, content.size());
+    write(std::as_bytes(std::span(content)));
+    end();
+  }
 }
 
 void TarWriter::finish() {
@@ -76,16 +112,6 @@ void TarWriter::finish() {
   sink_.write(kEnd);
   constexpr std::array<std::byte, kTarBlock> kZeros{};
   while (sink_.position() % kRecord != 0) sink_.write(kZeros);
-}
-
-void TarWriter::require_new(const std::string& key) {
-  if (key == key_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                core::format("the sample before this one has the key {} too, and readers would take both for one; give "
-                             "each a key of its own",
-                             core::quoted(key)));
-  }
-  key_ = key;
 }
 
 void TarWriter::pad(std::uint64_t bytes) {

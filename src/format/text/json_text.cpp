@@ -2,7 +2,9 @@
 #include <string>
 
 #include "core/format.h"
+#include "core/shared_walk.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "format/text/json_value.h"
 #include "penstock/error.h"
 
@@ -19,7 +21,14 @@ std::string real_text(double value) {
   return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-void add(std::string& out, const Value& value, std::size_t depth) {
+/// A text in quotes. Bytes that are no UTF-8 would become half a surrogate pair, which readers refuse.
+std::string quoted_text(const std::string& text) {
+  if (core::is_utf8(text)) return core::json_quoted(text);
+  throw Error(ErrorCode::kUnsupported,
+              core::format("the text {} is not UTF-8, and JSON holds no other", core::quoted(text)));
+}
+
+void add(std::string& out, const Value& value, core::SharedWalk& walk, std::size_t depth) {
   if (depth > kMaxDepth) {
     throw Error(ErrorCode::kLimit,
                 core::format("the value is nested deeper than {} levels, and JSON here is not", kMaxDepth));
@@ -41,18 +50,20 @@ void add(std::string& out, const Value& value, std::size_t depth) {
       out += real_text(value.as_float());
       return;
     case Value::Kind::kString:
-      out += core::json_quoted(value.as_string());
+      out += quoted_text(value.as_string());
       return;
     case Value::Kind::kList:
     case Value::Kind::kTuple:
+      walk.visit(value.node_id(), value.size());
       out += '[';
       for (std::size_t i = 0; i < value.size(); ++i) {
         if (i > 0) out += ", ";
-        add(out, value[i], depth + 1);
+        add(out, value[i], walk, depth + 1);
       }
       out += ']';
       return;
     case Value::Kind::kDict:
+      walk.visit(value.node_id(), value.size());
       out += '{';
       for (std::size_t i = 0; i < value.size(); ++i) {
         const auto [key, item] = value.item(i);
@@ -60,8 +71,8 @@ void add(std::string& out, const Value& value, std::size_t depth) {
           throw Error(ErrorCode::kUnsupported, core::format("JSON has texts for keys; found {}", key.to_string()));
         }
         if (i > 0) out += ", ";
-        out += core::json_quoted(key.as_string()) + ": ";
-        add(out, item, depth + 1);
+        out += quoted_text(key.as_string()) + ": ";
+        add(out, item, walk, depth + 1);
       }
       out += '}';
       return;
@@ -77,7 +88,8 @@ void add(std::string& out, const Value& value, std::size_t depth) {
 
 std::string json_text(const Value& value) {
   std::string out;
-  add(out, value, 1);
+  core::SharedWalk walk("JSON has each of them anew: save as .pt, which keeps what is shared");
+  add(out, value, walk, 1);
   return out;
 }
 

@@ -17,7 +17,8 @@ namespace penstock::format {
 Value json_value(std::string_view text, const std::string& path, std::uint64_t offset);
 
 /// The value as JSON text, which json_value reads back: numbers as Python writes them. kUnsupported for tensors, bytes,
-/// and keys that are no texts; kLimit for nesting beyond 64 levels.
+/// texts that are no UTF-8, and keys that are no texts; kLimit for nesting beyond 64 levels, and for parts that are
+/// held so often that the ways to them multiply (core::SharedWalk).
 std::string json_text(const Value& value);
 
 }  // namespace penstock::format

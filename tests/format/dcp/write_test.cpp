@@ -30,6 +30,17 @@ TEST(FlatLeaves, DictsAndListsWithDictsAreTakenApart) {
   EXPECT_THAT(names_of(root), ElementsAre("a.0.x", "b"));
 }
 
+TEST(FlatLeaves, EachListIsLookedAtOnce) {
+  Value numbers = Value::list({number()});
+  Value dicts = list_of_dict();
+  for (int i = 0; i < 50; ++i) {
+    numbers = Value::list({numbers, numbers});
+    dicts = Value::list({dicts, dicts});
+  }
+  EXPECT_THAT(names_of(Value::dict({{"a", numbers}})), ElementsAre("a"));
+  EXPECT_EQ(test::code_of([&] { flat_leaves(Value::dict({{"a", dicts}})); }), ErrorCode::kLimit);
+}
+
 TEST(FlatLeaves, KeysThatAreTheSameTextAreRefused) {
   // What lies below them has names of its own: 1.0.x and 1.y.
   const Value dict = Value::dict(std::vector<Value::Item>{{Value::integer(1), list_of_dict()},

@@ -99,6 +99,18 @@ TEST(JsonValue, LimitsNesting) {
   EXPECT_EQ(refused(std::string(1'000'000, '[')), ErrorCode::kLimit);
 }
 
+TEST(JsonText, RefusesWhatItCouldNotReadBack) {
+  EXPECT_EQ(json_text(Value{{"é", "\U0001F600"}}), "{\"é\": \"\U0001F600\"}");
+  EXPECT_EQ(test::code_of([] { json_text(Value::string("\xff")); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(test::code_of([] { json_text(Value{{"\xed\xa0\x80", 1}}); }), ErrorCode::kUnsupported);
+}
+
+TEST(JsonText, RefusesPartsThatMultiply) {
+  Value value = Value::list({1});
+  for (int i = 0; i < 50; ++i) value = Value::list({value, value});
+  EXPECT_EQ(test::code_of([&] { json_text(value); }), ErrorCode::kLimit);
+}
+
 TEST(JsonValue, ErrorsTellThePlace) {
   const auto error = test::error_of([] { value_of("[1, 2, x]"); });
   EXPECT_EQ(error->path(), "a.tar");
