@@ -16,7 +16,7 @@
 #include "core/view.h"
 #include "format/check_index.h"
 #include "format/foreign.h"
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "penstock/error.h"
 
 namespace penstock {

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 
 #include "core/ascii.h"
 #include "core/format.h"
 #include "core/shown_url.h"
+#include "core/utf8.h"
 
 namespace penstock::core {
 namespace {
@@ -21,32 +21,11 @@ constexpr std::size_t kQuotedHead = 50;
 constexpr std::size_t kQuotedTail = 26;
 constexpr std::size_t kMaxKey = 256;
 
-struct CodePoint {
-  std::uint32_t value;
-  std::size_t bytes;
-};
-
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-/// The valid UTF-8 sequence at the front of `text`: shortest form, no surrogates, at most U+10FFFF.
-std::optional<CodePoint> decode(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text.front());
-  if (lead < 0x80) return CodePoint{lead, 1};
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) return std::nullopt;
-  std::uint32_t value = lead & (0x7FU >> bytes);
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if (!is_continuation(text[i])) return std::nullopt;
-    value = value << 6 | (static_cast<unsigned char>(text[i]) & 0x3FU);
-  }
-  constexpr std::array<std::uint32_t, 5> kShortest = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kShortest[bytes] || value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) return std::nullopt;
-  return CodePoint{value, bytes};
-}
-
 struct Span {
-  std::uint32_t first;
-  std::uint32_t last;
+  char32_t first;
+  char32_t last;
 };
 
 /// What a terminal obeys in place of showing, what reorders or breaks the text around it, and what is not seen at all
@@ -73,31 +52,23 @@ constexpr std::array kUnprintable = {
     Span{0xE0000, 0xE0FFF},  // tags, further variation selectors
 };
 
-bool is_unprintable(std::uint32_t c) {
-  const auto* const span =
-      std::lower_bound(kUnprintable.begin(), kUnprintable.end(), c,
-                       [](const Span& before, std::uint32_t value) { return before.last < value; });
+bool is_unprintable(char32_t c) {
+  const auto* const span = std::lower_bound(kUnprintable.begin(), kUnprintable.end(), c,
+                                            [](const Span& before, char32_t value) { return before.last < value; });
   return span != kUnprintable.end() && c >= span->first;
 }
 
-void append_escaped(std::string& out, CodePoint point) {
-  switch (point.value) {
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      break;
-  }
-  if (point.value < 0x100) {
-    core::append(out, "\\x{:02x}", point.value);
+/// How a control character is written that has a letter for it; nothing for others.
+std::string_view lettered(char32_t c) { return c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : ""; }
+
+void append_escaped(std::string& out, char32_t point) {
+  const auto code = static_cast<std::uint32_t>(point);
+  if (const std::string_view known = lettered(point); !known.empty()) {
+    out += known;
+  } else if (code < 0x100) {
+    core::append(out, "\\x{:02x}", code);
   } else {
-    core::append(out, "\\u{{{:04x}}}", point.value);
+    core::append(out, "\\u{{{:04x}}}", code);
   }
 }
 
@@ -111,39 +82,19 @@ void append_json_code(std::string& out, std::uint32_t value) {
 }
 
 void append_json_ascii(std::string& out, char c) {
-  switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      append_json_code(out, static_cast<unsigned char>(c));
+  if (const std::string_view known = lettered(static_cast<unsigned char>(c)); !known.empty()) {
+    out += known;
+  } else if (c == '"' || c == '\\') {
+    (out += '\\') += c;
+  } else {
+    append_json_code(out, static_cast<unsigned char>(c));
   }
 }
 
-/// What Python's "surrogatepass" writes for half a pair.
-std::optional<CodePoint> decode_surrogate(std::string_view text) {
-  if (text.size() < 3 || text[0] != '\xED' || (static_cast<unsigned char>(text[1]) & 0xE0U) != 0xA0U)
-    return std::nullopt;
-  if (!is_continuation(text[2])) return std::nullopt;
-  return CodePoint{
-      0xD000 | (static_cast<unsigned char>(text[1]) & 0x3FU) << 6U | (static_cast<unsigned char>(text[2]) & 0x3FU), 3};
-}
-
-CodePoint decode_for_json(std::string_view text) {
-  if (const auto point = decode(text)) return *point;
-  if (const auto half = decode_surrogate(text)) return *half;
+/// A byte that begins no character is half a pair, as Python's "surrogateescape" has it.
+FirstCodePoint decode_for_json(std::string_view text) {
+  const FirstCodePoint first = first_code_point(text);
+  if (first.bytes != 0) return first;
   return {0xDC00U | static_cast<unsigned char>(text.front()), 1};
 }
 
@@ -174,18 +125,17 @@ std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::optional<CodePoint> point = decode(text);
-    if (!point) {
-      append_escaped(out, {static_cast<unsigned char>(text.front()), 1});
-      text.remove_prefix(1);
-      continue;
-    }
-    if (is_unprintable(point->value)) {
-      append_escaped(out, *point);
+    const FirstCodePoint point = first_code_point(text);
+    const bool is_character = point.bytes != 0 && !point.is_surrogate();
+    const std::size_t bytes = is_character ? point.bytes : 1;
+    if (!is_character) {
+      append_escaped(out, static_cast<unsigned char>(text.front()));
+    } else if (is_unprintable(point.value)) {
+      append_escaped(out, point.value);
     } else {
-      out += text.substr(0, point->bytes);
+      out += text.substr(0, bytes);
     }
-    text.remove_prefix(point->bytes);
+    text.remove_prefix(bytes);
   }
   return out;
 }
@@ -198,12 +148,11 @@ std::string json_quoted(std::string_view text) {
     out.append(text.begin(), end);
     text.remove_prefix(static_cast<std::size_t>(end - text.begin()));
     if (text.empty()) break;
-    const CodePoint point = decode_for_json(text);
-    const bool half = point.value >= 0xD800 && point.value <= 0xDFFF;
+    const FirstCodePoint point = decode_for_json(text);
     if (point.value < 0x80) {
       append_json_ascii(out, text.front());
-    } else if (half || is_unprintable(point.value)) {
-      append_json_code(out, point.value);
+    } else if (point.is_surrogate() || is_unprintable(point.value)) {
+      append_json_code(out, static_cast<std::uint32_t>(point.value));
     } else {
       out += text.substr(0, point.bytes);
     }

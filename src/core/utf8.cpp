@@ -20,15 +20,18 @@ Lead lead_of(unsigned char byte) noexcept {
   return {0, 0, 0};
 }
 
-bool is_surrogate(std::uint32_t code_point) noexcept { return code_point >= 0xD800 && code_point <= 0xDFFF; }
+bool is_well_formed(std::string_view text, bool with_surrogates) noexcept {
+  while (!text.empty()) {
+    const FirstCodePoint first = first_code_point(text);
+    if (first.bytes == 0 || (!with_surrogates && first.is_surrogate())) return false;
+    text.remove_prefix(first.bytes);
+  }
+  return true;
+}
 
-/// The first code point of a text, and its bytes: 0 where it is not well-formed.
-struct Step {
-  std::uint32_t code_point = 0;
-  std::size_t bytes = 0;
-};
+}  // namespace
 
-Step step_of(std::string_view text) noexcept {
+FirstCodePoint first_code_point(std::string_view text) noexcept {
   if (text.empty()) return {};
   const auto first = static_cast<unsigned char>(text[0]);
   if (first < 0x80) return {first, 1};
@@ -44,22 +47,11 @@ Step step_of(std::string_view text) noexcept {
   return {code_point, lead.followers + 1};
 }
 
-bool is_well_formed(std::string_view text, bool with_surrogates) noexcept {
-  while (!text.empty()) {
-    const Step step = step_of(text);
-    if (step.bytes == 0 || (!with_surrogates && is_surrogate(step.code_point))) return false;
-    text.remove_prefix(step.bytes);
-  }
-  return true;
-}
-
-}  // namespace
-
 std::optional<char32_t> take_code_point(std::string_view& utf8) noexcept {
-  const Step step = step_of(utf8);
-  if (step.bytes == 0 || is_surrogate(step.code_point)) return std::nullopt;
-  utf8.remove_prefix(step.bytes);
-  return step.code_point;
+  const FirstCodePoint first = first_code_point(utf8);
+  if (first.bytes == 0 || first.is_surrogate()) return std::nullopt;
+  utf8.remove_prefix(first.bytes);
+  return first.value;
 }
 
 bool is_utf8(std::string_view text) noexcept { return is_well_formed(text, false); }

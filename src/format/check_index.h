@@ -7,10 +7,6 @@
 
 namespace penstock::format {
 
-// Every index is checked here before anyone uses it. The reader of a format only reports what the file says, so this
-// part checks that it is possible. It also completes `entry.encoding` of each tensor, so that whoever loads a tensor
-// does not have to work out how it is stored.
-
 /// Checks that storages lie inside their sources, tensors inside their storages, and that all sizes fit; then completes
 /// the encodings. kCorrupt, kTruncated, kLimit with path, offset and tensor.
 void check_index(Index& index);

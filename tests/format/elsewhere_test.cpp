@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "format/numpy/npy_dtype.h"
-#include "format/pt/stream.h"
+#include "format/pt/content.h"
 #include "format/safetensors/header.h"
+#include "format/text/npy_dtype.h"
 #include "penstock/error.h"
 
 namespace penstock::format {

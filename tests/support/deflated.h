@@ -12,10 +12,11 @@ namespace penstock::test {
 /// A raw deflate stream of the text, as zip members hold it.
 inline std::string deflated(std::string_view text) {
   std::string out;
-  const std::span<const std::byte> part = bytes_of(text);
-  format::deflate({&part, 1}, [&out](std::span<const std::byte> piece) {
+  format::DeflateStream stream([&out](std::span<const std::byte> piece) {
     out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   });
+  stream.add(bytes_of(text));
+  stream.finish();
   return out;
 }
 

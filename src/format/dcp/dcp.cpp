@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/format.h"
-#include "core/text.h"
 #include "format/dcp/assembly.h"
 #include "format/dcp/coverage.h"
 #include "format/dcp/metadata.h"
@@ -20,7 +19,6 @@
 #include "format/dcp/stream.h"
 #include "format/dcp/stream_ends.h"
 #include "format/safetensors/shard_paths.h"
-#include "io/remote/remote.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "value/graph.h"
@@ -34,7 +32,6 @@ using dcp::StreamSpan;
 
 /// Each file is kept open; a rank writes one or a few.
 constexpr std::size_t kMaxFiles = 64 * 1024;
-constexpr std::size_t kNamedInErrors = 5;
 constexpr std::uint64_t kMaxMetadataBytes = std::uint64_t{4} << 30;
 /// Nearly every .metadata has fewer bytes, and is read at once.
 constexpr std::uint64_t kFirstBytes = std::uint64_t{16} << 20;
@@ -81,33 +78,14 @@ class CheckpointReader {
   }
 
  private:
-  /// All files are looked for before the first is opened, so that one error lists those that are missing.
   void open_files(const std::vector<Item>& items) {
     files_ = numbers_of_files(items);
-    std::vector<std::string> locations;
-    std::vector<std::string> missing;
-    for (const auto& [name, number] : files_) {
-      locations.push_back(shard_path(path_, name));
-      if (locations.back().empty()) missing.push_back(core::quoted(name));
-    }
-    if (!missing.empty()) refuse_missing(std::move(missing));
-    const std::vector<Source> opened = io::remote::open_sources(locations);
-    for (const auto& [name, number] : files_) {
-      const Source& file = opened[number - 1];
-      require_shard(path_, name, *file);
-      index_.sources.push_back(file);
-    }
-  }
-
-  [[noreturn]] void refuse_missing(std::vector<std::string> missing) const {
-    const std::size_t count = missing.size();
-    missing.resize(std::min(count, kNamedInErrors));
-    throw Error(ErrorCode::kNotFound,
-                core::format("{} of the {} files beside .metadata {} missing: {}{}; copy {} from where the checkpoint "
-                             "was saved",
-                             count, files_.size(), count == 1 ? "is" : "are", fmt::join(missing, ", "),
-                             count > kNamedInErrors ? ", ..." : "", count == 1 ? "it" : "them"),
-                {path_});
+    std::vector<std::string> names;
+    for (const auto& [name, number] : files_) names.push_back(name);
+    const std::vector<Source> opened =
+        open_beside(path_, names,
+                    {.what = "files beside .metadata", .verb = "copy", .from = " from where the checkpoint was saved"});
+    index_.sources.insert(index_.sources.end(), opened.begin(), opened.end());
   }
 
   void refuse_shared_places(const std::vector<Item>& items) const {

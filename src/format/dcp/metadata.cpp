@@ -159,12 +159,6 @@ Item item_of(const std::string& name, const Value& described, const Places& plac
   return {.name = name, .is_tensor = false, .dtype = {}, .shape = {}, .chunks = {{{}, places.of(name, {})}}};
 }
 
-class NoStorages final : public pickle::Outside {
-  std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
-    fail(".metadata refers to a tensor's storage, which has no place in it");
-  }
-};
-
 Metadata take_apart(const Value& root) {
   if (!is_class(root, "Metadata")) fail("the pickle is not a Metadata of torch.distributed.checkpoint");
   const std::optional<Value> storage_data = attribute(root, "storage_data");
@@ -201,7 +195,7 @@ bool is_metadata(std::span<const std::byte> head) noexcept {
 Metadata read_metadata(std::span<const std::byte> pickle, std::string_view path) {
   try {
     Index read;
-    NoStorages none;
+    pickle::NoStorages none;
     pickle::read_pickle(pickle, 0, read, none);
     return take_apart(read.structure);
   } catch (const Error& error) {

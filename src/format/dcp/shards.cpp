@@ -23,6 +23,7 @@
 #include "format/flat_tensors.h"
 #include "format/rows.h"
 #include "format/safetensors/shard_paths.h"
+#include "io/file/folder_names.h"
 #include "io/source/folder_list.h"
 #include "penstock/error.h"
 
@@ -30,15 +31,10 @@ namespace penstock::format {
 namespace dcp {
 namespace {
 
-namespace fs = std::filesystem;
-
 std::vector<std::string> shard_names(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    std::string name = at->path().filename().string();
-    if (name.ends_with(".safetensors")) names.push_back(std::move(name));
-  }
+  std::error_code ignored;
+  std::vector<std::string> names = io::folder_names(folder, ignored);
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".safetensors"); });
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -152,7 +148,7 @@ std::optional<Source> list_shards(const std::string& folder) {
   // The writer calls them so. One is opened, because the folder may be one of a million samples.
   const auto first =
       std::find_if(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("shard-"); });
-  if (first == names.end() || !has_chunks((fs::path(folder) / *first).string())) return std::nullopt;
+  if (first == names.end() || !has_chunks(std::filesystem::path(folder) / *first)) return std::nullopt;
   return std::make_shared<io::FolderList>(folder, std::move(names));
 }
 

@@ -10,6 +10,7 @@
 #include "core/shared_walk.h"
 #include "core/text.h"
 #include "format/dcp/metadata_pickle.h"
+#include "format/pt/content.h"
 #include "format/pt/stream.h"
 #include "format/pt/write.h"
 #include "format/text/utf8.h"

@@ -252,22 +252,6 @@ std::size_t check_size(std::span<const std::byte> head, std::uint64_t base) {
   return prefix + length;
 }
 
-/// `utf8` in Latin-1, when all of it is in there.
-std::optional<std::string> to_latin1(std::string_view utf8) {
-  std::string out;
-  for (std::size_t i = 0; i < utf8.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(utf8[i]);
-    if (byte < 0x80) {
-      out += utf8[i];
-    } else if ((byte == 0xC2 || byte == 0xC3) && i + 1 < utf8.size()) {
-      out += static_cast<char>((byte & 0x03) << 6 | (static_cast<unsigned char>(utf8[++i]) & 0x3F));
-    } else {
-      return std::nullopt;
-    }
-  }
-  return out;
-}
-
 /// Magic, version, length, and the text padded so that the payload is aligned; nothing when it is too long for
 /// version 1.
 std::optional<std::string> wrap_header(const std::string& text, char version) {
@@ -323,10 +307,12 @@ std::string make_npy_header(const DType& dtype, const Shape& shape, bool fortran
     const std::string growing = std::to_string(shape[fortran_order ? shape.rank() - 1 : 0]);
     text.append(kGrowthDigits - growing.size(), ' ');
   }
-  std::optional<std::string> latin1 = to_latin1(text);
-  if (!latin1) return *wrap_header(text, 3);
-  if (auto header = wrap_header(*latin1, 1)) return *std::move(header);
-  return *wrap_header(*latin1, 2);
+  std::string latin1(text.size(), '\0');
+  const std::optional<std::size_t> size = to_latin1(text, latin1.data());
+  if (!size) return *wrap_header(text, 3);
+  latin1.resize(*size);
+  if (auto header = wrap_header(latin1, 1)) return *std::move(header);
+  return *wrap_header(latin1, 2);
 }
 
 }  // namespace penstock::format

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
 

@@ -13,12 +13,6 @@
 namespace penstock::format {
 namespace {
 
-class NoStorages final : public pickle::Outside {
-  std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
-    throw Error(ErrorCode::kCorrupt, "the pickle refers to a storage of torch's, which has no place in an array");
-  }
-};
-
 bool is_objects(const Value& value) {
   return value.is(Value::Kind::kList) && value.type_name() == pickle::kObjectsName;
 }
@@ -57,7 +51,7 @@ Value merged(Index&& read, const Value& root, std::string_view prefix, Index& in
 Value read_objects(std::span<const std::byte> bytes, std::uint64_t base, const NpyHeader& header,
                    std::string_view prefix, const pickle::Limits& limits, const OpenOptions& options, Index& index) {
   Index read;
-  NoStorages none;
+  pickle::NoStorages none;
   pickle::read_pickle(bytes, base, read, none,
                       {.whole = false, .object_lists = true, .limits = limits, .decode = options.decode});
   require_described(read.structure, header);

@@ -233,12 +233,10 @@ void Pickler::write_tensor(PickleWriter& out, const Value& value) {
 void Pickler::write_dense(PickleWriter& out, const Value& value, const Value& owner, const Value& marks) {
   const TensorFacts tensor = facts(value);
   const DType& dtype = tensor.dtype;
-  if (is_quantized(dtype.code())) {
-    out.unsupported(
-        core::format("a tensor {} without its scale cannot be saved as .pt; save its integers", dtype.name()));
-  }
-  if (!pickle::torch_dtype(dtype.name())) {
-    out.unsupported(core::format("torch has no dtype {}: {}", dtype.name(), elsewhere(dtype)));
+  try {
+    require_torch_dtype(dtype);
+  } catch (const Error& error) {
+    out.unsupported(error.message());
   }
   const PlacedTensor& placed = place_of(value);
   const bool untyped = plan_.storages[placed.storage].mixed || storage_class(dtype.code()).empty();
@@ -419,6 +417,15 @@ void Pickler::write_quantized(PickleWriter& out, const Value& value) {
 }
 
 }  // namespace
+
+void require_torch_dtype(const DType& dtype) {
+  if (is_quantized(dtype.code())) {
+    throw Error(ErrorCode::kUnsupported,
+                core::format("a tensor {} is saved with its scale alone: {}", dtype.name(), elsewhere(dtype)));
+  }
+  if (pickle::torch_dtype(dtype.name())) return;
+  throw Error(ErrorCode::kUnsupported, core::format("torch has no dtype {}: {}", dtype.name(), elsewhere(dtype)));
+}
 
 std::string_view storage_class(DType::Code code) {
   switch (code) {

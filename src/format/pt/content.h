@@ -27,6 +27,9 @@ PtPickle pickle_for_torch(const Value& value);
 /// The same of tensors that are not loaded.
 PtPickle pickle_for_torch(const Unloaded& content);
 
+/// kUnsupported for a dtype that torch has not, or has only with a scale.
+void require_torch_dtype(const DType& dtype);
+
 /// torch's class for a storage of that type, or empty where it has none: such tensors lie in untyped storages.
 std::string_view storage_class(DType::Code code);
 

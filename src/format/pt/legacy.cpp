@@ -73,14 +73,6 @@ class DeclaredStorages final : public pickle::Outside {
   std::map<std::string, Declared, std::less<>> by_key_;
 };
 
-/// Nothing lies outside a pickle of plain values.
-class Nothing final : public pickle::Outside {
- public:
-  std::uint32_t storage(std::string_view /*key*/, std::uint64_t /*nbytes*/, std::uint64_t /*itemsize*/) override {
-    throw Error(ErrorCode::kCorrupt, "a storage where a plain value was expected");
-  }
-};
-
 struct Header {
   Index index;
   DeclaredStorages storages{index};
@@ -90,8 +82,8 @@ struct Header {
 
 Value read_plain(std::span<const std::byte> bytes, std::size_t& at) {
   Index index;
-  Nothing nothing;
-  at += pickle::read_pickle(bytes.subspan(at), at, index, nothing, {.whole = false});
+  pickle::NoStorages none;
+  at += pickle::read_pickle(bytes.subspan(at), at, index, none, {.whole = false});
   return index.structure;
 }
 

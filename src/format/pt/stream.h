@@ -17,8 +17,6 @@ namespace penstock::format {
 
 std::unique_ptr<StreamWriter> stream_pt(std::string_view path, const WriterOptions& options);
 
-/// kUnsupported for a dtype that torch has not.
-void require_torch_dtype(const DType& dtype);
 /// A whole `.pt` of one tensor, as torch.save writes it. `elements` writes them to the sink that it gets, in C order.
 void write_pt_tensor(const DType& dtype, const Shape& shape, io::ByteSink& sink,
                      const std::function<void(io::ByteSink&)>& elements);

@@ -16,7 +16,6 @@
 #include "format/flat_tensors.h"
 #include "format/rows.h"
 #include "format/safetensors/header.h"
-#include "format/safetensors/stream.h"
 #include "penstock/error.h"
 
 namespace penstock::format {

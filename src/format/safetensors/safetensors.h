@@ -1,7 +1,8 @@
 #pragma once
 
-// Writers of the row of safetensors; sharded models are shard_list.h's.
+// Writers of the row of safetensors, stream.cpp's and write.cpp's; sharded models are shard_list.h's.
 
+#include <memory>
 #include <string_view>
 
 #include "format/format.h"
@@ -17,5 +18,8 @@ void write_safetensors(const Value& value, io::ByteSink& sink, const SaveOptions
 /// The same of tensors that are not loaded. Whether they share memory in the file that they come from is not looked at.
 void write_unloaded_safetensors(const Unloaded& content, io::ByteSink& sink, const SaveOptions& options,
                                 std::string_view path);
+
+/// What penstock::Writer writes tensor by tensor.
+std::unique_ptr<StreamWriter> stream_safetensors(std::string_view path, const WriterOptions& options);
 
 }  // namespace penstock::format

@@ -1,5 +1,4 @@
-// Reads the JSON of a sharded model's index and opens the files that it names. All of them are looked for before the
-// first is opened, so that one error lists every missing file.
+// Reads the JSON of a sharded model's index and opens the files that it names.
 
 #include "format/safetensors/shard_list.h"
 
@@ -13,7 +12,6 @@
 #include "core/json_reader.h"
 #include "core/text.h"
 #include "format/safetensors/shard_paths.h"
-#include "io/remote/remote.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -21,7 +19,6 @@ namespace {
 
 /// Each shard is a file kept open. Real models have up to a few hundred.
 constexpr std::size_t kMaxShards = 16 * 1024;
-constexpr std::size_t kNamedInErrors = 5;
 
 /// Anything but `metadata` and `weight_map` is stepped over.
 class IndexReader final : public core::JsonReader {
@@ -137,25 +134,9 @@ ShardList read_shard_list(const ByteSource& source) {
 }
 
 std::vector<Source> open_shards(const ShardList& list, const std::string& index_path) {
-  std::vector<std::string> paths;
-  paths.reserve(list.shards.size());
-  std::vector<std::string> missing;
-  for (const ShardList::Shard& shard : list.shards) {
-    paths.push_back(shard_path(index_path, shard.name));
-    if (paths.back().empty()) missing.push_back(core::quoted(shard.name));
-  }
-  if (!missing.empty()) {
-    const std::size_t named = std::min(missing.size(), kNamedInErrors);
-    throw Error(ErrorCode::kNotFound,
-                core::format("{} of the {} shards beside the index {} missing: {}{}; fetch {}", missing.size(),
-                             list.shards.size(), missing.size() == 1 ? "is" : "are",
-                             fmt::join(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                             named < missing.size() ? ", ..." : "", missing.size() == 1 ? "it" : "them"),
-                {index_path});
-  }
-  std::vector<Source> opened = io::remote::open_sources(paths);
-  for (std::size_t i = 0; i < opened.size(); ++i) require_shard(index_path, list.shards[i].name, *opened[i]);
-  return opened;
+  std::vector<std::string> names;
+  for (const ShardList::Shard& shard : list.shards) names.push_back(shard.name);
+  return open_beside(index_path, names, {.what = "shards beside the index", .verb = "fetch"});
 }
 
 }  // namespace penstock::format

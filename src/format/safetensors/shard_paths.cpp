@@ -4,13 +4,18 @@
 
 #include "format/safetensors/shard_paths.h"
 
+#include <algorithm>
+
 #include "core/format.h"
 #include "core/text.h"
 #include "io/locations.h"
+#include "io/remote/remote.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
 namespace {
+
+constexpr std::size_t kNamedInErrors = 5;
 
 /// The same rule on every system, so that an index is not safe on one and unsafe on another: no separator, no drive, no
 /// name that a shell or Windows gives a meaning.
@@ -33,6 +38,31 @@ std::string shard_path(std::string_view index_path, std::string_view name) {
 
 void require_shard(std::string_view index_path, std::string_view name, const ByteSource& opened) {
   io::require_inside_folder(index_path, name, opened);
+}
+
+std::vector<Source> open_beside(const std::string& index_path, const std::vector<std::string>& names,
+                                const MissingFiles& words) {
+  std::vector<std::string> paths;
+  paths.reserve(names.size());
+  std::vector<std::string> missing;
+  for (const std::string& name : names) {
+    paths.push_back(shard_path(index_path, name));
+    if (paths.back().empty()) missing.push_back(core::quoted(name));
+  }
+  if (!missing.empty()) {
+    const bool is_one = missing.size() == 1;
+    const std::string count =
+        core::format("{} of the {} {} {} missing", missing.size(), names.size(), words.what, is_one ? "is" : "are");
+    const std::string_view more = missing.size() > kNamedInErrors ? ", ..." : "";
+    missing.resize(std::min(missing.size(), kNamedInErrors));
+    throw Error(ErrorCode::kNotFound,
+                core::format("{}: {}{}; {} {}{}", count, fmt::join(missing, ", "), more, words.verb,
+                             is_one ? "it" : "them", words.from),
+                {index_path});
+  }
+  std::vector<Source> opened = io::remote::open_sources(paths);
+  for (std::size_t i = 0; i < opened.size(); ++i) require_shard(index_path, names[i], *opened[i]);
+  return opened;
 }
 
 }  // namespace penstock::format

@@ -1,7 +1,10 @@
 #pragma once
 
+// Files that lie beside an index that names them.
+
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "penstock/source.h"
 
@@ -15,5 +18,16 @@ std::string shard_path(std::string_view index_path, std::string_view name);
 /// For behind the opening of that path: kUnsafe or kChanged where another file was opened, because the name became a
 /// link, or another file's, since it was looked up.
 void require_shard(std::string_view index_path, std::string_view name, const ByteSource& opened);
+
+/// How the error of files that are missing speaks of them: "shards beside the index", "fetch" them, and from where.
+struct MissingFiles {
+  std::string_view what;
+  std::string_view verb;
+  std::string_view from = {};
+};
+/// Opens the files of these names, in their order, by both. All are looked for before the first is opened, so that one
+/// kNotFound names those that are missing.
+std::vector<Source> open_beside(const std::string& index_path, const std::vector<std::string>& names,
+                                const MissingFiles& words);
 
 }  // namespace penstock::format

@@ -6,8 +6,6 @@
 // The format has no gaps, and torch reads a tensor only where it lies aligned. So tensors that would put the next one
 // off are kept in a file of their own and follow behind all others, those with wide elements first.
 
-#include "format/safetensors/stream.h"
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +17,7 @@
 
 #include "core/checked.h"
 #include "format/safetensors/header.h"
+#include "format/safetensors/safetensors.h"
 #include "io/file/atomic_file.h"
 #include "io/file/front_output.h"
 #include "penstock/error.h"

@@ -1,4 +1,4 @@
-// Code page 437, in which zip archives write names.
+// Code page 437, in which zip archives write names, and Latin-1, in which pickles write bytes.
 
 #include "format/text/utf8.h"
 
@@ -31,6 +31,28 @@ std::string from_cp437(std::string_view bytes) {
     const auto byte = static_cast<unsigned char>(c);
     append_utf8(out, byte < 0x80 ? byte : kCodePage437[byte - 0x80]);
   }
+  return out;
+}
+
+std::optional<std::size_t> to_latin1(std::string_view text, char* to) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead < 0x80) {
+      to[count++] = text[i];
+    } else if ((lead == 0xC2 || lead == 0xC3) && i + 1 < text.size()) {
+      to[count++] = static_cast<char>(((lead & 3U) << 6) | (static_cast<unsigned char>(text[++i]) & 0x3FU));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return count;
+}
+
+std::string from_latin1(std::string_view bytes) {
+  std::string out;
+  out.reserve(bytes.size() + bytes.size() / 2);
+  for (const char c : bytes) append_utf8(out, static_cast<unsigned char>(c));
   return out;
 }
 

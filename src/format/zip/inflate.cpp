@@ -205,11 +205,4 @@ void DeflateStream::add(std::span<const std::byte> bytes) {
 
 void DeflateStream::finish() { state_->pump(Z_FINISH); }
 
-void deflate(std::span<const std::span<const std::byte>> parts,
-             const std::function<void(std::span<const std::byte>)>& write) {
-  DeflateStream stream(write);
-  for (const std::span<const std::byte> part : parts) stream.add(part);
-  stream.finish();
-}
-
 }  // namespace penstock::format

@@ -69,8 +69,4 @@ class DeflateStream {
   std::unique_ptr<State> state_;
 };
 
-/// Deflates the concatenation of `parts` (level 6) in bounded memory and hands the stream to `write` piece by piece.
-void deflate(std::span<const std::span<const std::byte>> parts,
-             const std::function<void(std::span<const std::byte>)>& write);
-
 }  // namespace penstock::format

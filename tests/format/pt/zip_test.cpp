@@ -10,9 +10,9 @@
 
 #include "format/pt/pt.h"
 #include "format/rows.h"
-#include "format/zip/inflate.h"
 #include "penstock/load.h"
 #include "support/bytes.h"
+#include "support/deflated.h"
 #include "support/errors.h"
 #include "support/pickles.h"
 
@@ -101,13 +101,8 @@ TEST(PtZip, OtherByteOrderIsSwapped) {
 TEST(PtZip, DeflatedRecords) {
   std::vector<ZipMember> members = good_members();
   for (ZipMember& member : members) {
-    std::string stored;
-    const auto data = bytes_of(member.data);
-    deflate({&data, 1}, [&](std::span<const std::byte> piece) {
-      stored.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-    });
     member.method = 8;
-    member.stored = stored;
+    member.stored = test::deflated(member.data);
   }
   const Archive archive = opened(members);
   EXPECT_EQ(archive.storages()[0].compression, Compression::kDeflate);
@@ -117,13 +112,8 @@ TEST(PtZip, DeflatedRecords) {
 TEST(PtZip, DeflatedPicklesBecomeNoMoreThanTheyCouldHold) {
   for (const char opcode : {'N', '(', ']'}) {
     const std::string pickle(opcode == ']' ? 1'000'000 : 2'000'000, opcode);  // of lists fewer are too many
-    std::string stored;
-    const auto data = bytes_of(pickle);
-    deflate({&data, 1}, [&](std::span<const std::byte> piece) {
-      stored.append(reinterpret_cast<const char*>(piece.data()), piece.size());
-    });
     std::vector<ZipMember> members = good_members();
-    members[0] = {.name = members[0].name, .data = pickle, .method = 8, .stored = stored};
+    members[0] = {.name = members[0].name, .data = pickle, .method = 8, .stored = test::deflated(pickle)};
     EXPECT_EQ(code_of([&] { opened(members); }), ErrorCode::kLimit) << opcode;
   }
 }

@@ -17,12 +17,12 @@ using test::CountingSource;
 using ::testing::HasSubstr;
 
 std::string deflated(std::initializer_list<std::string_view> texts) {
-  std::vector<std::span<const std::byte>> parts;
-  for (const std::string_view text : texts) parts.push_back(bytes_of(text));
   std::string out;
-  deflate(parts, [&out](std::span<const std::byte> piece) {
+  DeflateStream stream([&out](std::span<const std::byte> piece) {
     out.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   });
+  for (const std::string_view text : texts) stream.add(bytes_of(text));
+  stream.finish();
   return out;
 }
 

@@ -24,6 +24,12 @@ void Items::grow(std::size_t count) {
   word_ = reinterpret_cast<std::uintptr_t>(grown);
 }
 
+bool is_hashable(const Cell& cell) noexcept {
+  const bool can_change = (cell.is(Value::Kind::kSet) && cell.type_name != "frozenset") ||
+                          (cell.is(Value::Kind::kBytes) && cell.type_name == "bytearray");
+  return !cell.is(Value::Kind::kList) && !cell.is(Value::Kind::kDict) && !can_change;
+}
+
 char* CellArena::allocate_text(std::size_t bytes) {
   charge_text(bytes);
   return static_cast<char*>(memory_.allocate(bytes == 0 ? 1 : bytes, 1));

@@ -116,6 +116,9 @@ struct Cell {
   bool is(Value::Kind wanted) const noexcept { return kind == wanted; }
 };
 
+/// Whether Python can hash it; of a tuple, whether it can but for what is in it.
+bool is_hashable(const Cell& cell) noexcept;
+
 /// Owns the cells of one pickle. Everything is released at once and flat, whatever the depth: cells have no destructor
 /// that matters.
 class CellArena {

@@ -1,7 +1,6 @@
 // NumPy's dtypes, scalars and arrays as they are pickled (numpy/_core/src/multiarray: descriptor.c, methods.c).
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -12,12 +11,13 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
-#include "core/parse_number.h"
 #include "core/refuse.h"
 #include "core/text.h"
 #include "format/pt/pickle/calls.h"
 #include "format/pt/pickle/scalars.h"
+#include "format/text/npy_dtype.h"
 #include "penstock/error.h"
+#include "penstock/half.h"
 
 namespace penstock::format::pickle {
 
@@ -60,32 +60,25 @@ std::optional<FileDType> file_dtype(const Cell& cell) {
   if (cell.role != Role::kNumpyDType || cell.items.empty()) return std::nullopt;
   const auto text = text_of(*cell.items[0]);
   if (!text || text->empty()) return std::nullopt;
-  FileDType out;
+  std::string descr(*text == "?" ? "b1" : *text);
+  if (descr == "M8" || descr == "m8") {
+    const auto unit = unit_of(cell.state);
+    if (!unit) return std::nullopt;
+    descr += *unit;
+  }
   if (cell.state != nullptr) {
     const auto& state = cell.state->items;
     const auto order = cell.state->is(Kind::kTuple) && state.size() >= 5 ? text_of(*state[1]) : std::nullopt;
     if (!order || !state[2]->is(Kind::kNone) || !state[3]->is(Kind::kNone)) return std::nullopt;
-    out.swapped = *order == ">";
+    if (*order == ">") descr.insert(0, ">");
   }
-  const char kind = text->front();
-  const auto given = core::parse_number<std::size_t>(text->substr(1));
-  const std::size_t width = given.value_or(0);
-  if ((kind == 'S' || kind == 'U' || kind == 'V') && given && width <= 0x10000000) {
-    const DType::Code code = kind == 'S' ? kBytes : kind == 'U' ? kText : kVoid;
-    const char* order = kind == 'U' ? "<" : "|";
-    out.dtype = DType::with_descr(code, kind == 'U' ? width * 4 : width, core::format("{}{}{}", order, kind, width));
-    return out;
+  try {
+    const NpyType type = npy_type_from_string(descr);
+    if (type.has_objects || type.dtype.code() == kOpaque) return std::nullopt;
+    return FileDType{type.dtype, type.byte_swapped};
+  } catch (const Error&) {
+    return std::nullopt;
   }
-  if (kind == 'M' || kind == 'm') {
-    const auto unit = unit_of(cell.state);
-    if (!unit || !given || width != 8) return std::nullopt;
-    out.dtype = DType::with_descr(kind == 'M' ? kDateTime64 : kTimeDelta64, 8, core::format("<{}8{}", kind, *unit));
-    return out;
-  }
-  const auto dtype = DType::from_name(*text == "?" ? "bool" : *text);
-  if (!dtype || !dtype->is_numeric()) return std::nullopt;
-  out.dtype = *dtype;
-  return out;
 }
 
 /// The bytes of an array or scalar; a Python 2 string that happens to be UTF-8 is bytes as well.
@@ -144,13 +137,9 @@ double wide_nan(bool negative, std::uint64_t fraction, int fraction_bits) {
 }
 
 double half_to_double(std::uint16_t bits) {
-  const bool negative = (bits & 0x8000) != 0;
-  const int exponent = (bits >> 10) & 0x1F;
-  const int fraction = bits & 0x3FF;
-  if (exponent == 0x1F && fraction != 0) return wide_nan(negative, static_cast<std::uint64_t>(fraction), 10);
-  double value = std::numeric_limits<double>::infinity();
-  if (exponent != 0x1F) value = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(fraction + 1024, exponent - 25);
-  return negative ? -value : value;
+  const bool is_nan = (bits & 0x7C00) == 0x7C00 && (bits & 0x3FF) != 0;
+  if (is_nan) return wide_nan(bits >> 15 != 0, bits & 0x3FFU, 10);
+  return static_cast<double>(float16::from_bits(bits));
 }
 
 double float_to_double(std::uint32_t bits) {

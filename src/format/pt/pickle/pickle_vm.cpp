@@ -260,11 +260,7 @@ Cell* Machine::collector(Cell* object, Role role) {
 }
 
 void Machine::require_hashable(Cell* key) {
-  const auto unhashable = [](const Cell* cell) {
-    return cell->is(Kind::kList) || cell->is(Kind::kDict) || (cell->is(Kind::kSet) && cell->type_name != "frozenset") ||
-           (cell->is(Kind::kBytes) && cell->type_name == "bytearray");
-  };
-  if (unhashable(key)) {
+  if (!is_hashable(*key)) {
     corrupt(core::format("{} has {} as a key, which Python cannot hash", opcode_, kind_name(key->kind)));
   }
   if (!key->is(Kind::kTuple)) return;
@@ -274,9 +270,9 @@ void Machine::require_hashable(Cell* key) {
   while (!open.empty()) {
     const Cell* tuple = open.back();
     open.pop_back();
-    if (!hashable_.try_emplace(tuple, true).second) continue;
+    if (!hashable_.insert(tuple).second) continue;
     for (const Cell* item : tuple->items) {
-      if (unhashable(item)) {
+      if (!is_hashable(*item)) {
         corrupt(core::format("{} has a tuple with {} in it as a key, which Python cannot hash", opcode_,
                              kind_name(item->kind)));
       }

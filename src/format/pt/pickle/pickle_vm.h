@@ -10,6 +10,7 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/cursor.h"
@@ -194,7 +195,7 @@ class Machine {
   std::uint64_t at_ = 0;     ///< its absolute offset
   Cell *none_, *true_, *false_, *empty_;
   IntegerCells integers_;
-  std::unordered_map<const Cell*, bool> hashable_;  ///< tuples that were looked at
+  std::unordered_set<const Cell*> hashable_;  ///< tuples that were looked at
 };
 
 }  // namespace penstock::format::pickle

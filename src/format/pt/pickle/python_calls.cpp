@@ -30,11 +30,6 @@ Cell* make_with(const Call& call, Kind kind, std::string_view type_name, std::sp
   return cell;
 }
 
-bool is_hashable(const Cell& cell) {
-  return !cell.is(Kind::kList) && !cell.is(Kind::kDict) && (!cell.is(Kind::kSet) || cell.type_name == "frozenset") &&
-         (!cell.is(Kind::kBytes) || cell.type_name != "bytearray");
-}
-
 /// A dict of nothing, of another dict's items, or of a list of pairs.
 Cell* make_dict(const Call& call, std::string_view type_name, std::span<Cell* const> arguments) {
   if (arguments.empty()) return call.world.make(Kind::kDict, type_name);

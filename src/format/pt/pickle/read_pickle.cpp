@@ -38,6 +38,10 @@ Cell* run(Machine& machine, const World& world) {
 
 }  // namespace
 
+std::uint32_t NoStorages::storage(std::string_view /*key*/, std::uint64_t /*nbytes*/, std::uint64_t /*itemsize*/) {
+  throw Error(ErrorCode::kCorrupt, "the pickle refers to a tensor's storage, where plain values were expected");
+}
+
 std::size_t read_pickle(std::span<const std::byte> bytes, std::uint64_t base, Index& index, Outside& outside,
                         const ReadOptions& options) {
   const Limits limits = options.limits.value_or(Limits::of(bytes.size()));

@@ -25,6 +25,12 @@ struct ReadOptions {
   Decode decode = {};
 };
 
+/// Of a pickle that holds no tensors of torch's: a storage is kCorrupt.
+class NoStorages final : public Outside {
+ public:
+  std::uint32_t storage(std::string_view key, std::uint64_t nbytes, std::uint64_t itemsize) override;
+};
+
 /// Reads one pickle into `index`: structure, entries, unknown names, and the storages that `outside` adds. `base`: the
 /// file's offset of bytes[0], for errors. Gives the bytes it takes. kTruncated where `bytes` end before it, kLimit
 /// beyond the limits. Errors have the offset, not the path.

@@ -150,28 +150,6 @@ std::string bytes_of_decimal(std::string_view decimal) {
   return bytes;
 }
 
-std::optional<std::size_t> to_latin1(std::string_view text, char* to) noexcept {
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead < 0x80) {
-      to[count++] = text[i];
-    } else if ((lead == 0xC2 || lead == 0xC3) && i + 1 < text.size()) {
-      to[count++] = static_cast<char>(((lead & 3U) << 6) | (static_cast<unsigned char>(text[++i]) & 0x3FU));
-    } else {
-      return std::nullopt;
-    }
-  }
-  return count;
-}
-
-std::string from_latin1(std::string_view bytes) {
-  std::string out;
-  out.reserve(bytes.size() + bytes.size() / 2);
-  for (const char c : bytes) append_utf8(out, static_cast<unsigned char>(c));
-  return out;
-}
-
 std::optional<std::string> unquote(std::string_view literal) {
   if (literal.size() < 2 || literal.front() != literal.back() || (literal[0] != '\'' && literal[0] != '"')) {
     return std::nullopt;

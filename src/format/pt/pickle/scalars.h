@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "format/text/utf8.h"
+
 namespace penstock::format::pickle {
 
 /// Longest LONG in bytes, and its number of decimal digits: conversion takes quadratic time.
@@ -23,12 +25,6 @@ std::optional<std::string> normal_decimal(std::string_view text);
 std::string decimal_of_bytes(std::span<const std::byte> little_endian);
 /// The shortest little-endian two's complement of a normal decimal, as LONG1 and LONG4 carry it.
 std::string bytes_of_decimal(std::string_view decimal);
-
-/// The code points of UTF-8 text as one byte each, if all are below 256. `to` has room for text.size(); gives the
-/// count.
-std::optional<std::size_t> to_latin1(std::string_view text, char* to) noexcept;
-/// Bytes as the UTF-8 text with the same code points.
-std::string from_latin1(std::string_view bytes);
 
 /// The content of a Python 2 string literal ('...' or "...", with escapes), or nothing.
 std::optional<std::string> unquote(std::string_view literal);

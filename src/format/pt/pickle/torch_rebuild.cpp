@@ -6,6 +6,7 @@
 #include "core/refuse.h"
 #include "core/text.h"
 #include "core/view.h"
+#include "format/elsewhere.h"
 #include "format/pt/pickle/calls.h"
 #include "penstock/error.h"
 
@@ -107,7 +108,7 @@ TensorEntry checked_view(const StorageView& view, const DType& dtype, std::int64
 
 TensorEntry plain_view(const StorageView& view, const DType& dtype, std::int64_t offset, const Shape& shape,
                        const Strides& strides) {
-  if (dtype.code() >= DType::Code::kQInt8 && dtype.code() <= DType::Code::kQUInt2x4) {
+  if (is_quantized(dtype.code())) {
     corrupt(
         core::format("a tensor {} has no scale and zero point, without which its elements mean nothing", dtype.name()));
   }

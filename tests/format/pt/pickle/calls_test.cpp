@@ -205,11 +205,18 @@ TEST(NumpyCalls, TextAndDates) {
       {array(numpy_dtype("U2"), {1}, bytes("a\0\0\0b\0\0\0"s)), array(numpy_dtype("S3", "|"), {1}, bytes("abc"))}));
   EXPECT_EQ(index.entries.at(0).dtype, DType::with_descr(DType::Code::kText, 8, "<U2"));
   EXPECT_EQ(index.entries.at(1).dtype, DType::with_descr(DType::Code::kBytes, 3, "|S3"));
-  const std::string dated = call(global("numpy", "dtype"), {text("M8"), "\x89", "\x88"}) +
-                            tuple({"K\x04", text("<"), "N", "N", "N", integer(-1), integer(-1), "K\x00"s,
-                                   tuple({dict({}), tuple({bytes("ns"), "K\x19", "K\x01", "K\x01"})})}) +
-                            "b";
-  EXPECT_EQ(index_of(array(dated, {1}, bytes("12345678"))).entries.at(0).dtype.name(), "datetime64[25ns]");
+  const auto dates = [](const char* unit) {
+    const std::string dtype = call(global("numpy", "dtype"), {text("M8"), "\x89", "\x88"}) +
+                              tuple({"K\x04", text("<"), "N", "N", "N", integer(-1), integer(-1), "K\x00"s,
+                                     tuple({dict({}), tuple({bytes(unit), "K\x19", "K\x01", "K\x01"})})}) +
+                              "b";
+    return index_of(array(dtype, {1}, bytes("12345678")));
+  };
+  EXPECT_EQ(dates("ns").entries.at(0).dtype.name(), "datetime64[25ns]");
+  EXPECT_EQ(dates("generic").entries.at(0).dtype.name(), "datetime64");
+  for (const char* unit : {"foo", "\x1b[2J", ""}) {
+    EXPECT_TRUE(dates(unit).structure.is(Kind::kObject)) << "NumPy has no such unit";
+  }
 }
 
 TEST(NumpyCalls, ArraysOfObjectsStayInert) {

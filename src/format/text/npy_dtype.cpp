@@ -1,6 +1,6 @@
 // NumPy writes a type as text such as "<f4": byte order, kind, width. This translates between that text and DType.
 
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 
 #include <gtest/gtest.h>
 
