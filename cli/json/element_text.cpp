@@ -11,7 +11,7 @@
 
 #include "cli/terminal/terminal.h"
 #include "core/format.h"
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "format/text/python_literal.h"
 #include "penstock/error.h"
 

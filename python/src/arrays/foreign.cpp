@@ -13,7 +13,7 @@
 #include "core/view.h"
 #include "device/backend.h"
 #include "device/foreign_memory.h"
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "ops/kernels.h"

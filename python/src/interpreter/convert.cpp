@@ -1,7 +1,7 @@
 #include "interpreter/convert.h"
 
 #include "core/format.h"
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"

@@ -9,7 +9,7 @@
 #include "arrays/arrays.h"
 #include "bindings.h"
 #include "core/format.h"
-#include "format/numpy/npy_dtype.h"
+#include "format/text/npy_dtype.h"
 #include "interpreter/convert.h"
 #include "penstock/device.h"
 #include "penstock/error.h"
