@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 from penstock._api.files import open as open_archive
 from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
@@ -19,7 +20,7 @@ _MOST_SHOWN = 20
 _WAYS_IN_FILE = "load_into looks for a place for each: choose a part of the file with key=, or load it"
 
 
-class Unmatched(tuple[list[str], ...]):  # as collections.namedtuple makes them, which takes long to import
+class Unmatched(NamedTuple):
     """What `load_into(strict=False)` left as it was.
 
     Parameters
@@ -30,33 +31,11 @@ class Unmatched(tuple[list[str], ...]):  # as collections.namedtuple makes them,
         What the file has and the target has no place for.
     """
 
-    __module__ = "penstock"
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
-    __slots__ = ()
-    _fields = __match_args__ = ("missing_keys", "unexpected_keys")
 
-    @property
-    def missing_keys(self) -> list[str]:
-        return self[0]
-
-    @property
-    def unexpected_keys(self) -> list[str]:
-        return self[1]
-
-    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> Unmatched:
-        return tuple.__new__(cls, (missing_keys, unexpected_keys))
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self)
-
-    def __repr__(self) -> str:
-        return f"Unmatched(missing_keys={self[0]!r}, unexpected_keys={self[1]!r})"
-
-    def _asdict(self) -> dict[str, list[str]]:
-        return dict(zip(self._fields, self, strict=True))
-
-    def _replace(self, **changed: list[str]) -> Unmatched:
-        return Unmatched(**{**self._asdict(), **changed})
+Unmatched.__module__ = "penstock"
 
 
 @names_arguments

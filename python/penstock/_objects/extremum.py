@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # `typing` takes a third of the module's import time
+from typing import NamedTuple
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from penstock._core import Tensor
 
 
-class Extremum(tuple["Tensor", "Tensor"]):
+class Extremum(NamedTuple):
     """The greatest or least elements, and where along the dimension they are.
 
     Parameters
@@ -18,23 +20,8 @@ class Extremum(tuple["Tensor", "Tensor"]):
         Where they are: of equal ones the first.
     """
 
-    __module__ = "penstock"
+    values: Tensor
+    indices: Tensor
 
-    __slots__ = ()
 
-    def __new__(cls, values: Tensor, indices: Tensor) -> Extremum:
-        return super().__new__(cls, (values, indices))
-
-    @property
-    def values(self) -> Tensor:
-        return self[0]
-
-    @property
-    def indices(self) -> Tensor:
-        return self[1]
-
-    def __getnewargs__(self) -> tuple[Tensor, Tensor]:
-        return self[0], self[1]
-
-    def __repr__(self) -> str:
-        return f"Extremum(values={self[0]!r}, indices={self[1]!r})"
+Extremum.__module__ = "penstock"

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "core/format.h"
@@ -70,40 +71,20 @@ nb::object numpy_dtype(const DType& dtype) {
   return nb::module_::import_("numpy.lib.format").attr("descr_to_dtype")(descr_object(dtype));
 }
 
+constexpr std::pair<DType::Code, const char*> kBufferFormats[] = {
+    {DType::Code::kBool, "?"},       {DType::Code::kUInt8, "B"},       {DType::Code::kUInt16, "H"},
+    {DType::Code::kUInt32, "I"},     {DType::Code::kUInt64, "Q"},      {DType::Code::kInt8, "b"},
+    {DType::Code::kInt16, "h"},      {DType::Code::kInt32, "i"},       {DType::Code::kInt64, "q"},
+    {DType::Code::kFloat16, "e"},    {DType::Code::kFloat32, "f"},     {DType::Code::kFloat64, "d"},
+    {DType::Code::kComplex64, "Zf"}, {DType::Code::kComplex128, "Zd"},
+};
+
+/// Null where buffers have none.
 const char* buffer_format(DType::Code code) noexcept {
-  using Code = DType::Code;
-  switch (code) {
-    case Code::kBool:
-      return "?";
-    case Code::kUInt8:
-      return "B";
-    case Code::kUInt16:
-      return "H";
-    case Code::kUInt32:
-      return "I";
-    case Code::kUInt64:
-      return "Q";
-    case Code::kInt8:
-      return "b";
-    case Code::kInt16:
-      return "h";
-    case Code::kInt32:
-      return "i";
-    case Code::kInt64:
-      return "q";
-    case Code::kFloat16:
-      return "e";
-    case Code::kFloat32:
-      return "f";
-    case Code::kFloat64:
-      return "d";
-    case Code::kComplex64:
-      return "Zf";
-    case Code::kComplex128:
-      return "Zd";
-    default:
-      return nullptr;
+  for (const auto& [known, format] : kBufferFormats) {
+    if (known == code) return format;
   }
+  return nullptr;
 }
 
 /// What a Py_buffer points to.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "core/format.h"
@@ -68,49 +70,33 @@ nb::object text_at(const std::byte* address, std::size_t size) {
 
 using ElementReader = nb::object (*)(const std::byte* address, std::size_t size);
 
+constexpr std::pair<DType::Code, ElementReader> kReaders[] = {
+    {DType::Code::kBool, bool_at},
+    {DType::Code::kUInt8, unsigned_at<std::uint8_t>},
+    {DType::Code::kBits8, unsigned_at<std::uint8_t>},
+    {DType::Code::kUInt16, unsigned_at<std::uint16_t>},
+    {DType::Code::kBits16, unsigned_at<std::uint16_t>},
+    {DType::Code::kUInt32, unsigned_at<std::uint32_t>},
+    {DType::Code::kUInt64, unsigned_at<std::uint64_t>},
+    {DType::Code::kInt8, signed_at<std::int8_t>},
+    {DType::Code::kInt16, signed_at<std::int16_t>},
+    {DType::Code::kInt32, signed_at<std::int32_t>},
+    {DType::Code::kInt64, signed_at<std::int64_t>},
+    {DType::Code::kDateTime64, signed_at<std::int64_t>},
+    {DType::Code::kTimeDelta64, signed_at<std::int64_t>},
+    {DType::Code::kFloat32, float_at<float>},
+    {DType::Code::kFloat64, float_at<double>},
+    {DType::Code::kComplex64, complex_at<float>},
+    {DType::Code::kComplex128, complex_at<double>},
+    {DType::Code::kBytes, bytes_at},
+    {DType::Code::kText, text_at},
+    {DType::Code::kVoid, raw_at},
+};
+
 /// Null where a type has no reader of its own.
 ElementReader reader_for(DType::Code code) noexcept {
-  using Code = DType::Code;
-  switch (code) {
-    case Code::kBool:
-      return bool_at;
-    case Code::kUInt8:
-    case Code::kBits8:
-      return unsigned_at<std::uint8_t>;
-    case Code::kUInt16:
-    case Code::kBits16:
-      return unsigned_at<std::uint16_t>;
-    case Code::kUInt32:
-      return unsigned_at<std::uint32_t>;
-    case Code::kUInt64:
-      return unsigned_at<std::uint64_t>;
-    case Code::kInt8:
-      return signed_at<std::int8_t>;
-    case Code::kInt16:
-      return signed_at<std::int16_t>;
-    case Code::kInt32:
-      return signed_at<std::int32_t>;
-    case Code::kInt64:
-    case Code::kDateTime64:
-    case Code::kTimeDelta64:
-      return signed_at<std::int64_t>;
-    case Code::kFloat32:
-      return float_at<float>;
-    case Code::kFloat64:
-      return float_at<double>;
-    case Code::kComplex64:
-      return complex_at<float>;
-    case Code::kComplex128:
-      return complex_at<double>;
-    case Code::kBytes:
-      return bytes_at;
-    case Code::kText:
-      return text_at;
-    case Code::kVoid:
-      return raw_at;
-    default:
-      return nullptr;
-  }
+  const auto* const found = std::ranges::find(kReaders, code, &std::pair<DType::Code, ElementReader>::first);
+  return found == std::end(kReaders) ? nullptr : found->second;
 }
 
 [[noreturn]] void throw_no_elements(const DType& dtype) {

@@ -33,6 +33,14 @@ using Clock = std::chrono::steady_clock;
 /// A batch that took longer than this in the caller's thread has the next one made in another.
 constexpr std::chrono::milliseconds kQuick{20};
 
+/// act(loader) without the GIL, in which the loader is let go of too: the last one to do so waits for workers.
+template <class Act>
+auto unlocked(std::shared_ptr<DataLoader> held, Act act) {
+  const ReleasedGil released;
+  const std::shared_ptr<DataLoader> loader = std::move(held);
+  return act(*loader);
+}
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 }  // namespace
@@ -89,10 +97,10 @@ auto PyLoader::locked(Work work) {
   std::shared_ptr<DataLoader> held = usable();
   const nb::object parts = parts_in_use();
   try {
-    const ReleasedGil released;
-    const std::shared_ptr<DataLoader> loader = std::move(held);
-    const std::scoped_lock lock(turns_->mutex);
-    return work(*loader);
+    return unlocked(std::move(held), [&](DataLoader& loader) {
+      const std::scoped_lock lock(turns_->mutex);
+      return work(loader);
+    });
   } catch (const Error&) {
     raised_->rethrow();
     throw;
@@ -134,31 +142,24 @@ void PyLoader::seek(const LoaderPosition& position) {
 }
 
 LoaderStats PyLoader::stats() {
-  std::shared_ptr<DataLoader> held = usable();
-  const ReleasedGil released;
-  return std::shared_ptr<DataLoader>(std::move(held))->stats();
+  return unlocked(usable(), [](DataLoader& loader) { return loader.stats(); });
 }
 
 std::vector<SetAside> PyLoader::set_aside() {
-  std::shared_ptr<DataLoader> held = usable();
-  const ReleasedGil released;
-  return std::shared_ptr<DataLoader>(std::move(held))->set_aside();
+  return unlocked(usable(), [](DataLoader& loader) { return loader.set_aside(); });
 }
 
 void PyLoader::stop() noexcept {
   if (loader_ == nullptr || core::forks() != forks_) return;
   raised_->stopped = true;
-  std::shared_ptr<DataLoader> held = loader_;
-  const ReleasedGil released;
-  std::shared_ptr<DataLoader>(std::move(held))->stop();
+  unlocked(loader_, [](DataLoader& loader) { loader.stop(); });
 }
 
 void PyLoader::write_trace() {
-  std::shared_ptr<DataLoader> held = usable();
-  const ReleasedGil released;
-  const std::shared_ptr<DataLoader> loader = std::move(held);
-  const std::scoped_lock lock(turns_->mutex);
-  loader->write_trace();
+  unlocked(usable(), [this](DataLoader& loader) {
+    const std::scoped_lock lock(turns_->mutex);
+    loader.write_trace();
+  });
 }
 
 void PyLoader::close() {

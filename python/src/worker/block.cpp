@@ -42,7 +42,8 @@ int shared_memory(std::size_t bytes) {
 
 }  // namespace
 
-int new_memory_file() noexcept { return ::memfd_create("penstock", MFD_CLOEXEC); }
+// Another name than that of memory which penstock.sharing gives to other processes: nobody can attach to this.
+int new_memory_file() noexcept { return ::memfd_create("penstock-worker", MFD_CLOEXEC); }
 
 SharedBlock::SharedBlock(std::uint64_t id, int descriptor, std::size_t bytes, std::uint64_t begin)
     : id_(id), size_(bytes) {

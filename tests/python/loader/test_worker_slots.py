@@ -13,6 +13,7 @@ import worker_functions as functions
 from worker_pairs import PROCESSES, batches
 
 import penstock
+import penstock.sharing
 
 pytestmark = [
     pytest.mark.slow,
@@ -65,7 +66,10 @@ def test_batches_lie_in_memory_that_workers_write_to():
     assert all(places[len(places) // 2 :])
     assert all(is_shared(batch) for batch in loader)
     loader = penstock.DataLoader(penstock.dataset(120, functions.wide_number), 8, **PROCESSES)
-    assert [is_shared(batch) for batch in loader][-1]
+    *_, last = loader
+    assert is_shared(last)
+    with pytest.raises(penstock.InvalidArgumentError, match="of this process alone"):  # nobody else may attach to it
+        penstock.sharing.share(last)
 
 
 def test_what_no_process_makes_is_no_such_memory():
