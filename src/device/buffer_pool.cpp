@@ -2,24 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <mutex>
 #include <utility>
 #include <vector>
 
-#include "core/round.h"
 #include "device/buffer_access.h"
+#include "device/rounded.h"
 
 namespace penstock::device {
 namespace {
 
-/// The smallest size class that holds `bytes`: classes are an eighth apart, and never less than 64 bytes.
-std::size_t round_to_class(std::size_t bytes) noexcept {
-  const auto width = static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(bytes, 1)));
-  const std::size_t granule = std::size_t{1} << (std::max<std::size_t>(width, 10) - 4);
-  // What is too large to round is too large to allocate: the backend says so.
-  return std::max(core::round_up(bytes, granule), granule);
-}
+constexpr std::size_t kLeastBlock = 64;
 
 }  // namespace
 
@@ -100,7 +93,7 @@ BufferPool::~BufferPool() = default;
 Buffer BufferPool::take(std::size_t bytes) {
   Buffer block = state_->reuse(bytes);
   if (!block) {
-    block = state_->allocate(round_to_class(bytes));
+    block = state_->allocate(rounded_to_eighth(std::max(bytes, kLeastBlock), kLeastBlock));
     if (!block) return {};
     ++state_->allocations;
   }

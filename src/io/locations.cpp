@@ -31,33 +31,6 @@ std::vector<std::string> names_of_objects(const std::string& folder) {
   return out;
 }
 
-/// What paths and URLs answer each in their own way.
-struct Kind {
-  std::size_t (*root_size)(std::string_view location) noexcept;
-  std::string (*beside)(std::string_view location, std::string_view name);
-  std::string (*in_folder)(std::string_view folder, std::string_view name);
-  std::vector<std::string> (*names_in)(const std::string& folder);
-};
-
-constexpr Kind kPath{
-    .root_size = [](std::string_view path) noexcept -> std::size_t { return path.starts_with('/') ? 1 : 0; },
-    .beside = [](std::string_view path,
-                 std::string_view name) { return fs::path(path).replace_filename(name).string(); },
-    .in_folder = [](std::string_view folder, std::string_view name) { return (fs::path(folder) / name).string(); },
-    .names_in = [](const std::string& folder) { return folder_names(folder); },
-};
-
-constexpr Kind kUrl{
-    .root_size = [](std::string_view url) noexcept -> std::size_t {
-      return std::min(url.find('/', url.find("://") + 3), url.size() - 1) + 1;
-    },
-    .beside = [](std::string_view url, std::string_view name) { return remote::sibling(url, name); },
-    .in_folder = [](std::string_view folder, std::string_view name) { return remote::in_folder(folder, name); },
-    .names_in = names_of_objects,
-};
-
-const Kind& kind_of(std::string_view location) noexcept { return is_url(location) ? kUrl : kPath; }
-
 }  // namespace
 
 std::size_t query_begin(std::string_view location) noexcept {
@@ -67,10 +40,13 @@ std::size_t query_begin(std::string_view location) noexcept {
 
 std::string_view path_part(std::string_view location) noexcept { return location.substr(0, query_begin(location)); }
 
-std::size_t root_size(std::string_view location) noexcept { return kind_of(location).root_size(location); }
+std::size_t root_size(std::string_view location) noexcept {
+  if (!is_url(location)) return location.starts_with('/') ? 1 : 0;
+  return std::min(location.find('/', location.find("://") + 3), location.size() - 1) + 1;
+}
 
 std::string beside(std::string_view location, std::string_view name) {
-  return kind_of(location).beside(location, name);
+  return is_url(location) ? remote::sibling(location, name) : fs::path(location).replace_filename(name).string();
 }
 
 std::string beside_inside(std::string_view location, std::string_view name) {
@@ -109,10 +85,12 @@ void require_inside_folder(std::string_view location, std::string_view name, con
 }
 
 std::string in_folder(std::string_view folder, std::string_view name) {
-  return kind_of(folder).in_folder(folder, name);
+  return is_url(folder) ? remote::in_folder(folder, name) : (fs::path(folder) / name).string();
 }
 
-std::vector<std::string> names_in(const std::string& folder) { return kind_of(folder).names_in(folder); }
+std::vector<std::string> names_in(const std::string& folder) {
+  return is_url(folder) ? names_of_objects(folder) : folder_names(folder);
+}
 
 bool is_local_folder(std::string_view location) {
   std::error_code ignored;

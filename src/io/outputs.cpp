@@ -1,10 +1,10 @@
-// What a path to write to names: the one place that tells a file from an object in a store. Each kind is a row of
-// functions, and destination_of finds the row of a path.
+// What a path to write to names: the one place that tells a file from an object in a store.
 
 #include <fcntl.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <system_error>
 
 #include "core/format.h"
@@ -27,16 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Destination {
-  std::unique_ptr<Output> (*open)(std::string_view path, const OutputOptions& options);
-  std::unique_ptr<FrontOutput> (*open_front)(std::string_view path, const OutputOptions& options);
-  FileDescriptor (*open_to_append)(std::string_view path);
-  std::string (*scratch_path)(std::string_view path);
-  bool (*exists)(std::string_view path);
-  bool (*is_same)(std::string_view a, std::string_view b);
-  void (*remove)(std::string_view path);
-};
-
 FileDescriptor open_file_to_append(std::string_view path) {
   const std::string name = local_path(path);
   // Not blocking: a FIFO would wait for a reader.
@@ -57,53 +47,9 @@ FileDescriptor require_no_object(std::string_view url) {
 std::string temporary_path(std::string_view url) {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
-  if (!error) return (folder / "penstock").string();
+  // A name of its own: what others have there may be no file, or none that can be replaced.
+  if (!error) return (folder / core::format("penstock-{:08x}", std::random_device{}())).string();
   throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR", {.path = std::string(url)});
-}
-
-constexpr Destination kFile = {
-    [](std::string_view path, const OutputOptions& options) -> std::unique_ptr<Output> {
-      return std::make_unique<AtomicFile>(local_path(path), options.sync);
-    },
-    [](std::string_view path, const OutputOptions& options) -> std::unique_ptr<FrontOutput> {
-      return std::make_unique<FrontFile>(local_path(path), options.sync);
-    },
-    open_file_to_append,
-    local_path,
-    [](std::string_view path) {
-      std::error_code ignored;
-      return fs::exists(local_path(path), ignored);
-    },
-    [](std::string_view a, std::string_view b) {
-      std::error_code ignored;
-      return fs::equivalent(local_path(a), local_path(b), ignored);
-    },
-    [](std::string_view path) {
-      std::error_code ignored;
-      fs::remove(local_path(path), ignored);
-    },
-};
-
-constexpr Destination kObject = {
-    [](std::string_view url, const OutputOptions& options) -> std::unique_ptr<Output> {
-      return std::make_unique<remote::Upload>(remote::parse_object(url), options);
-    },
-    [](std::string_view url, const OutputOptions& options) -> std::unique_ptr<FrontOutput> {
-      return std::make_unique<remote::Upload>(remote::parse_object(url), options, true);
-    },
-    require_no_object,
-    temporary_path,
-    [](std::string_view url) { return remote::object_exists(remote::parse_object(url)); },
-    [](std::string_view a, std::string_view b) { return remote::is_same_object(remote::parse(a), remote::parse(b)); },
-    [](std::string_view url) { remote::remove_object(remote::parse_object(url)); },
-};
-
-const Destination& destination_of(std::string_view path) noexcept { return is_url(path) ? kObject : kFile; }
-
-/// For what is going to be written.
-const Destination& writable(std::string_view path) {
-  require_output(path);
-  return destination_of(path);
 }
 
 }  // namespace
@@ -126,26 +72,43 @@ void require_output(std::string_view path) {
 }
 
 std::unique_ptr<Output> open_output(std::string_view path, const OutputOptions& options) {
-  return writable(path).open(path, options);
+  require_output(path);
+  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options);
+  return std::make_unique<AtomicFile>(local_path(path), options.sync);
 }
 
 std::unique_ptr<FrontOutput> open_front_output(std::string_view path, const OutputOptions& options) {
-  return writable(path).open_front(path, options);
+  require_output(path);
+  if (is_url(path)) return std::make_unique<remote::Upload>(remote::parse_object(path), options, true);
+  return std::make_unique<FrontFile>(local_path(path), options.sync);
 }
 
-FileDescriptor open_to_append(std::string_view path) { return writable(path).open_to_append(path); }
+FileDescriptor open_to_append(std::string_view path) {
+  require_output(path);
+  return is_url(path) ? require_no_object(path) : open_file_to_append(path);
+}
 
-std::string scratch_path(std::string_view path) { return destination_of(path).scratch_path(path); }
+std::string scratch_path(std::string_view path) { return is_url(path) ? temporary_path(path) : local_path(path); }
 
-bool output_exists(std::string_view path) { return writable(path).exists(path); }
+bool output_exists(std::string_view path) {
+  require_output(path);
+  if (is_url(path)) return remote::object_exists(remote::parse_object(path));
+  std::error_code ignored;
+  return fs::exists(local_path(path), ignored);
+}
 
 bool is_same_place(std::string_view a, std::string_view b) {
-  return &destination_of(a) == &destination_of(b) && destination_of(a).is_same(a, b);
+  if (is_url(a) != is_url(b)) return false;
+  if (is_url(a)) return remote::is_same_object(remote::parse(a), remote::parse(b));
+  std::error_code ignored;
+  return fs::equivalent(local_path(a), local_path(b), ignored);
 }
 
 void remove_output(std::string_view path) noexcept {
   try {
-    destination_of(path).remove(path);
+    std::error_code ignored;
+    if (is_url(path)) return remote::remove_object(remote::parse_object(path));
+    fs::remove(local_path(path), ignored);
   } catch (const std::exception&) {
     // It stays; whoever takes back has an error to tell already.
   }

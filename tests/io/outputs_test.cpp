@@ -1,8 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
+#include "io/file/atomic_file.h"
+#include "io/file/front_output.h"
 #include "io/file/output.h"
 #include "penstock/error.h"
 #include "support/errors.h"
@@ -57,6 +61,23 @@ TEST(Outputs, UrlsOfStoresAlone) {
   EXPECT_NO_THROW(require_output("s3://bucket/x"));
   EXPECT_TRUE(is_same_place("s3://bucket/x", "s3://bucket/x"));
   EXPECT_EQ(test::code_of([] { open_output("s3://bucket/"); }), ErrorCode::kIsDirectory);
+}
+
+// The folder of temporary files is everybody's.
+TEST(Outputs, WhatIsWrittenOnTheWayToAnObjectHasANameOfItsOwn) {
+  const test::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "penstock");
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  EXPECT_NO_THROW(AtomicFile(scratch_path("s3://bucket/x"), false).write_text("x"));
+  EXPECT_NE(scratch_path("s3://bucket/x"), scratch_path("s3://bucket/x"));
+  if (before != nullptr) {
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  } else {
+    ::unsetenv("TMPDIR");
+  }
+  EXPECT_EQ(scratch_path("a/x"), "a/x");
 }
 
 }  // namespace

@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import ssl
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ from azure_memory import ACCOUNT, KEY
 from contents import contents, npy_of, numbers, same
 from fault_proxy import Fault
 from refusals import TOKEN, has_no_secret, refused, within
-from servers import SECRET_KEY, free_port
+from servers import SECRET_KEY, free_port, make_certificate
 
 import penstock
 
@@ -336,6 +338,34 @@ def test_a_redirect_from_https_to_http_is_refused(nginx, place_of_https, setting
     settings(**place_of_https.environment)
     with refused(penstock.InputOutputError):
         penstock.load(f"{nginx.https_url}/down/small.npy")
+
+
+@pytest.mark.parametrize("ended", [2, 3])
+def test_a_connection_that_ends_before_it_is_secure(tmp_path, settings, ended):
+    """As those of a busy server. That says nothing of whom to trust, and the next one may be a good one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    certificate = make_certificate(tmp_path)
+    context.load_cert_chain(certificate, tmp_path / "key.pem")
+    settings(SSL_CERT_FILE=certificate, PENSTOCK_REMOTE_RETRY_SECONDS=30)
+
+    def serve():
+        for _ in range(ended):
+            listening.accept()[0].close()
+        if ended < 3:
+            with context.wrap_socket(listening.accept()[0], server_side=True) as connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(SMALL) + SMALL)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}/small.npy"
+        if ended < 3:
+            same(penstock.load(url), penstock.load(SMALL))
+        else:
+            with refused(penstock.InputOutputError, "no TLS connection"):
+                penstock.load(url)
+        serving.join()
 
 
 def test_a_certificate_that_nobody_vouches_for(nginx, place_of_http, settings):

@@ -114,6 +114,16 @@ def test_a_first_request_that_fails_late_leaves_the_second(base, proxy):
     assert report["remote_retries"] == 0
 
 
+def test_a_range_that_both_are_refused_is_asked_for_whole(proxy, settings):
+    settings(PENSTOCK_REMOTE_TIMEOUT=20, PENSTOCK_REMOTE_RETRY_SECONDS=40, PENSTOCK_REMOTE_HEDGES=0.05)
+    proxy.origin.objects |= {f"/c/{number}.npy": npy_of(sample) for number, sample in enumerate(SAMPLES)}
+    know(f"{proxy.url}/c")
+    proxy.faults.append(Fault(status=416, ranged=True, delay=0.3))
+    report = load(f"{proxy.url}/c/7.npy")
+    assert np.array_equal(report["value"], SAMPLES[7])
+    assert report["remote_hedges"] == 1
+
+
 def test_the_second_answer_must_be_of_the_same_version(base, proxy):
     large = numbers(12000, 64)
     proxy.origin.objects["/c/large.npy"] = npy_of(large)

@@ -102,6 +102,21 @@ def test_an_index_is_kept_by_etag(shards, proxy, tmp_path):
     assert index.read_bytes() != before
 
 
+@pytest.mark.parametrize("streamed", [False, True], ids=["in order", "streamed"])
+def test_what_was_asked_for_ahead_is_counted(shards, proxy, streamed):
+    for number in range(len(COUNTS)):
+        proxy.origin.objects[f"/t-{number:03}.tar"] = shard(number * 100, 100, rows=4000)
+    dataset = penstock.shards(shards[0], ["npy"], index=False)
+    len(dataset)
+    proxy.forget()
+    with penstock.DataLoader(penstock.stream(dataset) if streamed else dataset, batch_size=4, num_workers=2) as loader:
+        for _ in loader:
+            pass
+        stats = loader.stats()
+    assert stats["remote_requests"] == len(proxy.requests) > 3
+    assert stats["remote_received_bytes"] == proxy.sent
+
+
 def test_a_shard_that_is_replaced_is_told(shards, proxy):
     url, _ = shards
     dataset = penstock.shards(url, index=False)

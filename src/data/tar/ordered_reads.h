@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/tar/tar_index.h"
-#include "io/read/background_read.h"
+#include "io/move/background_read.h"
 
 namespace penstock::data {
 

@@ -28,7 +28,7 @@
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
 #include "io/locations.h"
-#include "io/read/background_read.h"
+#include "io/move/background_read.h"
 #include "penstock/error.h"
 
 namespace penstock::data {

@@ -10,8 +10,8 @@
 #include "core/format.h"
 #include "core/text.h"
 #include "device/buffer_access.h"
-#include "device/cuda/rounded.h"
 #include "device/queue_uses.h"
+#include "device/rounded.h"
 #include "penstock/error.h"
 
 namespace penstock::device::cuda {

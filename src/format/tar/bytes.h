@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "io/read/background_read.h"
+#include "io/move/background_read.h"
 #include "penstock/source.h"
 
 namespace penstock::format {

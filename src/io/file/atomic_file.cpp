@@ -10,7 +10,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -194,8 +193,11 @@ std::optional<struct stat> AtomicFile::find_target() const {
 void AtomicFile::resemble(const struct stat& target) {
   struct stat ours {};
   if (::fstat(file_.get(), &ours) == 0 && (ours.st_uid != target.st_uid || ours.st_gid != target.st_gid)) {
-    // Only the administrator may give files away; for others the new file is theirs.
-    [[maybe_unused]] const int given = ::fchown(file_.get(), target.st_uid, target.st_gid);
+    // Only the administrator may give files away. For others the new file is theirs, and of the old group where they
+    // are in it: what a group shares stays shared.
+    if (::fchown(file_.get(), target.st_uid, target.st_gid) != 0) {
+      [[maybe_unused]] const int given = ::fchown(file_.get(), ours.st_uid, target.st_gid);
+    }
   }
   keep_attributes();
   if (::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
@@ -245,7 +247,7 @@ void AtomicFile::write_out(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const FileSizeSignalHeld held;
   while (!bytes.empty()) {
-    const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMaxWrite));
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     } else if (written < 0 && errno == EFAULT) {
@@ -267,7 +269,7 @@ void AtomicFile::overwrite(std::uint64_t offset, std::span<const std::byte> byte
 void AtomicFile::read_back(std::uint64_t offset, std::span<std::byte> out) {
   flush();
   while (!out.empty()) {
-    const ssize_t count = ::pread(file_.get(), out.data(), std::min(out.size(), kMaxWrite), static_cast<off_t>(offset));
+    const ssize_t count = ::pread(file_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count > 0) {
       out = out.subspan(static_cast<std::size_t>(count));
       offset += static_cast<std::uint64_t>(count);

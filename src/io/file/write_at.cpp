@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -29,7 +28,7 @@ FileSizeSignalHeld::~FileSizeSignalHeld() {
 int write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes) noexcept {
   const FileSizeSignalHeld held;
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd, bytes.data(), std::min(bytes.size(), kMaxWrite), static_cast<off_t>(offset));
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written > 0) {
       bytes = bytes.subspan(static_cast<std::size_t>(written));
       offset += static_cast<std::uint64_t>(written);

@@ -9,9 +9,6 @@
 
 namespace penstock::io {
 
-/// Linux moves no more than this in one call.
-inline constexpr std::size_t kMaxWrite = 0x7ffff000;
-
 /// While it lives, growing a file beyond RLIMIT_FSIZE is only an EFBIG to this thread: the signal that comes with it
 /// would end the process.
 class FileSizeSignalHeld {

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/stopwatch.h"
+#include "io/copy/scatter.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -284,11 +285,7 @@ void RangeReader::read_parts(Reading& reading, std::uint64_t offset, std::span<c
   }
   reading.spent().read_seconds += watch.lap();
   // Each request is told alone, because the depth follows how the rate answers to more of them.
-  if (reading.scratch.worker.has_depth()) {
-    std::uint64_t bytes = 0;
-    for (const Scatter& part : parts) bytes += part.bytes;
-    reading.scratch.worker.arrived(bytes);
-  }
+  if (reading.scratch.worker.has_depth()) reading.scratch.worker.arrived(bytes_in(parts));
   if (checksums_.empty()) return;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (parts[i].to) checksums_.arrived(targets[i].buffer, targets[i].buffer_offset, {parts[i].to, parts[i].bytes});

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/file/file_descriptor.h"
 #include "penstock/buffer.h"
 #include "penstock/source.h"

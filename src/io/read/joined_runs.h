@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/read/read_costs.h"
 #include "io/read/reader.h"
 

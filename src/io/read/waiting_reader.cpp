@@ -3,13 +3,13 @@
 // of which gets a thread here: a thread costs some ten microseconds, and what is waited for takes longer.
 
 #include <atomic>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/stop_scope.h"
 #include "core/task_pool.h"
+#include "io/copy/scatter.h"
 #include "io/read/joined_runs.h"
 #include "io/read/reader_rows.h"
 #include "io/read/threads.h"
@@ -59,11 +59,7 @@ void waiting_read(const ByteSource& source, std::uint64_t offset, std::span<cons
   if (parts.size() < 2) return source_read(source, offset, parts);
   const Buffer all = Buffer::allocate(static_cast<std::size_t>(bytes));
   read_own(source, offset, {all.data(), all.size()});
-  const std::byte* from = all.data();
-  for (const Scatter& part : parts) {
-    if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
-    from += part.bytes;
-  }
+  fill_parts(parts, all.data());
 }
 
 bool waiting_usable(const ByteSource& source) noexcept {

@@ -4,7 +4,6 @@
 #include "io/remote/azure_account.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include "core/ascii.h"
 #include "core/format.h"
@@ -20,13 +19,6 @@ namespace {
 constexpr std::string_view kEmulator =
     "AccountName=devstoreaccount1;AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/"
     "K1SZFPTOtr/KBHBeksoGMGw==;BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1";
-
-std::string first_of(std::initializer_list<const char*> names) {
-  for (const char* const name : names) {
-    if (std::string value = variable(name); !value.empty()) return value;
-  }
-  return {};
-}
 
 bool is_same_word(std::string_view a, std::string_view b) { return core::lower(a) == core::lower(b); }
 
@@ -69,9 +61,9 @@ std::string connection_for(const std::string& name) {
 
 /// That of the variables; `of_url` where they name none.
 AzureAccount account_of_variables(const AzureAccount& of_url) {
-  AzureAccount out{.name = first_of({"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"}),
+  AzureAccount out{.name = first_variable({"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_ACCOUNT_NAME"}),
                    .endpoint = endpoint_of(variable("AZURE_STORAGE_BLOB_ENDPOINT"), kEndpoint),
-                   .key = first_of({"AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"}),
+                   .key = first_variable({"AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"}),
                    .sas = variable("AZURE_STORAGE_SAS_TOKEN")};
   const std::string connection = connection_for(out.name);
   if (!connection.empty()) {

@@ -38,10 +38,6 @@ KeptKeys& kept_tokens() {
   return one.get();
 }
 
-std::string or_else(std::string value, std::string_view otherwise) {
-  return value.empty() ? std::string(otherwise) : value;
-}
-
 std::optional<std::int64_t> seconds_of(const std::string& text) {
   const auto seconds = core::parse_number<std::int64_t>(text);
   return seconds && *seconds >= 0 && *seconds < 1LL << 40 ? seconds : std::nullopt;

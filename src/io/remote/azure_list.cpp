@@ -5,8 +5,6 @@
 
 #include "io/remote/azure_list.h"
 
-#include <algorithm>
-
 #include "io/remote/store_error.h"
 #include "penstock/error.h"
 
@@ -21,24 +19,12 @@ Query azure_query(std::string_view prefix, bool deep, const std::string& token) 
   return query;
 }
 
-/// %XX alone: '+' is itself.
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t plus = std::min(text.size(), text.find('+', begin));
-    out += url_decoded(text.substr(begin, plus - begin));
-    if (plus < text.size()) out += '+';
-    begin = plus + 1;
-  }
-  return out;
-}
-
 std::string azure_name(std::string_view one) {
   constexpr std::string_view kCoded = "<Name Encoded=\"true\">";
   const std::size_t begin = one.find(kCoded);
   if (begin == one.npos) return xml_text(one, "Name");
   const std::string_view rest = one.substr(begin + kCoded.size());
-  return percent_decoded(xml_decoded(rest.substr(0, rest.find("</Name>"))));
+  return url_decoded(xml_decoded(rest.substr(0, rest.find("</Name>"))), false);
 }
 
 /// A page that says nothing of a next one is no whole page.

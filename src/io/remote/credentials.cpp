@@ -28,8 +28,6 @@ using Clock = KeptKeys::Clock;
 
 using core::trimmed;
 
-std::string either(std::string value, std::string otherwise) { return value.empty() ? otherwise : value; }
-
 /// "2026-01-02T03:04:05Z"
 std::optional<Clock::time_point> time_of(const std::string& text) {
   std::tm parts{};
@@ -58,16 +56,16 @@ std::optional<FetchedKeys> from_web_identity(bool waits) {
   const std::string role = variable("AWS_ROLE_ARN");
   if (variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty() || role.empty()) return std::nullopt;
   const std::string token = text_of_setting("AWS_WEB_IDENTITY_TOKEN_FILE");
-  const std::string region = either(variable("AWS_REGION"), variable("AWS_DEFAULT_REGION"));
+  const std::string region = first_variable({"AWS_REGION", "AWS_DEFAULT_REGION"});
   const std::string endpoint =
-      either(endpoint_of(variable("AWS_ENDPOINT_URL_STS"), "AWS_ENDPOINT_URL_STS"),
-             region.empty() ? "https://sts.amazonaws.com" : core::format("https://sts.{}.amazonaws.com", region));
+      or_else(endpoint_of(variable("AWS_ENDPOINT_URL_STS"), "AWS_ENDPOINT_URL_STS"),
+              region.empty() ? "https://sts.amazonaws.com" : core::format("https://sts.{}.amazonaws.com", region));
   HttpRequest request{.method = "POST", .url = endpoint + "/"};
   request.headers = {"Content-Type: application/x-www-form-urlencoded"};
   request.body = query_text({{"Action", "AssumeRoleWithWebIdentity"},
                              {"Version", "2011-06-15"},
                              {"RoleArn", role},
-                             {"RoleSessionName", either(variable("AWS_ROLE_SESSION_NAME"), "penstock")},
+                             {"RoleSessionName", or_else(variable("AWS_ROLE_SESSION_NAME"), "penstock")},
                              {"WebIdentityToken", token}});
   request.secrets = {token};
   if (!takes_secrets(request)) {
@@ -134,7 +132,7 @@ std::optional<FetchedKeys> from_instance(bool waits, std::string& why_none) {
     return std::nullopt;
   }
   constexpr const char* kPlace = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
-  const std::string base = either(endpoint_of(variable(kPlace), kPlace), "http://169.254.169.254");
+  const std::string base = or_else(endpoint_of(variable(kPlace), kPlace), "http://169.254.169.254");
   HttpRequest session{.method = "PUT", .url = base + "/latest/api/token", .past_proxies = true};
   session.headers = {"X-aws-ec2-metadata-token-ttl-seconds: 21600"};
   KeyService service{

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -25,6 +24,7 @@
 #include "core/format.h"
 #include "core/parse_number.h"
 #include "core/stop_scope.h"
+#include "io/copy/scatter.h"
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
 #include "io/remote/settings.h"
@@ -55,12 +55,6 @@ RemoteTraffic traffic_of(const Answer& answer) noexcept {
           .at_once = answer.at_once};
 }
 
-std::size_t bytes_of(const Exchange& exchange) noexcept {
-  std::size_t bytes = 0;
-  for (const Scatter& part : exchange.into) bytes += part.bytes;
-  return bytes;
-}
-
 milliseconds random_pause(unsigned tries) {
   thread_local std::minstd_rand generator{std::random_device{}()};
   const milliseconds most = std::min(kMostPause, kFirstPause * (1U << std::min(tries, 10U)));
@@ -86,8 +80,8 @@ struct Running {
   std::unique_ptr<Hedge> hedge = {};
   bool hedged = false;                ///< one second request is enough
   std::optional<Answer> failed = {};  ///< that of the first request, while the second is on its way
-  SteadyClock::time_point begun{};
-  SteadyClock::time_point due{};
+  SteadyClock::time_point begun{};    ///< when the first try was sent, once it has failed
+  SteadyClock::time_point due{};      ///< of the next try
   unsigned redirects = 0;
   bool in_flight = false;
   bool ended = false;
@@ -97,10 +91,8 @@ class Retrying {
  public:
   Retrying(std::span<Exchange> exchanges, bool goes_on)
       : reactor_(Reactor::get()), settings_(settings()), goes_on_(goes_on), running_(exchanges.size()) {
-    const SteadyClock::time_point now = SteadyClock::now();
     for (std::size_t i = 0; i < exchanges.size(); ++i) {
       running_[i].exchange = &exchanges[i];
-      running_[i].begun = running_[i].due = now;
       if (exchanges[i].values) take_options(running_[i]);
     }
     left_ = exchanges.size();
@@ -143,6 +135,10 @@ class Retrying {
   }
 
   bool hedges() const noexcept { return settings_.hedges > 0 || hedges_by_options_; }
+  /// While it lives, the variables are those of the exchange's location.
+  static ValuesScope options_of(const Exchange& exchange) {
+    return ValuesScope(exchange.values ? exchange.values : ValuesScope::current());
+  }
   const Settings& settings_of(const Running& one) const noexcept { return one.own ? *one.own : settings_; }
 
   void take_options(Running& one) {
@@ -176,7 +172,7 @@ class Retrying {
 
   void prepare(Transfer& transfer, const Running& one) const {
     const Exchange& exchange = *one.exchange;
-    const ValuesScope scope(exchange.values ? exchange.values : ValuesScope::current());
+    const ValuesScope scope = options_of(exchange);
     transfer.request = exchange.request();
     if (!exchange.redirected.empty()) redirect(transfer.request, exchange.redirected);
     for (const std::string& header : transfer.request.headers) require_line(header, "a header of the request");
@@ -200,7 +196,7 @@ class Retrying {
                        std::chrono::duration_cast<std::chrono::nanoseconds>(*patience);
       if (due > SteadyClock::now()) {
         next = std::min(next, due);
-      } else if (reactor_.hedging().spend(bytes_of(*one.exchange))) {
+      } else if (reactor_.hedging().spend(bytes_in(one.exchange->into))) {
         hedge(i);
       }
     }
@@ -213,7 +209,7 @@ class Retrying {
     auto second = std::make_unique<Hedge>();
     try {
       prepare(second->transfer, one);
-      const std::size_t bytes = bytes_of(*one.exchange);
+      const auto bytes = static_cast<std::size_t>(bytes_in(one.exchange->into));
       second->memory = Buffer::allocate(bytes);
       second->transfer.into = {{second->memory.data(), bytes}};
     } catch (const Error&) {
@@ -249,11 +245,7 @@ class Retrying {
     count(*one.exchange, traffic_of(one.hedge->transfer.answer));
     if (is_good(one, one.hedge->transfer)) {
       drop_first(one);
-      const std::byte* from = one.hedge->memory.data();
-      for (const Scatter& part : one.exchange->into) {
-        if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
-        from += part.bytes;
-      }
+      fill_parts(one.exchange->into, one.hedge->memory.data());
       one.exchange->answer = std::move(one.hedge->transfer.answer);
       one.hedge.reset();
       return end(one);
@@ -338,6 +330,7 @@ class Retrying {
   }
 
   static Verdict verdict_of(const Exchange& exchange, const HttpRequest& request, const Answer& answer) {
+    const ValuesScope scope = options_of(exchange);
     const bool arrived = answer.code == curl::kOk && answer.status >= 200 && answer.status < 300;
     const bool looks =
         exchange.accept && (arrived || answer.status == 416 || answer.status == 200 || answer.status == 304);
@@ -365,6 +358,8 @@ class Retrying {
     Running& one = running_[i];
     Exchange& exchange = *one.exchange;
     const SteadyClock::time_point now = SteadyClock::now();
+    // Not since it was asked for: it may have waited long for its turn.
+    if (one.begun == SteadyClock::time_point()) one.begun = one.transfer.begun;
     const milliseconds pause = std::max(random_pause(exchange.tries), asked_pause(exchange.answer));
     if (!exchange.patient || now + pause - one.begun > settings_of(one).retry_time) {
       exchange.may_pass = true;

@@ -113,8 +113,13 @@ Verdict judge_connection(const Exchange& exchange, const HttpRequest& request, c
     case curl::kNoHost:
       return failed(exchange, ErrorCode::kIo,
                     core::format("the host is not known: {}; check the name, and this machine's network", problem));
-    case curl::kNotTrusted:
     case curl::kTlsConnect:
+      // Of a busy server too, which closes a connection before it is one.
+      if (exchange.tries < kMostRefusedConnections) return again(core::format("no TLS connection ({})", problem));
+      return failed(exchange, ErrorCode::kIo,
+                    core::format("no TLS connection to the server: {}; check that its port speaks https{}", problem,
+                                 through(request)));
+    case curl::kNotTrusted:
     case curl::kCertificateProblem:
     case curl::kCipher:
       return failed(exchange, ErrorCode::kIo,

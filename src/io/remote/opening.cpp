@@ -52,7 +52,8 @@ class Opening {
     head_ = Buffer::allocate(cache_ && wanted_ == RemoteSource::kHead ? BlockCache::kBlock : wanted_);
     out.request = [this] {
       Ask ask;
-      if (!asks_for_all_) ask.headers.push_back(range_header(0, head_.size()));
+      asked_for_all_ = asks_for_all_;
+      if (!asked_for_all_) ask.headers.push_back(range_header(0, head_.size()));
       if (kept_) ask.headers.push_back("If-None-Match: " + kept_->object.etag);
       return request_for(source_->location_, ask);
     };
@@ -117,8 +118,10 @@ class Opening {
         return fail(ErrorCode::kIo, "the server refuses the first bytes of an object that has some");
       }
       if (!range) {
-        // That it has none is not said, so it is asked for without a range.
-        if (std::exchange(asks_for_all_, true)) return fail(ErrorCode::kIo, "the server answered 416 to no range");
+        // That it has none is not said, so it is asked for without a range. An answer is judged twice where another
+        // one was asked for beside it.
+        if (asked_for_all_) return fail(ErrorCode::kIo, "the server answered 416 to no range");
+        asks_for_all_ = true;
         return again("the server refused a range and did not say how large the object is");
       }
       source_->size_ = 0;
@@ -168,8 +171,9 @@ class Opening {
   std::shared_ptr<const BlockCache> cache_;
   std::string key_ = {};
   std::optional<KeptObject> kept_ = {};
-  bool asks_for_all_ = false;
-  Buffer head_ = {};  ///< what is asked for
+  bool asks_for_all_ = false;   ///< from the next try on
+  bool asked_for_all_ = false;  ///< by the last one
+  Buffer head_ = {};            ///< what is asked for
 };
 
 namespace {

@@ -38,6 +38,7 @@ class ValuesOfOptions {
     // Keys without a token have none, whatever the environment has for others.
     text({"AWS_SESSION_TOKEN"},
          options_.access_key_id && !options_.session_token ? std::string() : options_.session_token);
+    amazon();
     azure();
     if (options_.anonymous.has_value()) {
       for (const char* const name : {"PENSTOCK_S3_ANONYMOUS", "PENSTOCK_AZ_ANONYMOUS"}) {
@@ -56,7 +57,14 @@ class ValuesOfOptions {
       if (value) set(name, *value);
     }
   }
-  /// Whoever says who asks is not to be signed for by what the environment has for others.
+  // Whoever says who asks is not to be signed for by what the environment has for others.
+
+  void amazon() {
+    if (options_.access_key_id) set("PENSTOCK_S3_ANONYMOUS", {});
+    if (!options_.token || options_.access_key_id) return;
+    for (const char* const name : {"PENSTOCK_GS_ACCESS_KEY_ID", "PENSTOCK_GS_SECRET_ACCESS_KEY"}) set(name, {});
+  }
+
   void azure() {
     text({"AZURE_STORAGE_ACCOUNT"}, options_.account);
     if (!options_.account_key && !options_.sas_token && !options_.token) return;

@@ -42,8 +42,7 @@ std::string first_of(std::initializer_list<const char*> names, std::string& foun
 
 /// By no_proxy, a list of hosts and of the ends of their names.
 bool is_past_proxies(std::string_view host) {
-  std::string ignored;
-  const std::string list = first_of({"no_proxy", "NO_PROXY"}, ignored);
+  const std::string list = first_variable({"no_proxy", "NO_PROXY"});
   std::string_view rest = list;
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find_first_of(", "));

@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "core/ascii.h"
-#include "core/forks.h"
 #include "core/format.h"
+#include "core/per_process.h"
 #include "core/text.h"
 #include "io/remote/location.h"
 #include "io/remote/values.h"
@@ -150,13 +150,7 @@ std::vector<std::size_t> Waiter::wait_until(std::chrono::steady_clock::time_poin
   return std::exchange(done_, {});
 }
 
-namespace {
-
-/// Of all reads together: the environment says it, and no location's options.
-}  // namespace
-
-Reactor::Reactor()
-    : api_(curl::Api::get()), forks_(core::forks()), limit_(process_requests()), multi_(api_.multi_init()) {
+Reactor::Reactor() : api_(curl::Api::get()), limit_(process_requests()), multi_(api_.multi_init()) {
   if (multi_ == nullptr) throw Error(ErrorCode::kOutOfMemory, "libcurl has no memory for its first request");
   api_.multi_setopt(multi_, curl::kMaxConnects, static_cast<long>(limit_));
 }
@@ -164,13 +158,8 @@ Reactor::Reactor()
 Reactor& Reactor::get() {
   // Never destroyed, because its thread runs until the process ends. In a forked child the parent's reactor is leaked
   // on purpose: its thread does not exist there.
-  static std::atomic<Reactor*> current{nullptr};
-  Reactor* found = current.load();
-  while (found == nullptr || found->forks_ != core::forks()) {
-    std::unique_ptr<Reactor> fresh(new Reactor);
-    if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
-  }
-  return *found;
+  static constinit core::PerProcess<Reactor> one;
+  return one.get();
 }
 
 void Reactor::start(Transfer& transfer, Waiter& waiter, std::size_t tag) {
@@ -192,9 +181,7 @@ void Reactor::start(Transfer& transfer, Waiter& waiter, std::size_t tag) {
 /// That of the server, for a request of many bytes; none for others.
 Lane* Reactor::lane_of(const Transfer& transfer) {
   constexpr std::size_t kMostLanes = 64;
-  std::uint64_t bytes = 0;
-  for (const Scatter& part : transfer.into) bytes += part.bytes;
-  if (bytes < kLarge) return nullptr;
+  if (bytes_in(transfer.into) < kLarge) return nullptr;
   const std::string_view server = authority_of(transfer.request.url);
   const auto found = lanes_.find(server);
   if (found != lanes_.end()) return &found->second;
@@ -238,7 +225,8 @@ void Reactor::run() {
       finish(*found->second, message->data.result);
       ended = true;
     }
-    end_stalled();
+    // Each end frees a place for those that wait in a queue.
+    ended = end_stalled() || ended;
     if (!began && !ended) api_.multi_poll(multi_, nullptr, 0, active_.empty() ? kSleepMs : kLookMs, nullptr);
   }
 }
@@ -272,10 +260,11 @@ bool Reactor::take_commands() {
   return !fresh.empty();
 }
 
-/// Ends transfers that have heard nothing for the time limit. libcurl's own limit has a resolution of one second.
-void Reactor::end_stalled() {
+/// Ends transfers that have heard nothing for the time limit; whether there were any. libcurl's own limit has a
+/// resolution of one second.
+bool Reactor::end_stalled() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - looked_ < std::chrono::milliseconds(kLookMs)) return;
+  if (now - looked_ < std::chrono::milliseconds(kLookMs)) return false;
   looked_ = now;
   std::vector<Transfer*> stalled;
   for (const auto& [easy, transfer] : active_) {
@@ -283,6 +272,7 @@ void Reactor::end_stalled() {
   }
   for (Transfer* const one : stalled) finish(*one, curl::kTimedOut);
   look_at_lanes(now);
+  return !stalled.empty();
 }
 
 void Reactor::look_at_lanes(std::chrono::steady_clock::time_point now) {
@@ -296,8 +286,8 @@ void Reactor::look_at_lanes(std::chrono::steady_clock::time_point now) {
 
 void Reactor::begin(Transfer& transfer) {
   transfer.answer = {};
-  transfer.heard = std::chrono::steady_clock::now();
-  transfer.sent_at = std::chrono::nanoseconds(transfer.heard.time_since_epoch()).count();
+  transfer.begun = transfer.heard = std::chrono::steady_clock::now();
+  transfer.sent_at = std::chrono::nanoseconds(transfer.begun.time_since_epoch()).count();
   transfer.part = transfer.part_done = transfer.head_bytes = 0;
   transfer.sent = 0;
   transfer.counted_bytes = 0;

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/read/depth.h"
 #include "io/remote/curl_api.h"
 #include "io/remote/hedging.h"
@@ -103,6 +103,7 @@ struct Transfer {
   std::size_t part = 0;  ///< of `into`
   std::size_t part_done = 0;
   std::size_t head_bytes = 0;
+  std::chrono::steady_clock::time_point begun{};  ///< when it was sent
   std::chrono::steady_clock::time_point heard{};  ///< when the last byte came or went
   /// Bytes of the answer, and when there were so many: a server that sends a byte now and then is no better than a
   /// silent one.
@@ -132,6 +133,7 @@ class Reactor {
  public:
   /// That of this process. kUnsupported without libcurl.
   static Reactor& get();
+  Reactor();
 
   /// The transfer, its waiter and the memory it fills must live until the waiter has its tag or `drop` returned.
   void start(Transfer& transfer, Waiter& waiter, std::size_t tag);
@@ -142,12 +144,11 @@ class Reactor {
   Hedging& hedging() noexcept { return hedging_; }
 
  private:
-  Reactor();
   void run();
   bool take_commands();
   Lane* lane_of(const Transfer& transfer);
   void take(std::deque<Transfer*>& queue, std::size_t most, std::vector<Transfer*>& out) const;
-  void end_stalled();
+  bool end_stalled();
   void look_at_lanes(std::chrono::steady_clock::time_point now);
   void begin(Transfer& transfer);
   void finish(Transfer& transfer, curl::Code code);
@@ -155,7 +156,6 @@ class Reactor {
   void set_options(Transfer& transfer);
 
   const curl::Api& api_;
-  const std::uint64_t forks_;
   const std::size_t limit_;
   Hedging hedging_;
   curl::Multi* multi_;

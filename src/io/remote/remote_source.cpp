@@ -14,10 +14,10 @@
 #include <limits>
 #include <utility>
 
-#include "core/checked.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/read/joined_runs.h"
+#include "io/read/reader_rows.h"
 #include "io/remote/cache/block_file.h"
 #include "io/remote/range_answer.h"
 #include "io/remote/store.h"
@@ -133,9 +133,7 @@ std::vector<ObjectRange> RemoteSource::ranges_of(std::span<const SourceRun> runs
 /// Copies what is kept, and adds the rest.
 void RemoteSource::add_ranges(std::uint64_t offset, std::span<const Scatter> parts,
                               std::vector<ObjectRange>& out) const {
-  std::uint64_t bytes = 0;
-  for (const Scatter& part : parts) bytes = core::checked_add<std::uint64_t>(bytes, part.bytes, "a scattered read");
-  require_inside(*this, offset, bytes);
+  require_inside(*this, offset, parts);
   const std::uint64_t piece = costs().piece;
   std::vector<Scatter> into;
   std::uint64_t begin = offset;
@@ -169,13 +167,7 @@ void RemoteSource::read_ranges(std::span<const ObjectRange> ranges) const {
   if (ranges.empty()) return;
   if (knows_no_ranges_) {
     const Buffer all = whole();
-    for (const ObjectRange& range : ranges) {
-      const std::byte* from = all.data() + range.offset;
-      for (const Scatter& part : range.parts) {
-        if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
-        from += part.bytes;
-      }
-    }
+    for (const ObjectRange& range : ranges) fill_parts(range.parts, all.data() + range.offset);
     return;
   }
   if (!cached_) return fetch(ranges);

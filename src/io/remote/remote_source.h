@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/read/reader.h"
 #include "io/remote/cache/cached_ranges.h"
 #include "io/remote/fetch.h"

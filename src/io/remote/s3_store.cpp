@@ -10,6 +10,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "core/format.h"
 #include "core/per_process.h"
@@ -25,9 +26,10 @@
 namespace penstock::io::remote {
 namespace {
 
+/// Of buckets, by the endpoint and the name: two stores may have buckets of one name.
 struct Regions {
   std::mutex mutex;
-  std::map<std::string, std::string> of_bucket;
+  std::map<std::pair<std::string, std::string>, std::string> of_bucket;
 };
 
 Regions& regions() {
@@ -47,14 +49,14 @@ bool is_region(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), is_plain);
 }
 
-std::string region_of(const std::string& bucket) {
+std::string region_of(const std::string& endpoint, const std::string& bucket) {
   {
     Regions& known = regions();
     const std::scoped_lock lock(known.mutex);
-    if (const auto found = known.of_bucket.find(bucket); found != known.of_bucket.end()) return found->second;
+    if (const auto found = known.of_bucket.find({endpoint, bucket}); found != known.of_bucket.end())
+      return found->second;
   }
-  std::string region = variable("AWS_REGION");
-  if (region.empty()) region = variable("AWS_DEFAULT_REGION");
+  std::string region = first_variable({"AWS_REGION", "AWS_DEFAULT_REGION"});
   if (region.empty()) region = profile_setting("region");
   if (region.empty()) return "us-east-1";
   if (is_region(region)) return region;
@@ -65,14 +67,16 @@ std::string region_of(const std::string& bucket) {
 }
 
 std::string s3_endpoint() {
-  std::string endpoint = variable("AWS_ENDPOINT_URL_S3");
-  if (endpoint.empty()) endpoint = variable("AWS_ENDPOINT_URL");
+  std::string endpoint = first_variable({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
   if (endpoint.empty()) endpoint = service_setting("s3", "endpoint_url");
   if (endpoint.empty()) endpoint = profile_setting("endpoint_url");
   return endpoint_of(std::move(endpoint), "AWS_ENDPOINT_URL, or the profile's endpoint_url,");
 }
 
-std::string gs_endpoint() { return endpoint_of(variable("PENSTOCK_GS_ENDPOINT"), "PENSTOCK_GS_ENDPOINT"); }
+/// Empty for Amazon's and Google's own.
+std::string endpoint_for(Kind kind) {
+  return kind == Kind::kGs ? endpoint_of(variable("PENSTOCK_GS_ENDPOINT"), "PENSTOCK_GS_ENDPOINT") : s3_endpoint();
+}
 
 /// Whether buckets of another store than Amazon's are part of the host's name, as some want it.
 bool are_hosts() {
@@ -98,13 +102,10 @@ struct Place {
   std::string path;
 };
 
-Place place_of(const Location& location, const std::string& region) {
+Place place_of(const Location& location, std::string endpoint, const std::string& region) {
   const std::string in_path = "/" + location.bucket + "/";
-  if (location.kind == Kind::kGs) {
-    const std::string endpoint = gs_endpoint();
-    return {endpoint.empty() ? "https://storage.googleapis.com" : endpoint, in_path};
-  }
-  if (std::string endpoint = s3_endpoint(); !endpoint.empty()) {
+  if (location.kind == Kind::kGs) return {endpoint.empty() ? "https://storage.googleapis.com" : endpoint, in_path};
+  if (!endpoint.empty()) {
     if (!are_hosts()) return {std::move(endpoint), in_path};
     const std::size_t host = scheme_of(endpoint).size() + 3;
     return {endpoint.insert(host, location.bucket + "."), "/"};
@@ -186,14 +187,16 @@ void sign_for(const Location& location, const Ask& ask, const Place& place, cons
 /// news.
 bool learn_region(const std::string& bucket, const std::string& region) {
   if (!is_region(region)) return false;
+  std::string endpoint = s3_endpoint();
   Regions& known = regions();
   const std::scoped_lock lock(known.mutex);
-  return std::exchange(known.of_bucket[bucket], region) != region;
+  return std::exchange(known.of_bucket[{std::move(endpoint), bucket}], region) != region;
 }
 
 void sign_in_bucket(const Location& location, const Ask& ask, HttpRequest& request) {
-  const std::string region = location.kind == Kind::kGs ? "auto" : region_of(location.bucket);
-  const Place place = place_of(location, region);
+  const std::string endpoint = endpoint_for(location.kind);
+  const std::string region = location.kind == Kind::kGs ? "auto" : region_of(endpoint, location.bucket);
+  const Place place = place_of(location, endpoint, region);
   request.url = place.host_url + place.path + percent_encoded(location.key, true);
   if (!ask.query.empty()) request.url += "?" + query_text(ask.query);
   if (location.kind == Kind::kS3) request.ca_file = aws_ca_bundle();
@@ -201,9 +204,8 @@ void sign_in_bucket(const Location& location, const Ask& ask, HttpRequest& reque
 }
 
 std::string identity_in_bucket(const Location& location) {
-  const bool is_gs = location.kind == Kind::kGs;
-  return core::format("{}\n{}\n{}\n{}", is_gs ? "gs" : "s3", is_gs ? gs_endpoint() : s3_endpoint(), location.bucket,
-                      location.key);
+  return core::format("{}\n{}\n{}\n{}", location.kind == Kind::kGs ? "gs" : "s3", endpoint_for(location.kind),
+                      location.bucket, location.key);
 }
 
 }  // namespace

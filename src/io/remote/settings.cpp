@@ -56,6 +56,16 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+std::string first_variable(std::initializer_list<const char*> names) {
+  std::string value;
+  for (auto name = names.begin(); value.empty() && name != names.end(); ++name) value = variable(*name);
+  return value;
+}
+
+std::string or_else(std::string value, std::string_view otherwise) {
+  return value.empty() ? std::string(otherwise) : value;
+}
+
 std::string path_variable(const char* name) {
   const std::string path = variable(name);
   const bool is_others = path.starts_with('~') && path != "~" && !path.starts_with("~/");

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,10 @@ std::string variable(const char* name);
 /// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it. kInvalidArgument for
 /// what would become a folder of that name here: a URL, "~user/".
 std::string path_variable(const char* name);
+/// The value of the first of these that is set.
+std::string first_variable(std::initializer_list<const char*> names);
+/// `otherwise` in place of an empty value.
+std::string or_else(std::string value, std::string_view otherwise);
 /// Empty where HOME is not set: a folder called "~" in the current one is somebody else's.
 std::string with_home(std::string path);
 /// kInvalidArgument for a text with a line break in it: in a request it would begin another header. `name`: what it is.

@@ -57,7 +57,7 @@ std::string percent_encoded(std::string_view text, bool keep_slash) {
   return out;
 }
 
-std::string url_decoded(std::string_view text) {
+std::string url_decoded(std::string_view text, bool is_form) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool coded =
@@ -66,7 +66,7 @@ std::string url_decoded(std::string_view text) {
       out += static_cast<char>(core::hex_digit(text[i + 1]) * 16 + core::hex_digit(text[i + 2]));
       i += 2;
     } else {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += is_form && text[i] == '+' ? ' ' : text[i];
     }
   }
   return out;

@@ -45,8 +45,8 @@ std::string authorization(const Signable& request, const Keys& keys, const Signi
 
 /// Everything but letters, digits and "-._~" as %XX; '/' stays where `keep_slash`.
 std::string percent_encoded(std::string_view text, bool keep_slash);
-/// The other way round, as of a form: '+' is a space, and a '%' that begins no %XX stays.
-std::string url_decoded(std::string_view text);
+/// The other way round; a '%' that begins no %XX stays. `is_form`: '+' is a space.
+std::string url_decoded(std::string_view text, bool is_form = true);
 /// "a=1&b=%20", ordered as signatures want it.
 std::string query_text(const Query& query);
 

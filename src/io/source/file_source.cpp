@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -24,9 +23,6 @@
 namespace penstock::io {
 namespace {
 
-// Linux moves no more than this in one call.
-constexpr std::size_t kMaxRead = 0x7ffff000;
-
 class FileSource final : public ByteSource {
  public:
   FileSource(std::string name, FileDescriptor fd, const FileVersion& version)
@@ -40,8 +36,7 @@ class FileSource final : public ByteSource {
   void read(std::uint64_t offset, std::span<std::byte> into) const override {
     require_inside(*this, offset, into.size());
     for (std::size_t done = 0; done < into.size();) {
-      const ssize_t got = ::pread(fd_.get(), into.data() + done, std::min(into.size() - done, kMaxRead),
-                                  static_cast<off_t>(offset + done));
+      const ssize_t got = ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
       if (got > 0) {
         done += static_cast<std::size_t>(got);
       } else if (got == 0) {

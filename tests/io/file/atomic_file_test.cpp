@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -214,6 +215,32 @@ TEST(AtomicFile, ANewFileHasTheUsualPermissionsAndAnOldOneKeepsIts) {
   EXPECT_EQ(mode_of(folder / "new"), 0640U);
   EXPECT_EQ(mode_of(folder / "old"), 0604U);
   EXPECT_EQ(test::read_file(folder / "old"), "new");
+}
+
+// Who is no administrator keeps the group of a file where he is in it: others of the group have to read on.
+TEST(AtomicFile, AFileOfAGroupStaysOne) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes groups that nobody else is in";
+  constexpr gid_t kTeam = 54321;
+  const test::TemporaryFolder folder;
+  test::Unprivileged::give(folder.path());
+  test::write_file(folder / "shared", "old");
+  ASSERT_EQ(::chown((folder / "shared").c_str(), 12345, kTeam), 0);
+  ASSERT_EQ(::chmod((folder / "shared").c_str(), 0660), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setgroups(1, &kTeam) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(77);
+    save(folder / "shared", "new");
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) GTEST_SKIP() << "this container changes no user";
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  struct stat now {};
+  ASSERT_EQ(::stat((folder / "shared").c_str(), &now), 0);
+  EXPECT_EQ(test::read_file(folder / "shared"), "new");
+  EXPECT_EQ(now.st_gid, kTeam);
+  EXPECT_EQ(mode_of(folder / "shared"), 0660U);
 }
 
 TEST(AtomicFile, WhatIsSaidOfAFileIsSaidOfItsNewContent) {

@@ -28,8 +28,9 @@ using testing::HasSubstr;
 class Options : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* const name : {"http_proxy", "all_proxy", "PENSTOCK_CACHE", "AWS_PROFILE", "AWS_SESSION_TOKEN",
-                                   "AWS_ENDPOINT_URL_S3", "PENSTOCK_S3_ANONYMOUS", "PENSTOCK_HTTP_TOKEN_HOST"}) {
+    for (const char* const name :
+         {"http_proxy", "all_proxy", "PENSTOCK_CACHE", "AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3",
+          "PENSTOCK_S3_ANONYMOUS", "PENSTOCK_HTTP_TOKEN_HOST", "PENSTOCK_GS_ACCESS_KEY_ID"}) {
       ::unsetenv(name);
     }
     ::setenv("PENSTOCK_REMOTE_TIMEOUT", "30", 1);
@@ -156,6 +157,62 @@ TEST_F(Options, OutOfRangeTheyAreRefusedForFilesToo) {
   const test::TemporaryFolder folder;
   test::write_file(folder / "x", "bytes");
   EXPECT_EQ(open_source(folder / "x", {.timeout = 5}).size(), 5U);
+}
+
+TEST_F(Options, KeysOfTheLocationGoBeforeWhatAsksWithoutAny) {
+  test::HttpServer server([&](const test::HttpRequest& wanted) { return test::http_range(wanted, content); });
+  ::setenv("PENSTOCK_S3_ANONYMOUS", "1", 1);
+  RemoteOptions options{
+      .endpoint = "http://" + server.host(), .access_key_id = "AKIDOPTION", .secret_access_key = "secret"};
+  open_source("s3://bucket/a.npy", options);
+  EXPECT_THAT(server.requests().back().header("authorization"), HasSubstr("AKIDOPTION/"));
+  options.anonymous = true;
+  open_source("s3://bucket/a.npy", options);
+  EXPECT_EQ(server.requests().back().header("authorization"), "");
+}
+
+TEST_F(Options, ATokenGoesBeforeKeysOfTheEnvironment) {
+  test::HttpServer server([&](const test::HttpRequest& wanted) { return test::http_range(wanted, content); });
+  ::setenv("PENSTOCK_GS_ACCESS_KEY_ID", "GOOGENVIRONMENT", 1);
+  ::setenv("PENSTOCK_GS_SECRET_ACCESS_KEY", "another", 1);
+  open_source("gs://bucket/a.npy", {.endpoint = "http://" + server.host(), .token = "hush"});
+  EXPECT_EQ(server.requests().back().header("authorization"), "Bearer hush");
+  open_source("gs://bucket/a.npy", {.endpoint = "http://" + server.host()});
+  EXPECT_THAT(server.requests().back().header("authorization"), HasSubstr("GOOGENVIRONMENT/"));
+  ::unsetenv("PENSTOCK_GS_ACCESS_KEY_ID");
+  ::unsetenv("PENSTOCK_GS_SECRET_ACCESS_KEY");
+}
+
+// Amazon may have a bucket in a region that has the name of one in a store of one's own.
+TEST_F(Options, TheRegionThatAStoreNamesIsThatOfItsOwnBucket) {
+  const auto signed_for = [](const test::HttpRequest& wanted, const std::string& region) {
+    return wanted.header("authorization").find("/" + region + "/s3/") != std::string::npos;
+  };
+  test::HttpServer far([&](const test::HttpRequest& wanted) {
+    if (!signed_for(wanted, "far-1")) return test::http_answer(400, "", "x-amz-bucket-region: far-1\r\n");
+    return test::http_range(wanted, content);
+  });
+  test::HttpServer own([&](const test::HttpRequest& wanted) { return test::http_range(wanted, content); });
+  open_source("s3://bucket/a.npy", {.endpoint = "http://" + far.host(), .region = "garage"});
+  EXPECT_EQ(far.requests().size(), 2U);
+  open_source("s3://bucket/a.npy", {.endpoint = "http://" + own.host(), .region = "garage"});
+  EXPECT_TRUE(signed_for(own.requests().front(), "garage"));
+  open_source("s3://bucket/b.npy", {.endpoint = "http://" + far.host(), .region = "garage"});
+  EXPECT_EQ(far.requests().size(), 3U);
+}
+
+TEST_F(Options, TheTimeOfTriesDoesNotBeginBeforeTheFirst) {
+  std::atomic<int> asked = 0;
+  test::HttpServer server([&](const test::HttpRequest& wanted) {
+    const int number = ++asked;
+    if (number == 2) std::this_thread::sleep_for(std::chrono::milliseconds(700));  // longer than tries go on
+    return number == 3 ? test::http_answer(503, "") : test::http_range(wanted, content);
+  });
+  const Source source = open_source(server.url(), {.retry_seconds = 0.5, .requests = 1});
+  std::vector<std::byte> into(2);
+  const std::vector<io::SourceRun> runs = {{100'000, {&into[0], 1}}, {200'000, {&into[1], 1}}};
+  url_read_runs(*source, runs);
+  EXPECT_EQ(into, std::vector<std::byte>(2, std::byte{'x'}));
 }
 
 }  // namespace

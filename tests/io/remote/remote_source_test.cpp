@@ -7,8 +7,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -414,6 +416,30 @@ TEST_F(RemoteSources, ManyAreOpenedAtOnceAndEachFailsAlone) {
     }
   }
   EXPECT_EQ(test::code_of([&] { open_sources(urls); }), ErrorCode::kNotFound);
+}
+
+// More requests than may be in flight, of a server that lets all of them wait: where they have been given up, the
+// others have their turn at once. They would have it in a minute in any case, so that a stop ends a wait for that.
+TEST_F(RemoteSources, RequestsThatWereGivenUpLeaveTheirPlacesToOthers) {
+  constexpr std::size_t kAtOnce = 64;
+  be_patient("0.3", "0");
+  test::HttpServer silent([](const Wanted&) { return std::string(); });
+  test::HttpServer server([](const Wanted& wanted) { return http_range(wanted, "there"); });
+  std::vector<std::string> urls(kAtOnce, silent.url());
+  urls.push_back(server.url());
+  std::stop_source stop;
+  const std::stop_token token = stop.get_token();
+  std::mutex mutex;
+  std::condition_variable_any over;
+  std::jthread watch([&](const std::stop_token& ended) {
+    std::unique_lock lock(mutex);
+    over.wait_for(lock, ended, std::chrono::seconds(20), [] { return false; });
+    if (!ended.stop_requested()) stop.request_stop();
+  });
+  const core::StopScope scope(token);
+  const std::vector<Opened> opened = open_all(urls);
+  EXPECT_EQ(source_of(opened.back()).size(), 5U);
+  EXPECT_EQ(error_of([&] { source_of(opened.front()); })->code(), ErrorCode::kTimeout);
 }
 
 }  // namespace

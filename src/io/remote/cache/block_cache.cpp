@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "core/format.h"
@@ -68,6 +70,13 @@ bool take(std::string_view text, CachedObject& out) {
   return true;
 }
 
+/// A cache stays where it was begun when the process changes its working folder.
+std::string whole_path(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(folder, error);
+  return error ? folder : whole.string();
+}
+
 /// Creates the folders of `path`, for their owner alone: what is in them may be private.
 void make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
@@ -80,7 +89,8 @@ void make_folders(const std::string& path) {
 
 }  // namespace
 
-BlockCache::BlockCache(CacheSettings settings) : settings_(std::move(settings)), root_(cache_root(settings_.folder)) {}
+BlockCache::BlockCache(CacheSettings settings)
+    : settings_(std::move(settings)), root_(cache_root(whole_path(settings_.folder))) {}
 
 std::shared_ptr<const BlockCache> BlockCache::of(const CacheSettings& settings) {
   struct Known {

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/remote/location.h"
 #include "penstock/buffer.h"
 

@@ -112,8 +112,7 @@ std::string ending(std::span<const std::byte> bytes, std::string_view text, std:
 }
 
 bool read(int fd, std::uint64_t length, std::uint64_t seed, std::uint64_t offset, std::span<const Scatter> parts) {
-  std::size_t bytes = 0;
-  for (const Scatter& part : parts) bytes += part.bytes;
+  const auto bytes = static_cast<std::size_t>(bytes_in(parts));
   if (bytes == 0) return true;
   const Pieces pieces(length, offset, bytes);
   const bool is_whole = pieces.begin() == offset && pieces.bytes() == bytes;
@@ -124,11 +123,7 @@ bool read(int fd, std::uint64_t length, std::uint64_t seed, std::uint64_t offset
   thread_local std::vector<std::byte> scratch;
   scratch.resize(std::max(scratch.size(), pieces.bytes()));
   if (!pieces.read(fd, seed, std::span(scratch).first(pieces.bytes()))) return false;
-  const std::byte* from = scratch.data() + (offset - pieces.begin());
-  for (const Scatter& part : parts) {
-    if (part.to != nullptr && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
-    from += part.bytes;
-  }
+  fill_parts(parts, scratch.data() + (offset - pieces.begin()));
   return true;
 }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "penstock/buffer.h"
 
 namespace penstock::io::remote::block_file {

@@ -6,7 +6,6 @@
 #include "io/remote/cache/cached_ranges.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -40,12 +39,11 @@ struct Missing {
   std::byte* memory = nullptr;  ///< where it is fetched to
 };
 
-void scatter(const std::byte* block, const Wanted& wanted) {
-  const std::byte* from = block + wanted.offset;
-  for (const Scatter& part : wanted.parts) {
-    if (part.to != nullptr && part.to != from && part.bytes > 0) std::memcpy(part.to, from, part.bytes);
-    from += part.bytes;
-  }
+/// Bytes that somebody wants, and not those between them.
+std::uint64_t bytes_kept(std::span<const Scatter> parts) noexcept {
+  std::uint64_t bytes = 0;
+  for (const Scatter& part : parts) bytes += part.to != nullptr ? part.bytes : 0;
+  return bytes;
 }
 
 }  // namespace
@@ -80,7 +78,7 @@ class CachedRanges::Reading {
   void take(std::uint64_t number, Wanted wanted) {
     const auto known = missing_.find(number);
     if (known == missing_.end() && cache_.read(object_, number, wanted.offset, wanted.parts)) {
-      for (const Scatter& part : wanted.parts) cached_bytes_ += part.to != nullptr ? part.bytes : 0;
+      cached_bytes_ += bytes_kept(wanted.parts);
       return;
     }
     missing_[number].wanted.push_back(std::move(wanted));
@@ -112,7 +110,7 @@ class CachedRanges::Reading {
     std::uint64_t bytes = 0;
     for (const Wanted& wanted : block.second.wanted) {
       if (!cache_.read(object_, block.first, wanted.offset, wanted.parts)) return false;
-      for (const Scatter& part : wanted.parts) bytes += part.to != nullptr ? part.bytes : 0;
+      bytes += bytes_kept(wanted.parts);
     }
     cached_bytes_ += bytes;
     return true;
@@ -134,7 +132,7 @@ class CachedRanges::Reading {
     for (const auto& [number, block] : blocks) {
       const auto bytes = static_cast<std::size_t>(BlockCache::block_bytes(object_, number));
       cache_.keep(object_, number, {block.memory, bytes});
-      for (const Wanted& wanted : block.wanted) scatter(block.memory, wanted);
+      for (const Wanted& wanted : block.wanted) fill_parts(wanted.parts, block.memory + wanted.offset);
     }
   }
 

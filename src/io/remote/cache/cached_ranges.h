@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/remote/cache/block_cache.h"
 
 namespace penstock::io::remote {

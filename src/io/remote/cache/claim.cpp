@@ -2,21 +2,18 @@
 
 #include "io/remote/cache/claim.h"
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <memory>
 #include <mutex>
 #include <set>
 
-#include "core/forks.h"
+#include "core/per_process.h"
 #include "core/stop_scope.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
 
 struct Claim::Fetching {
-  const std::uint64_t forks = core::forks();
   std::mutex mutex;
   std::condition_variable ended;
   std::set<ClaimedBlock> blocks;
@@ -24,13 +21,8 @@ struct Claim::Fetching {
 
 /// That of this process. In a forked child the parent's is left alone: its threads do not exist there.
 Claim::Fetching& Claim::get() {
-  static std::atomic<Fetching*> current{nullptr};
-  Fetching* found = current.load();
-  while (found == nullptr || found->forks != core::forks()) {
-    auto fresh = std::make_unique<Fetching>();
-    if (current.compare_exchange_strong(found, fresh.get())) found = fresh.release();
-  }
-  return *found;
+  static constinit core::PerProcess<Fetching> one;
+  return one.get();
 }
 
 Claim::Claim(std::vector<ClaimedBlock> wanted) : fetching_(get()), wanted_(std::move(wanted)) {

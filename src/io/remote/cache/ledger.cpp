@@ -29,8 +29,8 @@ namespace {
 constexpr std::string_view kHex = "0123456789abcdef";
 constexpr std::size_t kKeyLetters = 32;
 
-/// Opens a file of the cache and waits for its lock, which lasts until it is closed.
-FileDescriptor locked(const std::string& path, int operation) {
+/// Opens a file of the cache and waits for its lock, which lasts as long as the result.
+FileLock locked(const std::string& path, int operation) {
   FileDescriptor out = open_path(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (!out) core::throw_errno(errno, "cannot open the file", {.path = path});
   struct stat status {};
@@ -40,20 +40,20 @@ FileDescriptor locked(const std::string& path, int operation) {
   while (::flock(out.get(), operation) != 0) {
     if (errno != EINTR) core::throw_errno(errno, "cannot lock the file", {.path = path});
   }
-  return out;
+  return FileLock(std::move(out));
 }
 
-Room room(const std::string& root, int operation) { return Room(locked(root + "/writing", operation)); }
+Room room(const std::string& root, int operation) { return locked(root + "/writing", operation); }
 
 /// The sum of the bytes in its file, under the lock of that file.
 class Sum {
  public:
-  explicit Sum(const std::string& root) : fd_(locked(root + "/bytes", LOCK_EX)) {}
+  explicit Sum(const std::string& root) : file_(locked(root + "/bytes", LOCK_EX)) {}
 
   /// Nothing where nobody has counted yet.
   std::optional<std::uint64_t> get() const {
     char text[24];
-    const ssize_t got = ::pread(fd_.get(), text, sizeof(text), 0);
+    const ssize_t got = ::pread(file_.descriptor(), text, sizeof(text), 0);
     std::uint64_t out = 0;
     if (got <= 0 || std::from_chars(text, text + got, out).ec != std::errc()) return std::nullopt;
     return out;
@@ -62,17 +62,17 @@ class Sum {
   void set(std::uint64_t bytes) const {
     // Of fixed length, so that no longer number is left behind it.
     const std::string text = core::format("{:020}\n", bytes);
-    if (::pwrite(fd_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    if (::pwrite(file_.descriptor(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
       core::throw_errno(errno, "cannot write how large the cache is", {});
     }
   }
 
   void forget() const {
-    if (::ftruncate(fd_.get(), 0) != 0) core::throw_errno(errno, "cannot write how large the cache is", {});
+    if (::ftruncate(file_.descriptor(), 0) != 0) core::throw_errno(errno, "cannot write how large the cache is", {});
   }
 
  private:
-  FileDescriptor fd_;
+  FileLock file_;
 };
 
 bool is_block(std::string_view name) {
@@ -137,6 +137,10 @@ CacheUsage visit(const std::string& root, const std::function<bool(const std::st
 }
 
 }  // namespace
+
+FileLock::~FileLock() {
+  if (file_) ::flock(file_.get(), LOCK_UN);
+}
 
 std::string cache_root(std::string_view folder) { return core::format("{}/penstock-blocks-1", folder); }
 

@@ -29,17 +29,25 @@ void require_own_folder(const std::string& folder);
 /// How many bytes of the disk the file of a block takes.
 std::uint64_t disk_bytes(std::uint64_t file_bytes) noexcept;
 
-/// Room for one block; false if the block does not fit. The block must get its name while this lives. A thread that has
-/// one must not ask for another, because it could wait for itself.
-class [[nodiscard]] Room {
+/// The lock of a file, for as long as it lives.
+class [[nodiscard]] FileLock {
  public:
-  Room() noexcept = default;
-  explicit Room(FileDescriptor lock) noexcept : lock_(std::move(lock)) {}
-  explicit operator bool() const noexcept { return static_cast<bool>(lock_); }
+  FileLock() noexcept = default;
+  explicit FileLock(FileDescriptor locked) noexcept : file_(std::move(locked)) {}
+  FileLock(FileLock&&) noexcept = default;
+  /// Gives the lock back before the file is closed: a child of fork() has the descriptor too, and would keep the lock
+  /// for as long as it lives.
+  ~FileLock();
+  explicit operator bool() const noexcept { return static_cast<bool>(file_); }
+  int descriptor() const noexcept { return file_.get(); }
 
  private:
-  FileDescriptor lock_;
+  FileDescriptor file_;
 };
+
+/// Room for one block; false if the block does not fit. The block must get its name while this lives. A thread that has
+/// one must not ask for another, because it could wait for itself.
+using Room = FileLock;
 
 /// Adds `bytes` to the sum; the caller may write that many then. If they do not fit, deletes the blocks that were used
 /// longest ago until a tenth of the limit is free. Throws Error if the size of the cache cannot be read or written.

@@ -98,5 +98,19 @@ TEST_F(BlockCacheTest, NoDamagedFileIsFound) {
   }
 }
 
+TEST_F(BlockCacheTest, StaysWhereItWasBegun) {
+  const fs::path before = fs::current_path();
+  fs::create_directory(folder_.path() / "elsewhere");
+  fs::current_path(folder_.path());
+  const BlockCache cache({.folder = "relative", .limit = 100'000'000});
+  const std::string all = content(1000);
+  cache.keep(object(all.size()), 0, std::as_bytes(std::span(all)));
+  fs::current_path("elsewhere");
+  const auto found = cache.find(object(all.size()).key, kHead, kSmall);
+  fs::current_path(before);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(text(found->head), all);
+}
+
 }  // namespace
 }  // namespace penstock::io::remote

@@ -2,7 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -153,6 +156,32 @@ TEST_F(Ledger, TextsThatAreNone) {
   for (const char* const text : {"", "\n", "e\n\nx", "e\n5x\nx", "e\n-5\nx", "e\n5"}) {
     EXPECT_FALSE(BlockText::parse(text, out)) << text;
   }
+}
+
+// A worker that is forked while a thread keeps a block has all descriptors of its parent.
+TEST_F(Ledger, AForkedChildKeepsNoLock) {
+  fs::create_directories(root_);
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  pid_t child = 0;
+  {
+    const Room room = make_room(root_, 10 * kUnit, kUnit);
+    ASSERT_TRUE(room);
+    child = ::fork();
+    if (child == 0) {
+      ::close(pipe[1]);
+      char byte = 0;
+      static_cast<void>(!::read(pipe[0], &byte, 1));  // until the parent has looked
+      ::_exit(0);
+    }
+  }
+  const int writing = ::open((root_ + "/writing").c_str(), O_RDWR | O_CLOEXEC);
+  EXPECT_EQ(::flock(writing, LOCK_EX | LOCK_NB), 0) << "whoever wants to delete blocks would wait for ever";
+  ::close(writing);
+  ::close(pipe[1]);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  ::close(pipe[0]);
 }
 
 }  // namespace

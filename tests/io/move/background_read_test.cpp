@@ -1,6 +1,6 @@
 // Reads that go on while nobody waits for them.
 
-#include "io/read/background_read.h"
+#include "io/move/background_read.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -18,6 +18,7 @@
 
 #include "core/stop_scope.h"
 #include "core/text.h"
+#include "io/remote/traffic.h"
 #include "penstock/error.h"
 #include "support/bytes.h"
 #include "support/errors.h"
@@ -121,6 +122,32 @@ TEST(ReadFromFront, AsksForPiecesAheadAndGivesAllBytes) {
   ReadFromFront none(test::source_of(std::string()), 150, 2);
   std::vector<std::byte> some(70);
   EXPECT_EQ(none.read(some), 0U);
+}
+
+/// As one behind a URL, whose reads are requests.
+class CountedSource final : public ByteSource {
+ public:
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return 100; }
+  void read(std::uint64_t, std::span<std::byte> into) const override {
+    remote::note_traffic({.requests = 1, .received_bytes = into.size()});
+  }
+
+ private:
+  std::string name_ = "counted";
+};
+
+TEST(BackgroundRead, RequestsBelongToWhoeverWaitsForThem) {
+  const Source source = std::make_shared<CountedSource>();
+  remote::TrafficMeter meter;
+  const remote::TrafficScope scope(&meter);
+  BackgroundRead read(source, 0, 40);
+  read.bytes();
+  read.bytes();
+  EXPECT_EQ(meter.total().requests, 1U);
+  EXPECT_EQ(meter.total().received_bytes, 40U);
+  { const BackgroundRead unread(source, 0, 50); }
+  EXPECT_EQ(meter.total().received_bytes, 90U) << "those of a read that nobody wanted, to whoever ends it";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "io/read/background_read.h"
+#include "io/move/background_read.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -11,8 +11,10 @@
 
 #include "core/forks.h"
 #include "core/stop_scope.h"
+#include "io/remote/traffic.h"
 #include "io/source/own_read.h"
 #include "penstock/error.h"
+#include "penstock/report.h"
 
 namespace penstock::io {
 
@@ -27,12 +29,15 @@ struct BackgroundRead::State {
   std::condition_variable is_over;
   bool over = false;
   std::optional<Error> error;
+  RemoteTraffic traffic;  ///< that nobody was told of
 
   void read(std::uint64_t begin, std::size_t bytes) {
     std::optional<Error> met;
+    remote::TrafficMeter meter;
     try {
       const std::stop_token token = stop.get_token();
       const core::StopScope scope(token);
+      const remote::TrafficScope counted(&meter);
       read_own(*source, begin, {memory.get(), bytes});
     } catch (const Error& failure) {
       met = failure;
@@ -40,10 +45,13 @@ struct BackgroundRead::State {
     {
       const std::scoped_lock lock(mutex);
       error = std::move(met);
+      traffic = meter.total();
       over = true;
     }
     is_over.notify_all();
   }
+  /// Under the mutex, or when nobody else has it: requests belong to whoever waits for what they bring.
+  void tell_traffic() noexcept { remote::note_traffic(std::exchange(traffic, {})); }
 };
 
 BackgroundRead::BackgroundRead(Source source, std::uint64_t begin, std::size_t bytes)
@@ -54,10 +62,11 @@ BackgroundRead::BackgroundRead(Source source, std::uint64_t begin, std::size_t b
 BackgroundRead::~BackgroundRead() {
   state_->stop.request_stop();
   if (!thread_.joinable()) return;
-  if (forks_ == core::forks()) {
-    thread_.join();
-  } else {
+  if (forks_ != core::forks()) {
     thread_.detach();
+  } else {
+    thread_.join();
+    state_->tell_traffic();
   }
 }
 
@@ -81,6 +90,7 @@ std::span<const std::byte> BackgroundRead::bytes() {
   while (!state_->is_over.wait_for(lock, core::kStopLook, [&] { return state_->over; })) {
     if (core::StopScope::stop_requested()) throw Error(ErrorCode::kCancelled, "the read was stopped");
   }
+  state_->tell_traffic();
   if (state_->error) throw *state_->error;
   return {state_->memory.get(), bytes_};
 }
