@@ -56,7 +56,7 @@ def collated(samples: Any) -> Any:
         require_few_ways(samples[0])
         for number, sample in enumerate(samples):
             if type(sample) is not torch.Tensor or not _is_whole(sample):
-                _require_storages(sample, number, None)
+                require_storages(sample, number, None)
     return torch_data.default_collate(samples)
 
 
@@ -66,7 +66,9 @@ def _collated_in_few_ways(samples: Any) -> Any:
     return torch_data.default_collate(samples)
 
 
-def _require_storages(part: Any, number: int, key: Any) -> None:
+def require_storages(part: Any, number: int, key: Any) -> None:
+    """UnsupportedError where the memory of a tensor is not there, in the sample of that number: torch would read past a
+    storage that was freed or shortened."""
     if isinstance(part, torch.Tensor):
         fault = _storage_fault(part) if _may_be_short(part) else None
         if fault is not None:
@@ -74,10 +76,10 @@ def _require_storages(part: Any, number: int, key: Any) -> None:
             raise penstock.UnsupportedError(f"{place}: {fault}", fault)
     elif isinstance(part, Mapping):
         for name, item in part.items():
-            _require_storages(item, number, name)
+            require_storages(item, number, name)
     elif isinstance(part, (list, tuple)):
         for item in part:
-            _require_storages(item, number, key)
+            require_storages(item, number, key)
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:

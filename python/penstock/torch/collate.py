@@ -11,10 +11,10 @@ import torch
 from torch.utils.data import default_collate
 
 import penstock
-from penstock._core import _placed, _require_met, _storage_fault
+from penstock._core import _placed, _require_met
 from penstock._wrong_argument import names_arguments
 from penstock.torch._samples import as_mapping_of
-from penstock.torch._shared_parts import require_few_ways
+from penstock.torch._shared_parts import require_few_ways, require_storages
 
 __all__ = ["Nested", "Pad", "Ragged", "Rule", "Stack", "nested", "pad", "pad_to", "ragged", "stack"]
 
@@ -60,7 +60,9 @@ class Rule:
 def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None, path: str) -> Any:
     first = samples[0]
     if _is_array(first):
-        return tensors([_tensor(sample, number, key) for number, sample in enumerate(samples)], key, path)
+        for number, sample in enumerate(samples):
+            require_storages(sample, number, key)
+        return tensors([*map(torch.as_tensor, samples)], key, path)
     if isinstance(first, Mapping):
         parts = {}
         for name in first:
@@ -74,16 +76,6 @@ def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None, path: str
         items = [_collated(part, tensors, key, f"{path}[{number}]") for number, part in columns]
         return type(first)(*items) if hasattr(first, "_fields") else items
     return default_collate(samples)  # type: ignore[arg-type]
-
-
-def _tensor(sample: Any, number: int, key: str | None) -> torch.Tensor:
-    """The tensor, if its memory is there. torch would read past a storage that was freed or shortened, so that such a
-    sample is refused."""
-    fault = _storage_fault(sample) if isinstance(sample, torch.Tensor) else None
-    if fault is None:
-        return torch.as_tensor(sample)
-    place = f"sample {number} of the batch" + ("" if key is None else f", at [{key!r}]")
-    raise penstock.UnsupportedError(f"{place}: {fault}", fault)
 
 
 def _is_array(value: Any) -> bool:

@@ -108,7 +108,7 @@ def looked_up(make: Make | None) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Both:
-    """One function of batches after the other."""
+    """One function after the other, of batches; the first may be their collation."""
 
     first: Callable[[Any], Any]
     second: Callable[[Any], Any]

@@ -212,20 +212,16 @@ def _of_concat(dataset: torch_data.ConcatDataset[Any]) -> _Plan:
 
 
 def _of_stack(dataset: torch_data.StackDataset[Any]) -> _Plan:
-    if isinstance(dataset.datasets, dict):
-        named = {name: _plan_of_part(part) for name, part in dataset.datasets.items()}
-        makes = {name: part.make for name, part in named.items()}
-        native = zipped((), {name: part.native for name, part in named.items()}, False)
-        if all(make is None for make in makes.values()):
-            return _Plan(dataset, native, None)
-        read = torch_data.StackDataset(**{name: part.dataset for name, part in named.items()})
-        return _Plan(read, native, Fields(makes))
-    parts = [_plan_of_part(part) for part in dataset.datasets]
-    native = zipped([part.native for part in parts], {}, False)
-    if all(part.make is None for part in parts):
+    named = dataset.datasets if isinstance(dataset.datasets, dict) else None
+    plans = [_plan_of_part(part) for part in (dataset.datasets if named is None else named.values())]
+    natives, makes, parts = ([getattr(plan, name) for plan in plans] for name in ("native", "make", "dataset"))
+    native = zipped(natives, {}, False) if named is None else zipped((), dict(zip(named, natives, strict=True)), False)
+    if all(make is None for make in makes):
         return _Plan(dataset, native, None)
-    read = torch_data.StackDataset(*(part.dataset for part in parts))
-    return _Plan(read, native, Items([part.make for part in parts]))
+    if named is None:
+        return _Plan(torch_data.StackDataset(*parts), native, Items(makes))
+    read = torch_data.StackDataset(**dict(zip(named, parts, strict=True)))
+    return _Plan(read, native, Fields(dict(zip(named, makes, strict=True))))
 
 
 _PLANS: tuple[tuple[type[Any], Callable[[Any], _Plan]], ...] = (

@@ -24,6 +24,7 @@ from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of, present
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
+from penstock.torch.datasets._making import Both
 from penstock.torch.datasets._road import Road, draws_alike, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
@@ -43,7 +44,7 @@ from penstock.torch.loader._processes import (
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._set_aside import SetAside
 from penstock.torch.loader._settings import settings_of
-from penstock.torch.loader._torch_iterators import Composed, before_first, iterator_of
+from penstock.torch.loader._torch_iterators import before_first, iterator_of
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
@@ -335,7 +336,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         twin, functions = self._apart(), self._functions
         vars(twin).update(collate_fn=bounded(self.collate_fn, storages=False))
         if functions is not None and functions.batch is not None:
-            vars(twin).update(dataset=functions.dataset, collate_fn=Composed(twin.collate_fn, functions.batch))
+            vars(twin).update(dataset=functions.dataset, collate_fn=Both(twin.collate_fn, functions.batch))
         persistent = self.persistent_workers and self.num_workers > 0
         if persistent and self._iterator is not None and resume is None:
             self._iterator._reset(twin)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -356,14 +356,3 @@ class _WithWorkers(_Counting, MultiProcessingDataLoaderIter):  # type: ignore[mi
             self._count(worker)
         else:
             self._ahead.append((worker, data))
-
-
-class Composed:
-    """`function(collate(samples))`; a class, so that it can be sent to other processes."""
-
-    def __init__(self, collate: Callable[[Any], Any], function: Callable[[Any], Any]) -> None:
-        self.collate = collate
-        self.function = function
-
-    def __call__(self, samples: Any) -> Any:
-        return self.function(self.collate(samples))

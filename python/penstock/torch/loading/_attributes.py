@@ -23,7 +23,7 @@ def require_plain_class(kind: Any, state: Any) -> None:
         raise RefusedError(f"{name} is no class of tensors")
     if kind.__setstate__ is not torch.Tensor.__setstate__ or kind.__setattr__ is not torch.Tensor.__setattr__:
         raise RefusedError(f"{name} has a way of its own to be made, and Penstock calls none")
-    for attribute, _ in _attributes(state):
+    for attribute, _ in attributes_of(state):
         place = _place(kind, attribute)
         if not isinstance(place, MemberDescriptorType) and hasattr(type(place), "__set__"):
             raise RefusedError(f"{name} sets {attribute!r} in a way of its own, and Penstock calls none")
@@ -34,7 +34,7 @@ def set_attributes(tensor: torch.Tensor, state: Any) -> None:
     by themselves; those of a class that is allowed are the class's own."""
     kind = type(tensor)
     is_plain = kind in (torch.Tensor, torch.nn.Parameter)
-    for name, value in _attributes(state):
+    for name, value in attributes_of(state):
         place = _place(kind, name)
         if isinstance(place, MemberDescriptorType):
             place.__set__(tensor, value)
@@ -44,7 +44,7 @@ def set_attributes(tensor: torch.Tensor, state: Any) -> None:
             vars(tensor)[name] = value
 
 
-def _attributes(state: Any) -> Iterator[tuple[str, Any]]:
+def attributes_of(state: Any) -> Iterator[tuple[str, Any]]:
     """What a state says: a dict, or a pair of that and of the slots."""
     for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
         if isinstance(part, dict):

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from penstock.torch._private import make_wrapper_subclass, set_obj_state
+from penstock.torch.loading._attributes import attributes_of
 from penstock.torch.loading._typed import Conversion
 
 # Of the allowed ones; what is merely named so is no class of torch's.
@@ -41,7 +42,7 @@ def wrapper(args: Any, state: Any, conversion: Conversion | None = None) -> torc
     kind, dtype, size, strides, offset, layout, _, requires_grad = args
     if f"{kind.__module__}.{kind.__qualname__}" != "torch.distributed.tensor.DTensor":
         return None
-    parts = {name: value for part in _dicts(state) for name, value in part.items()}
+    parts = dict(attributes_of(state))
     local, spec = parts.get("_local_tensor"), parts.get("_spec")
     if not isinstance(local, torch.Tensor) or spec is None or type(spec).__name__ != "DTensorSpec":
         raise TypeError("a DTensor lacks its local part, or the description of its layout")
@@ -60,8 +61,3 @@ def wrapper(args: Any, state: Any, conversion: Conversion | None = None) -> torc
         requires_grad=requires_grad,
     )
     return set_obj_state(out, state)  # type: ignore[no-any-return]
-
-
-def _dicts(state: Any) -> list[dict[str, Any]]:
-    """The attributes, and those in slots, of a state."""
-    return [part for part in (state if isinstance(state, tuple) else (state,)) if isinstance(part, dict)]
