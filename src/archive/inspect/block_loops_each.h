@@ -69,15 +69,15 @@ void square_doubles(const double* values, double mean, double& out) {
 template <class Number>
 constexpr Number kRounder = sizeof(Number) == sizeof(double) ? Number(0x1.8p52) : Number(0x1.8p23F);
 
-/// floor(x * scale) of each number, plus the bits of kRounder.
+/// floor(x * scale) of each number, plus the bits of kRounder. `width` is 1 / scale.
 template <class Vector, class Ints, class Number>
-void place_bits(const std::byte* values, Number scale, Ints& bits) {
+void place_bits(const std::byte* values, Number scale, Number width, Ints& bits) {
   Vector x;
   std::memcpy(&x, values, sizeof x);
-  x *= scale;
-  const Vector rounded = x + kRounder<Number>;
+  const Vector rounded = x * scale + kRounder<Number>;
   std::memcpy(&bits, &rounded, sizeof bits);
-  bits += (rounded - kRounder<Number>) > x;  // -1 where it was rounded up
+  // -1 where it was rounded up. The product may have become -0, so x itself is compared.
+  bits += x < width * (rounded - kRounder<Number>);
 }
 
 /// BlockLoops::place_doubles, place_floats: Int is as wide as Number, and the vectors have as many of them as Shorts.
@@ -87,11 +87,12 @@ void place_pairs(const std::byte* values, Histogram::Scale scale, std::uint16_t*
   std::memcpy(&rounder_bits, &kRounder<Number>, sizeof rounder_bits);
   const auto offset = static_cast<Int>(rounder_bits + scale.first);
   const auto factor = static_cast<Number>(scale.scale);
+  const Number width = 1 / factor;
   for (std::size_t i = 0; i < kBlock / 2; i += sizeof(Vector) / sizeof(Number)) {
     Ints first;
     Ints second;
-    place_bits<Vector>(values + i * sizeof(Number), factor, first);
-    place_bits<Vector>(values + (kBlock / 2 + i) * sizeof(Number), factor, second);
+    place_bits<Vector>(values + i * sizeof(Number), factor, width, first);
+    place_bits<Vector>(values + (kBlock / 2 + i) * sizeof(Number), factor, width, second);
     const Ints both = (first - offset) + (second - offset) * static_cast<Int>(Histogram::kBins);
     const Shorts narrow = __builtin_convertvector(both, Shorts);
     std::memcpy(pairs + i, &narrow, sizeof narrow);

@@ -11,9 +11,7 @@ namespace {
 constexpr int kExact = 50;
 constexpr int kLeastExponent = -1000;
 
-std::int64_t place(double value, int exponent) {
-  return static_cast<std::int64_t>(std::floor(std::ldexp(value, -exponent)));
-}
+std::int64_t place(double value, int exponent) { return Histogram::place_of(value, std::ldexp(1.0, -exponent)); }
 
 /// The least width that puts [low, high] into `most` intervals.
 int exponent_for(double low, double high, std::int64_t most, int least) {

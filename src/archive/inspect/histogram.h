@@ -16,15 +16,18 @@ namespace penstock::archive {
 class Histogram {
  public:
   static constexpr std::size_t kBins = 64;
-  /// Where numbers are counted: floor(x * scale) - first is the bin of x.
+  /// Where numbers are counted: floor(x * scale) - first is the bin of x. The scale is a power of two.
   struct Scale {
     double scale = 1;
     std::int64_t first = 0;
 
-    std::size_t bin_of(double x) const noexcept {
-      return static_cast<std::size_t>(static_cast<std::int64_t>(std::floor(x * scale)) - first);
-    }
+    std::size_t bin_of(double x) const noexcept { return static_cast<std::size_t>(place_of(x, scale) - first); }
   };
+  /// floor(x * scale), also where the product of a number below 0 is too small for a double.
+  static std::int64_t place_of(double x, double scale) noexcept {
+    const double at = x * scale;
+    return at == 0 && x < 0 ? -1 : static_cast<std::int64_t>(std::floor(at));
+  }
 
   /// Whether there is room for numbers from `low` to `high` already.
   bool covers(double low, double high) const noexcept { return !empty_ && low >= low_ && high <= high_; }

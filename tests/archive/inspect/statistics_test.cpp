@@ -149,5 +149,26 @@ TEST(Histograms, TakeOneNumberTinyOnesAndTheLargest) {
   EXPECT_TRUE(std::isfinite(bins.begin));
 }
 
+/// Half of a block of numbers `least`, half of them so little below 0 that their part of a width is no number.
+template <class T>
+void expect_two_ends(T least, T little) {
+  std::vector<T> values(512, least);
+  std::fill(values.begin() + 256, values.end(), little);
+  for (const std::size_t count : {512, 511}) {
+    values.resize(count);
+    const Histogram::Bins bins = of(values).histogram().bins(16);
+    EXPECT_EQ(sum_of(bins), count) << least;
+    EXPECT_EQ(bins.counts.front(), 256u) << least;
+    EXPECT_EQ(bins.counts.back(), count - 256) << least;
+    EXPECT_EQ(bins.begin + bins.width * static_cast<double>(bins.counts.size()), 0) << least;
+  }
+}
+
+TEST(Histograms, NumbersALittleBelowZeroAreBelowZero) {
+  expect_two_ends(-0x1p100F, -1e-30F);
+  expect_two_ends(-1024.0F, -1e-45F);
+  expect_two_ends(-1024.0, -5e-324);
+}
+
 }  // namespace
 }  // namespace penstock::archive
