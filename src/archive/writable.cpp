@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
@@ -48,6 +49,9 @@ class SharedMapping {
     }
     size_ = static_cast<std::size_t>(status.st_size);
     has_name_ = status.st_nlink != 0;
+    // Where the path leads now, wherever the process goes meanwhile.
+    std::error_code ignored;
+    name_ = std::filesystem::read_symlink(core::format("/proc/self/fd/{}", file_.get()), ignored);
     if (size_ == 0) return;
     void* const at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
     if (at == MAP_FAILED) core::throw_errno(errno, "cannot map the file", {.path = path});
@@ -60,10 +64,20 @@ class SharedMapping {
   SharedMapping& operator=(const SharedMapping&) = delete;
 
   std::span<std::byte> bytes() const noexcept { return {data_, size_}; }
-  /// Whether the file has lost the name that it had: it was removed, or another came in its place.
+  /// Whether the file has lost the name that it had: it was removed, or another came in its place, whatever other names
+  /// it has by hard links.
   bool has_lost_its_name() const noexcept {
+    struct stat own {};
+    struct stat named {};
+    if (!has_name_ || ::fstat(file_.get(), &own) != 0) return false;
+    const bool is_other =
+        ::stat(name_.c_str(), &named) == 0 && (named.st_ino != own.st_ino || named.st_dev != own.st_dev);
+    return own.st_nlink == 0 || is_other;
+  }
+  /// Whether there is less of the file than was mapped: to touch the rest would end the process.
+  bool is_cut() const noexcept {
     struct stat status {};
-    return has_name_ && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0;
+    return ::fstat(file_.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) < size_;
   }
 
  private:
@@ -71,6 +85,7 @@ class SharedMapping {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   bool has_name_ = false;
+  std::filesystem::path name_;
 };
 
 }  // namespace
@@ -118,6 +133,7 @@ class WritableArchive::Impl {
     const auto address =
         reinterpret_cast<std::uintptr_t>(mapping_->bytes().data() + storage.offset) + entry.byte_offset;
     if (address % archive::natural_alignment(entry.dtype) != 0) refuse("the file does not align it");
+    require_uncut();
     if (storage.crc32) look_at(storage, entry.name);
     return {memory_of(mapping_, false), entry.dtype, entry.shape, entry.strides,
             static_cast<std::size_t>(storage.offset + entry.byte_offset)};
@@ -171,7 +187,16 @@ class WritableArchive::Impl {
     return io::crc32(0, mapping_->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(bytes)));
   }
 
+  void require_uncut() const {
+    if (mapping_ == nullptr || !mapping_->is_cut()) return;
+    throw Error(ErrorCode::kTruncated,
+                "the file was cut while it was open to be changed, and what was written behind its end is lost; write "
+                "the file again",
+                {path_});
+  }
+
   void mend() {
+    require_uncut();
     std::map<std::uint64_t, std::uint32_t> changed;
     for (const auto& [offset, seen] : seen_) {
       const std::uint32_t crc = seen.is_mended ? crc_of(offset, seen.bytes) : seen.crc32;

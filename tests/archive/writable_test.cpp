@@ -145,6 +145,27 @@ TEST_P(WritableTest, AFileThatAnotherReplacedIsSaidToBeGone) {
   EXPECT_TRUE(Tensor::identical(load(path)["a"].as_tensor(), b));
 }
 
+TEST_F(WritableTest, AnotherFileIsNoticedWhereTheFirstHasANameLeft) {
+  const std::string path = folder / "x.safetensors";
+  save(dict_of({{"a", a}}), path);
+  std::filesystem::create_hard_link(path, folder / "kept.safetensors");
+  WritableArchive archive = open_writable(path);
+  archive.flush();
+  save(dict_of({{"a", b}}), path);
+  EXPECT_EQ(code_of([&] { archive.flush(); }), ErrorCode::kChanged);
+}
+
+TEST_P(WritableTest, AFileThatWasCutIsAnError) {
+  const std::string path = folder / GetParam();
+  save(dict_of({{"a", a}, {"b", b}}), path);
+  WritableArchive archive = open_writable(path);
+  EXPECT_TRUE(archive["b"].defined());
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_EQ(code_of([&] { archive["b"]; }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { archive.flush(); }), ErrorCode::kTruncated);
+  EXPECT_EQ(code_of([&] { archive.close(); }), ErrorCode::kTruncated);
+}
+
 TEST(NoWritableArchive, HasNoTensors) {
   WritableArchive archive;
   EXPECT_EQ(archive.path(), "");
