@@ -36,7 +36,7 @@ struct LoadOptions {
   /// host only. kUnsupported where the bytes are not the values (compressed, other byte order, torch's conj and neg
   /// bits). A tensor that the file does not align is read all the same, and the report says so. Checksums are not
   /// verified. Unset: read. A mapped tensor is read-only. If another program cuts the file, reading the tensor outside
-  /// of Penstock's own calls raises SIGBUS.
+  /// of Penstock's own calls raises SIGBUS. kInvalidArgument from `load_into`, whose memory is given.
   OptionalFlag mmap = {};
   /// Verify recorded checksums of what is read.
   Flag verify = true;

@@ -204,7 +204,7 @@ Value load_all(const detail::ArchiveState& state, const LoadOptions& options, ar
 void load_to(const detail::ArchiveState& state, std::span<const archive::Destination> destinations,
              const LoadOptions& options, archive::Extent extent = archive::Extent::kWhole) {
   archive::require_no_dtype(options);
-  archive::require_no_block(options);
+  archive::require_no_memory(options);
   Touched touched(state, options, extent);
   for (const auto& [entry, to, of] : destinations) touched.add(*entry, archive::aim_at(state, to.device(), options));
   reported(state, options, std::move(touched), [&](Report& report) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "archive/materialise.h"
 #include "core/format.h"
 #include "core/module_dtype.h"
 #include "core/stopwatch.h"
@@ -41,10 +42,7 @@ void add(Report& total, Report part) {
 /// Where the elements of a view are, without the dimensions in which it does not move: all from the first to the last
 /// one where they lie close together, which keeps its strides.
 Tensor elements_of(const Tensor& view) {
-  Shape sizes = view.shape();
-  for (std::size_t d = 0; d < sizes.rank(); ++d) {
-    if (view.strides()[d] == 0) sizes[d] = 1;
-  }
+  const Shape sizes = once(view.shape(), view.strides());
   const std::int64_t extent = *core::view_extent(sizes, view.strides());
   if (extent > sizes.numel()) return {view.buffer(), view.dtype(), sizes, view.strides(), view.byte_offset()};
   return {view.buffer(), view.dtype(), Shape{extent}, Strides{1}, view.byte_offset()};
@@ -58,11 +56,7 @@ Tensor converted(const Tensor& view, const LoadOptions& options, Report& report)
   ops::cast(from, to, options.strict);
   report.decode_seconds += watch.total();
   const bool is_run = from.rank() == 1 && from.is_contiguous();
-  Strides strides = is_run ? view.strides() : to.strides();
-  for (std::size_t d = 0; d < strides.rank(); ++d) {
-    if (view.strides()[d] == 0) strides[d] = 0;
-  }
-  return {to.buffer(), to.dtype(), view.shape(), strides};
+  return {to.buffer(), to.dtype(), view.shape(), is_run ? view.strides() : repeating(to.strides(), view.strides())};
 }
 
 /// Whether a piece of the view can be read without the rest of it.

@@ -92,15 +92,11 @@ Tensor tensor_of(const TensorEntry& entry, const ReadUnit& unit, bool is_own) {
 
 /// Elements that lay apart and lie together now.
 Tensor gathered(const TensorEntry& entry, const ReadUnit& unit) {
-  const Tensor all(unit.bytes, entry.dtype, once(entry));
+  const Tensor all(unit.bytes, entry.dtype, once(entry.shape, entry.strides));
   Encoding left = entry.encoding;
   left.swapped = false;
   decode(left, all);
-  Strides strides = all.strides();
-  for (std::size_t d = 0; d < strides.rank(); ++d) {
-    if (entry.strides[d] == 0) strides[d] = 0;
-  }
-  return {all.buffer(), entry.dtype, entry.shape, strides};
+  return {all.buffer(), entry.dtype, entry.shape, repeating(all.strides(), entry.strides)};
 }
 
 /// Frees the rest of a storage that was brought for the elements of `part`: copies them when other bytes lie between

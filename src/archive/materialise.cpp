@@ -28,6 +28,21 @@ void require_modest(const Tensor& compact) {
 
 std::size_t natural_alignment(const DType& dtype) noexcept { return std::max<std::size_t>(dtype.swap_width(), 1); }
 
+Shape once(const Shape& shape, const Strides& strides) {
+  Shape out = shape;
+  for (std::size_t d = 0; d < out.rank(); ++d) {
+    if (strides[d] == 0) out[d] = 1;
+  }
+  return out;
+}
+
+Strides repeating(Strides of_copy, const Strides& of_view) {
+  for (std::size_t d = 0; d < of_copy.rank(); ++d) {
+    if (of_view[d] == 0) of_copy[d] = 0;
+  }
+  return of_copy;
+}
+
 Tensor as_bytes(const Tensor& tensor) {
   const auto width = static_cast<std::int64_t>(tensor.dtype().itemsize());
   Shape shape = tensor.shape();
@@ -46,20 +61,13 @@ void decode(const Encoding& encoding, const Tensor& tensor) {
 
 Tensor own_copy(const Tensor& view, const Encoding& encoding) {
   if (view.nbytes() == 0) return Tensor::empty(view.shape(), view.dtype());
-  Shape sizes = view.shape();
-  for (std::size_t d = 0; d < sizes.rank(); ++d) {
-    if (view.strides()[d] == 0) sizes[d] = 1;
-  }
+  const Shape sizes = once(view.shape(), view.strides());
   const Tensor compact(view.buffer(), view.dtype(), sizes, view.strides(), view.byte_offset());
   require_modest(compact);
   const Tensor bytes = as_bytes(compact).clone();
   const Tensor copy(bytes.buffer(), view.dtype(), sizes);
   decode(encoding, copy);
-  Strides strides = copy.strides();
-  for (std::size_t d = 0; d < sizes.rank(); ++d) {
-    if (view.strides()[d] == 0) strides[d] = 0;
-  }
-  return {copy.buffer(), view.dtype(), view.shape(), strides};
+  return {copy.buffer(), view.dtype(), view.shape(), repeating(copy.strides(), view.strides())};
 }
 
 }  // namespace penstock::archive

@@ -8,6 +8,11 @@ namespace penstock::archive {
 /// The alignment that elements of `dtype` want in memory.
 std::size_t natural_alignment(const DType& dtype) noexcept;
 
+/// The shape of a view whose elements are there once: 1 in each dimension of stride 0.
+Shape once(const Shape& shape, const Strides& strides);
+/// The strides of a copy of that, which is to repeat what the view repeats.
+Strides repeating(Strides of_copy, const Strides& of_view);
+
 /// The same elements as rows of bytes, which can be copied without alignment.
 Tensor as_bytes(const Tensor& tensor);
 

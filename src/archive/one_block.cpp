@@ -44,17 +44,14 @@ struct OwnPlace {
   /// Where `keeps_order`, elements that lie together stay as they lie. All others become contiguous.
   OwnPlace(const TensorEntry& view, const DType& wanted, bool keeps_order)
       : elements(view), dtype(wanted), strides(view.strides) {
-    elements.shape = once(view);
+    elements.shape = once(view.shape, view.strides);
     const std::optional<std::int64_t> extent = core::view_extent(elements.shape, view.strides);
     if (keeps_order && extent && *extent <= elements.shape.numel()) {
       elements.shape = Shape{*extent};
       elements.strides = Strides{1};
       return;
     }
-    strides = elements.shape.contiguous_strides();
-    for (std::size_t d = 0; d < strides.rank(); ++d) {
-      if (view.strides[d] == 0) strides[d] = 0;
-    }
+    strides = repeating(elements.shape.contiguous_strides(), view.strides);
   }
 
   std::uint64_t bytes() const {
@@ -204,10 +201,11 @@ void require_host_block(const LoadOptions& options) {
   require_without(options.gds.value_or(false), "gds");
 }
 
-void require_no_block(const LoadOptions& options) {
-  if (!wants_one_block(options)) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              core::format("found {} for a load into memory that is given; leave it out", asked_for(options)));
+void require_no_memory(const LoadOptions& options) {
+  const bool wants_map = options.mmap.value_or(false);
+  if (!wants_map && !wants_one_block(options)) return;
+  throw Error(ErrorCode::kInvalidArgument, core::format("found {} for a load into memory that is given; leave it out",
+                                                        wants_map ? "mmap" : asked_for(options)));
 }
 
 std::vector<Tensor> load_in_one_block(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,

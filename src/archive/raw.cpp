@@ -154,10 +154,6 @@ void require_uncompressed(const Source& source, const RawLayout& layout) {
                              what));
 }
 
-}  // namespace
-
-namespace {
-
 Archive raw_archive(const Source& source, const RawLayout& layout) {
   try {
     auto state = std::make_shared<detail::ArchiveState>();

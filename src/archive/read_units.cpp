@@ -324,7 +324,7 @@ class UnitReads {
   void read_parts(ReadUnit& unit) {
     const TensorEntry& view = *unit.entry;
     check_of_run(state_, view, unit.wanted, false, unit.extent, options_, report_);
-    const io::StridedView wanted{offset_of(unit), once(view), view.strides, view.dtype.itemsize()};
+    const io::StridedView wanted{offset_of(unit), once(view.shape, view.strides), view.strides, view.dtype.itemsize()};
     const Tensor to = Tensor::empty(wanted.shape, view.dtype);
     io::read_strided(*state_.source_of(view), wanted, to, ops::copy, {options_.threads, options_.stop}, report_);
     payload_ += to.nbytes();
@@ -363,14 +363,6 @@ void ByteOrder::apply(const Buffer& bytes) const {
   if (!swap || bytes.size() < phase) return;
   const std::size_t units = (bytes.size() - phase) / width;
   ops::swap_bytes({bytes.data() + phase, units * width}, width);
-}
-
-Shape once(const TensorEntry& view) {
-  Shape out = view.shape;
-  for (std::size_t d = 0; d < out.rank(); ++d) {
-    if (view.strides[d] == 0) out[d] = 1;
-  }
-  return out;
 }
 
 Aim aim_of(const detail::ArchiveState& state, const LoadOptions& options) {

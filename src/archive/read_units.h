@@ -68,9 +68,6 @@ Aim aim_of(const detail::ArchiveState& state, const LoadOptions& options);
 /// The same for bytes that are wanted on `device` whatever the options say, and not mapped.
 Aim aim_at(const detail::ArchiveState& state, Device device, const LoadOptions& options);
 
-/// The shape of a view whose elements are there once: 1 in each dimension of stride 0.
-Shape once(const TensorEntry& view);
-
 /// The check of the record that `view` lies in, for whoever reads the run `wanted` of it: what is given are the bytes
 /// of that run, in the order of the file. A header before it is read here. There is nothing to check where no CRC is
 /// recorded or wanted. Where the bytes do not come so (`as_stored`: whether they do), or are not all of the record,

@@ -573,6 +573,7 @@ TEST_F(ArchiveTest, ATensorIsReadIntoMemoryThatIsThere) {
   EXPECT_TRUE(Tensor::identical(table[1], a[5].to(DType::float64)));
   EXPECT_EQ(code_of([&] { lazy.load_into(table); }), ErrorCode::kShapeMismatch);
   EXPECT_EQ(code_of([&] { lazy.load_into(Tensor()); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { lazy.load_into(all, {.mmap = true}); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(lazy.size(-1), a.size(-1));
 }
 
