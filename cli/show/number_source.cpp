@@ -8,24 +8,12 @@
 #include <cstring>
 
 #include "archive/inspect/numbers.h"
+#include "ops/elements.h"
 
 namespace penstock::cli {
 namespace {
 
 constexpr std::int64_t kPiece = 256 * 1024;
-
-/// The part of `whole`, of at most kPiece elements, that begins with element `first`.
-template <class T>
-T piece_of(T whole, std::int64_t first) {
-  while (whole.shape().numel() > kPiece) {
-    const std::int64_t inner = whole.shape().numel() / whole.shape()[0];
-    const std::int64_t rows = std::max<std::int64_t>(kPiece / inner, 1);
-    const std::int64_t row = first / inner / rows * rows;
-    first -= row * inner;
-    whole = rows > 1 ? whole.slice(0, row, row + rows) : whole.select(0, row);
-  }
-  return whole;
-}
 
 template <class T>
 T first_of(std::span<const std::byte> bytes) {
@@ -62,7 +50,9 @@ NumberSource::NumberSource(const Archive& archive, std::size_t entry, const Lazy
 
 std::span<const std::byte> NumberSource::next_bytes() {
   if (cursor_) return cursor_->read(next_, std::min(kPiece, count_ - next_));
-  piece_ = (slice_ ? piece_of(*slice_, next_).load() : piece_of(loaded_, next_)).contiguous();
+  std::int64_t first = next_;  // the first of its piece, since pieces follow each other
+  piece_ = (slice_ ? ops::piece_around(*slice_, first, kPiece).load() : ops::piece_around(loaded_, first, kPiece))
+               .contiguous();
   return {piece_.data(), static_cast<std::size_t>(piece_.nbytes())};
 }
 

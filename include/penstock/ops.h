@@ -191,7 +191,7 @@ Tensor index_select(const Tensor& tensor, Integer dim, const Tensor& index);
 
 Tensor ones(const Shape& shape, DType dtype = DType::float32, Device device = {});
 /// Without `dtype`: bool, int64, float32 or complex64, by the kind of `value`. kInvalidArgument when an integer type
-/// does not hold it.
+/// does not hold it, or a real one its imaginary part.
 Tensor full(const Shape& shape, const Scalar& value, std::optional<DType> dtype = {}, Device device = {});
 /// start, start + step, ... before stop. Without `dtype`: int64 when all are integers, float32 otherwise. Elements are
 /// start + i * step in int64 or double, rounded once. kInvalidArgument for a step of 0 or in the other direction.

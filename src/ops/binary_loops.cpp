@@ -3,6 +3,7 @@
 #include "core/processor.h"
 #include "ops/element_loops.h"
 #include "ops/element_ops.h"
+#include "ops/integer_type.h"
 
 namespace penstock::ops {
 namespace {
@@ -65,27 +66,8 @@ BinaryLoop for_bits(DType::Code type) noexcept {
 
 template <class Op>
 BinaryLoop for_order(DType::Code type) noexcept {
-  using enum DType::Code;
-  switch (type) {
-    case kUInt8:
-      return loop<Op, std::uint8_t>;
-    case kUInt16:
-      return loop<Op, std::uint16_t>;
-    case kUInt32:
-      return loop<Op, std::uint32_t>;
-    case kUInt64:
-      return loop<Op, std::uint64_t>;
-    case kInt8:
-      return loop<Op, std::int8_t>;
-    case kInt16:
-      return loop<Op, std::int16_t>;
-    case kInt32:
-      return loop<Op, std::int32_t>;
-    case kInt64:
-      return loop<Op, std::int64_t>;
-    default:
-      return for_floats<Op>(type);
-  }
+  if (!DType(type).is_integer()) return for_floats<Op>(type);
+  return with_integer_type(type, [](auto integer) -> BinaryLoop { return loop<Op, decltype(integer)>; });
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "ops/kernels.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
-#include "ops/value_range.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
 
@@ -49,12 +48,15 @@ std::int64_t count_of(const Scalar& start, const Scalar& stop, const Scalar& ste
   if (!std::isfinite(span) || !std::isfinite(step.to_double())) {
     throw_bad_range(start, stop, step, "finite numbers were expected");
   }
-  if (span != 0 && (span > 0) != (step.to_double() > 0)) {
+  // Integers beyond 2^53 are compared and counted exactly.
+  const bool integers = start.is_integral() && stop.is_integral() && step.is_integral();
+  const bool ends_at_once = integers ? start.integer() == stop.integer() : span == 0;
+  const bool is_upward = integers ? start.integer() < stop.integer() : span > 0;
+  if (!ends_at_once && is_upward != (step.to_double() > 0)) {
     throw_bad_range(start, stop, step, "a step in the direction of the stop was expected");
   }
   if (count > kMaxCount) throw_bad_range(start, stop, step, "fewer elements were expected");
-  if (!start.is_integral() || !stop.is_integral() || !step.is_integral()) return static_cast<std::int64_t>(count);
-  // Integers beyond 2^53 are counted exactly.
+  if (!integers) return static_cast<std::int64_t>(count);
   const auto magnitude = [](std::int64_t from, std::int64_t to) {
     return from < to ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from)
                      : static_cast<std::uint64_t>(from) - static_cast<std::uint64_t>(to);
@@ -83,8 +85,12 @@ void fill_range(const Tensor& out, T start, T step) {
 }  // namespace
 
 void require_in_range(const Scalar& value, const DType& dtype) {
-  if (!dtype.is_integer() || value.kind() == Scalar::Kind::kComplex || holds(dtype, value)) return;
+  const bool is_complex = value.kind() == Scalar::Kind::kComplex;
+  const bool takes_parts = dtype.is_complex() || dtype == DType::boolean;
+  const bool loses_part = is_complex && !takes_parts && value.real().imag() != 0;
+  if (!loses_part && (!dtype.is_integer() || holds(dtype, value))) return;
   std::string number = core::format("{}", value.to_double());
+  if (is_complex) number += core::format("{:+}j", value.real().imag());
   if (value.is_integral()) number = std::to_string(value.integer());
   if (value.kind() == Scalar::Kind::kUnsigned) number = std::to_string(static_cast<std::uint64_t>(value.integer()));
   throw Error(ErrorCode::kInvalidArgument,
@@ -114,6 +120,9 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::
     if (number->kind() == Scalar::Kind::kUnsigned) {
       ops::throw_bad_range(start, stop, step, "integers below 2^63 were expected");
     }
+    if (number->kind() == Scalar::Kind::kComplex) {
+      ops::throw_bad_range(start, stop, step, "real numbers were expected, and one of these is complex");
+    }
   }
   const bool integers = start.is_integral() && stop.is_integral() && step.is_integral();
   const DType type = std::move(dtype).value_or(integers ? DType::int64 : DType::float32);
@@ -125,6 +134,8 @@ Tensor arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::
     ops::require_in_range(start.integer() + (count - 1) * step.integer(), type);
     ops::fill_range(out, start.integer(), step.integer());
   } else if (count > 0) {
+    ops::require_in_range(start.to_double(), type);
+    ops::require_in_range(start.to_double() + static_cast<double>(count - 1) * step.to_double(), type);
     ops::fill_range(out, start.to_double(), step.to_double());
   }
   return out;

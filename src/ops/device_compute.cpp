@@ -1,3 +1,4 @@
+// Arithmetic and products by kernels. A number in host memory goes with the parameters of the launch.
 
 #include "ops/convert.h"
 #include "ops/device_ops.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-// The inner loops of elementwise operations on the host: one for each operation and type. elementwise.h promotes,
+// The inner loops of elementwise operations on the host: one for each operation and type. elementwise.cpp promotes,
 // broadcasts and calls them; kernels/ has the device's, from the same arithmetic (element_ops.h).
 
 #include <cstddef>

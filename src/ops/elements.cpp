@@ -81,16 +81,8 @@ ElementClass element_class(const DType& dtype) noexcept {
 
 std::size_t ElementPrinter::place(std::size_t index) {
   if (index >= begin_ && index < end_) return index - begin_;
-  Tensor part = tensor_;
   auto left = static_cast<std::int64_t>(index);
-  while (part.numel() > kKept) {
-    const std::int64_t inner = part.numel() / part.shape()[0];
-    const std::int64_t rows = std::max<std::int64_t>(kKept / inner, 1);
-    const std::int64_t first = left / inner / rows * rows;
-    left -= first * inner;
-    part = rows > 1 ? part.slice(0, first, first + rows) : part.select(0, first);
-  }
-  raw_ = part.contiguous();
+  raw_ = piece_around(tensor_, left, kKept).contiguous();
   wide_ = raw_.dtype().is_numeric() ? raw_.to(wide_type(raw_.dtype(), kind_)) : raw_;
   begin_ = index - static_cast<std::size_t>(left);
   end_ = begin_ + static_cast<std::size_t>(raw_.numel());

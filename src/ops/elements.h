@@ -2,7 +2,9 @@
 
 // Elements as text: for repr, `penstock cat` and error messages.
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "penstock/tensor.h"
@@ -14,6 +16,20 @@ namespace penstock::ops {
 /// types are hexadecimal bytes.
 enum class ElementClass { kBool, kInteger, kUnsigned, kReal, kComplex, kText, kDate, kDuration, kHex };
 ElementClass element_class(const DType& dtype) noexcept;
+
+/// The part of a tensor, loaded or not, of at most `most` elements, in which element `index` of C order lies. `index`
+/// becomes its number there.
+template <class T>
+T piece_around(T whole, std::int64_t& index, std::int64_t most) {
+  while (whole.shape().numel() > most) {
+    const std::int64_t inner = whole.shape().numel() / whole.shape()[0];
+    const std::int64_t rows = std::max<std::int64_t>(most / inner, 1);
+    const std::int64_t first = index / inner / rows * rows;
+    index -= first * inner;
+    whole = rows > 1 ? whole.slice(0, first, first + rows) : whole.select(0, first);
+  }
+  return whole;
+}
 
 /// A host tensor's elements as text, by index in C order. Those around the last one that was asked for are kept in a
 /// printable form, so that going through them in order is quick and takes little memory, however large the tensor or

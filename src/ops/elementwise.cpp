@@ -2,16 +2,17 @@
 // operation, then go over blocks of elements on the host (blocks.h) or launch a kernel (device_ops.h). Both follow the
 // same table, so that every device refuses the same types.
 
-#include "ops/elementwise.h"
-
 #include <array>
+#include <string_view>
 
 #include "core/format.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
+#include "ops/element_loops.h"
 #include "ops/operands.h"
 #include "ops/promotion.h"
 #include "penstock/error.h"
+#include "penstock/ops.h"
 
 namespace penstock::ops {
 namespace {
@@ -76,8 +77,7 @@ void unary_on_host(UnaryLoop loop, DType::Code computed, const Side& side, DType
   });
 }
 
-}  // namespace
-
+/// `op` of each pair of elements, broadcast and promoted; `name` is the operation's in messages, a string literal.
 Tensor binary(BinaryOp op, std::string_view name, const Operand& a, const Operand& b) {
   require_same_device(name, a, b);
   const DType common = op == BinaryOp::kDivide ? floating_type(result_type(a, b)) : result_type(a, b);
@@ -122,6 +122,7 @@ Tensor unary(UnaryOp op, std::string_view name, const Tensor& tensor) {
   return out;
 }
 
+}  // namespace
 }  // namespace penstock::ops
 
 namespace penstock {

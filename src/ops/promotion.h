@@ -16,6 +16,9 @@ DType real_type(const DType& dtype) noexcept;
 DType floating_type(const DType& dtype) noexcept;
 /// The type a number takes when nothing else decides: bool, int64, float32, complex64.
 DType default_type(const Scalar& number) noexcept;
+/// kInvalidArgument when `dtype` is an integer type that does not hold `value`, whose fraction is cut off, or a real
+/// one beside an imaginary part.
+void require_in_range(const Scalar& value, const DType& dtype);
 /// kUnsupported unless the elements of `dtype` have a numeric meaning.
 void require_numeric(const DType& dtype, const char* operation);
 

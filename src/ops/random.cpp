@@ -11,7 +11,6 @@
 #include "ops/operands.h"
 #include "ops/philox.h"
 #include "ops/promotion.h"
-#include "ops/value_range.h"
 #include "penstock/error.h"
 
 namespace penstock {

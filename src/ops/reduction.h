@@ -40,12 +40,12 @@ enum class Extreme : std::uint8_t { kMax, kMin };
 /// Sums into a new tensor of `type`, in which they are formed: int64, float32, float64 or complex, and which every
 /// element is converted to.
 Tensor sum_as(const Reduction& reduction, const DType& type);
-/// Values of view's type and int64 indices, either of which may be undefined on entry: then it is not wanted. count
-/// >= 1.
+/// Values of view's type, and int64 indices.
 struct ExtremeResults {
   Tensor values;
   Tensor indices;
 };
+/// count >= 1.
 ExtremeResults find_extremes(const Reduction& reduction, Extreme extreme);
 
 }  // namespace penstock::ops

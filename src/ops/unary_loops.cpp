@@ -3,6 +3,7 @@
 #include "core/processor.h"
 #include "ops/element_loops.h"
 #include "ops/element_ops.h"
+#include "ops/integer_type.h"
 
 namespace penstock::ops {
 namespace {
@@ -48,30 +49,10 @@ UnaryLoop unary_for_floats(DType::Code type) noexcept {
 template <class Op>
 UnaryLoop for_numbers(DType::Code type) noexcept {
   using enum DType::Code;
-  switch (type) {
-    case kUInt8:
-      return unary_elements<Op, std::uint8_t>;
-    case kUInt16:
-      return unary_elements<Op, std::uint16_t>;
-    case kUInt32:
-      return unary_elements<Op, std::uint32_t>;
-    case kUInt64:
-      return unary_elements<Op, std::uint64_t>;
-    case kInt8:
-      return unary_elements<Op, std::int8_t>;
-    case kInt16:
-      return unary_elements<Op, std::int16_t>;
-    case kInt32:
-      return unary_elements<Op, std::int32_t>;
-    case kInt64:
-      return unary_elements<Op, std::int64_t>;
-    case kFloat32:
-      return unary_elements<Op, float>;
-    case kFloat64:
-      return unary_elements<Op, double>;
-    default:
-      return nullptr;
-  }
+  if (type == kFloat32) return unary_elements<Op, float>;
+  if (type == kFloat64) return unary_elements<Op, double>;
+  if (!DType(type).is_integer()) return nullptr;
+  return with_integer_type(type, [](auto integer) -> UnaryLoop { return unary_elements<Op, decltype(integer)>; });
 }
 
 UnaryLoop negation(DType::Code type) noexcept {

@@ -138,5 +138,23 @@ TEST(Creation, FullAndArange) {
   EXPECT_EQ(test::code_of([] { return arange(0, std::nan("")); }), ErrorCode::kInvalidArgument);
 }
 
+TEST(Creation, WhatATypeDoesNotHoldIsRefused) {
+  constexpr std::int64_t large = std::int64_t{1} << 60;  // its neighbours are the same double
+  EXPECT_THAT(values_of<std::int64_t>(arange(large + 1, large, -1)), ElementsAre(large + 1));
+  EXPECT_EQ(test::code_of([] { return arange(large + 1, large); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([] { return arange(large, large + 1, -1); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(arange(0.0, 256.0, 1, DType::uint8)[255].item<int>(), 255);
+  EXPECT_EQ(test::code_of([] { return arange(0.0, 257.0, 1, DType::uint8); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(test::code_of([] { return arange(-0.5, 2.0, 1, DType::float32), arange(-1.5, 2.0, 1, DType::uint8); }),
+            ErrorCode::kInvalidArgument);
+  const std::complex<double> both(1, 2);
+  EXPECT_EQ(test::code_of([&] { return arange(0, both); }), ErrorCode::kInvalidArgument);
+  for (const DType& real : {DType::int64, DType::uint8, DType::float16, DType::float64}) {
+    EXPECT_EQ(test::code_of([&] { return full({1}, both, real); }), ErrorCode::kInvalidArgument) << real;
+    EXPECT_EQ(full({1}, std::complex<double>(3, 0), real).item<int>(), 3) << real;
+  }
+  EXPECT_TRUE(full({1}, both, DType::boolean).item<bool>());
+}
+
 }  // namespace
 }  // namespace penstock
