@@ -1,7 +1,5 @@
 #include "cli/headerless.h"
 
-#include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -11,6 +9,8 @@
 #include "archive/raw.h"
 #include "cli/option.h"
 #include "cli/standard_input.h"
+#include "core/parse_number.h"
+#include "core/text.h"
 #include "format/format.h"
 
 namespace penstock::cli {
@@ -18,19 +18,21 @@ namespace penstock::cli {
 namespace {
 
 /// "-1,1024"; brackets and blanks, as Python prints a shape, are taken too.
-std::optional<Shape> shape_from(std::string text) {
-  std::erase_if(text, [](char c) { return c == ' ' || c == '(' || c == ')' || c == '[' || c == ']'; });
-  if (text.ends_with(',')) text.pop_back();
+std::optional<Shape> shape_from(std::string_view text) {
+  text = core::trimmed(text);
+  const bool in_brackets =
+      (text.starts_with('(') && text.ends_with(')')) || (text.starts_with('[') && text.ends_with(']'));
+  if (in_brackets) text = core::trimmed(text.substr(1, text.size() - 2));
+  if (text.ends_with(',')) text.remove_suffix(1);
   std::vector<std::int64_t> sizes;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    std::int64_t size = 0;
-    const auto [at, error] = std::from_chars(text.data() + begin, text.data() + end, size);
-    if (error != std::errc{} || at != text.data() + end || size < -1 || end + 1 == text.size()) return std::nullopt;
-    sizes.push_back(size);
-    begin = end + 1;
+  for (std::size_t end = 0; end != text.npos;) {
+    end = text.find(',');
+    const auto size = core::parse_number<std::int64_t>(core::trimmed(text.substr(0, end)));
+    if (!size || *size < -1) return std::nullopt;
+    sizes.push_back(*size);
+    if (end != text.npos) text.remove_prefix(end + 1);
   }
-  if (sizes.empty() || sizes.size() > Shape::kMaxRank) return std::nullopt;
+  if (sizes.size() > Shape::kMaxRank) return std::nullopt;
   return Shape(sizes);
 }
 
@@ -85,6 +87,7 @@ Archive Headerless::open(Source source) const {
 }
 
 Dataset headerless_samples(const TensorFiles& files, const Headerless& headerless) {
+  if (!files.refused.empty()) throw files.refused.front();
   if (files.is_single) return rows(headerless.open(files.paths.front()).entry(0));
   return dataset(std::ssize(files.paths), [paths = files.paths, headerless](std::int64_t i) {
     return headerless.open(paths[static_cast<std::size_t>(i)]).load();

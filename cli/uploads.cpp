@@ -106,6 +106,9 @@ std::function<int()> attach_uploads(Arguments& arguments) {
       .shows_default(std::to_string(options->hours))
       .takes_number(0);
   arguments.add("--json", &options->json, "Print JSON");
+  arguments.refuse = [options](const Arguments& given) {
+    if (given.has("--older-than") && !options->end) throw WrongUsage("--older-than: says which of them --end ends");
+  };
   return [options] { return run(*options); };
 }
 

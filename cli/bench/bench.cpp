@@ -193,7 +193,7 @@ Result measure_files(const Dataset& dataset, const std::vector<std::string>& all
 Result measure(const BenchOptions& options) {
   if (options.headerless.is_said()) {
     const TensorFiles all = tensor_files(options.path, options.exclude);
-    if (all.is_single) return measure_rows(options);
+    if (all.is_single || options.as_rows) return measure_rows(options);
     return measure_files(headerless_samples(all, options.headerless), all.paths, options);
   }
   if (samples_are_rows(options)) return measure_rows(options);
@@ -277,8 +277,12 @@ class PassingTrace {
  public:
   PassingTrace() {
     std::random_device random;
-    path_ =
-        std::filesystem::temp_directory_path() / core::format("penstock-bench-{:08x}{:08x}.json", random(), random());
+    std::error_code error;
+    path_ = std::filesystem::temp_directory_path(error);
+    if (error) {
+      throw Error(ErrorCode::kIo, "there is no folder for temporary files; name one in TMPDIR, or a file by --trace");
+    }
+    path_ /= core::format("penstock-bench-{:08x}{:08x}.json", random(), random());
   }
   ~PassingTrace() {
     std::error_code ignored;
@@ -327,6 +331,9 @@ int run(const BenchOptions& options) {
 void refuse_contradiction(const BenchOptions& options) {
   if (!options.page.path.empty() && io::is_url(options.trace)) {
     throw WrongUsage("--trace: is a file where --html draws it");
+  }
+  if (!options.trace.empty() && options.trace == options.page.path) {
+    throw WrongUsage("--trace: and --html would both be written to one file; name another");
   }
   if (options.json && options.page.path == kStandardOutput) {
     throw WrongUsage("--html: and --json would both be written to standard output");

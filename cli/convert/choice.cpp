@@ -92,9 +92,13 @@ class Chooser {
       out->items.push_back(is_to_be_text(key) ? Value::string(key.to_string()) : key);
       out->items.push_back(std::move(*part));
     }
-    if (const auto state = value.state()) out->state = std::make_unique<Value>(*state);
     above_.erase(value.node_id());
-    return out->items.empty() ? std::nullopt : std::optional(graph.seal(out));
+    if (out->items.empty()) return std::nullopt;
+    // Tensors may lie in it too. Names that change are those of one dict, which has no state.
+    if (const auto state = value.state(); state && renamings_.empty()) {
+      out->state = std::make_unique<Value>(composition_.add(*archive_, *state));
+    }
+    return graph.seal(out);
   }
 
   std::optional<Value> kept_whole(const Value& value, const std::string& path) {

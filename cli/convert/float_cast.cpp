@@ -7,6 +7,12 @@
 namespace penstock::cli {
 namespace {
 
+/// Whether values of the one may be beyond the range of the other. Of the types of a byte, one has the range of
+/// float32.
+bool may_overflow(const DType& from, const DType& to) {
+  return to.itemsize() <= from.itemsize() || from == DType::float8_e8m0fnu;
+}
+
 std::int64_t infinities(const Tensor& tensor) {
   const Tensor wide = tensor.dtype() == DType::float64 ? tensor : tensor.to(DType::float32);
   return sum(abs(wide) == std::numeric_limits<double>::infinity()).item<std::int64_t>();
@@ -19,7 +25,7 @@ DType FloatCast::type_of(const DType& dtype) const { return changes(dtype) ? *dt
 Tensor FloatCast::operator()(const Tensor& tensor) {
   if (!changes(tensor.dtype())) return tensor;
   const Tensor out = tensor.to(*dtype_);
-  if (out.dtype().itemsize() <= tensor.dtype().itemsize()) overflows_ += infinities(out) - infinities(tensor);
+  if (may_overflow(tensor.dtype(), out.dtype())) overflows_ += infinities(out) - infinities(tensor);
   return out;
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/environment.h"
 #include "core/format.h"
 #include "core/shown_url.h"
 #include "core/system_error.h"
@@ -113,6 +114,12 @@ void add_speeds(const Source& source, const std::string& path, std::size_t bytes
   out.add("route_cached", report.route + ": " + report.why);
 }
 
+/// Whether it is there is found out when a file is made in it.
+std::string temporary_folder() {
+  const char* const named = core::environment("TMPDIR");
+  return named == nullptr || *named == '\0' ? "/tmp" : named;
+}
+
 bool is_folder(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
@@ -138,7 +145,7 @@ Section diagnose_file(const DiagnosisOptions& options) {
     measure(options.path, options.file_bytes, out);
     return out;
   }
-  const std::string folder = options.path.empty() ? std::filesystem::temp_directory_path().string() : options.path;
+  const std::string folder = options.path.empty() ? temporary_folder() : options.path;
   out.add("path", folder);
   try {
     const MadeFile file(folder, options.file_bytes);

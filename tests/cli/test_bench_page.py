@@ -81,6 +81,8 @@ def test_what_is_refused(folder, tmp_path):
     bench(folder, "--html", tmp_path / "missing" / "page.html", code=1)
     bench(folder, "--html", "-", "--json", code=2)
     bench(folder, "--html", page, "--trace", "s3://bucket/t.json", code=2)
+    assert "one file" in bench(folder, "--html", tmp_path / "new", "--trace", tmp_path / "new", code=2).stderr
+    assert "TMPDIR" in bench(folder, "--html", tmp_path / "new", code=1, TMPDIR="/no/such/folder").stderr
     (tmp_path / "empty").mkdir()
     bench(tmp_path / "empty", "--html", tmp_path / "none.html", code=1)
     assert sorted(os.listdir(tmp_path)) == ["empty", "page.html"]

@@ -3,6 +3,7 @@ libraries whose formats they are."""
 
 from __future__ import annotations
 
+import collections
 import json
 import os
 import resource
@@ -236,6 +237,24 @@ def test_values_beyond_a_type_are_told(tmp_path):
     assert "2 values beyond the range of float16 became infinite" in told
     assert safe.load_file(tmp_path / "o.safetensors")["a"].tolist() == [float("inf"), 1.0, -float("inf"), float("inf")]
     assert convert(tmp_path / "x.pt", tmp_path / "o.pt", "--dtype", "bfloat16").stderr == ""
+    # The range of a byte that is an exponent alone.
+    torch.save({"scale": torch.tensor([2.0**127, 1.0]).to(torch.float8_e8m0fnu)}, tmp_path / "e.pt")
+    told = convert(tmp_path / "e.pt", tmp_path / "e.safetensors", "--dtype", "float16").stderr
+    assert "1 value beyond the range of float16 became infinite" in told
+    assert convert(tmp_path / "e.pt", tmp_path / "f.pt", "--dtype", "bfloat16").stderr == ""
+
+
+def test_tensors_beside_the_items_of_a_dict_are_kept(tmp_path):
+    made = collections.OrderedDict(a=torch.zeros(3), b=torch.arange(4.0))
+    made.extra = torch.full((5,), 7.0)
+    torch.save({"first": torch.ones(2), "model": made}, tmp_path / "x.pt")
+    convert(tmp_path / "x.pt", tmp_path / "o.pt", "--exclude", "model.a", "--exclude", "first")
+    found = torch.load(tmp_path / "o.pt", weights_only=False)
+    assert list(found) == ["model"]
+    assert found["model"]["b"].equal(made["b"])
+    assert found["model"].extra.equal(made.extra)
+    convert(tmp_path / "x.pt", tmp_path / "o.safetensors", "--rename", "s/model/m/")
+    assert sorted(safe.load_file(tmp_path / "o.safetensors")) == ["first", "m.a", "m.b"]
 
 
 def test_conversion_takes_little_memory(tmp_path):

@@ -186,6 +186,16 @@ def test_every_kind_of_difference_has_a_word(tmp_path):
     assert diff("--quiet", tmp_path / "a.pt", tmp_path / "b.pt", code=1).stdout == ""
 
 
+def test_numbers_beside_tensors_are_compared_exactly(tmp_path):
+    torch = pytest.importorskip("torch")
+    for name, value in (("int", 2**53 + 1), ("even", 2**53), ("float", 2.0**53)):
+        torch.save({"n": value}, tmp_path / f"{name}.pt")
+    diff(tmp_path / "int.pt", tmp_path / "float.pt", "--any-dtype", code=1)
+    diff(tmp_path / "even.pt", tmp_path / "float.pt", "--any-dtype", code=0)
+    diff(tmp_path / "even.pt", tmp_path / "int.pt", code=1)
+    diff(tmp_path / "int.pt", tmp_path / "float.pt", "--any-dtype", "--atol", "1", code=0)
+
+
 def test_nan_equals_nan_unless_it_shall_not(tmp_path):
     np.save(tmp_path / "a.npy", np.array([np.nan, 1]))
     diff(tmp_path / "a.npy", tmp_path / "a.npy", code=0)

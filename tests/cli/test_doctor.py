@@ -52,6 +52,13 @@ def test_without_a_driver_it_says_why(file):
     assert "/nowhere/libcuda.so.1" in advice_on(found, "driver.devices")
 
 
+def test_without_a_folder_for_temporary_files_the_rest_is_measured(file):
+    found = json.loads(run("--json", TMPDIR="/no/such/folder").stdout)
+    assert found["file"]["path"] == "/no/such/folder"
+    assert "no file could be made in /no/such/folder" in advice_on(found, "file.read_cached")
+    assert found["memory"]["copy_by_one_thread"] > 0
+
+
 def test_measures_the_file_that_is_named(file):
     found = diagnosis(file)
     assert found["file"]["path"] == str(file)

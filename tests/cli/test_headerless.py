@@ -60,7 +60,8 @@ def test_offset_order_and_byte_order(folder):
     assert np.array_equal(found, np.fromfile(path, ">u2", 60, offset=10).reshape(3, 20, order="F"))
     assert run("cat", path, "--dtype", "uint16", "--slice", ":3").split() == ["0", "5", "10"]
     assert run("cat", "-", "--dtype", "uint16", "--slice", ":3", stdin=path.read_bytes()).split() == ["0", "5", "10"]
-    assert run("cat", path, "--dtype", "uint16", "--shape", "(2, 3)").split() == ["0", "5", "10", "15", "20", "25"]
+    for shape in ("(2, 3)", " [2,3] ", "2, 3,"):
+        assert run("cat", path, "--dtype", "uint16", "--shape", shape).split() == ["0", "5", "10", "15", "20", "25"]
 
 
 def test_several_files_by_a_pattern(folder):
@@ -81,6 +82,7 @@ def test_a_loader_takes_the_rows_of_a_file_and_several_files_as_a_sample_each(fo
     words = ("--dtype", "uint16", "--shape", "3,20")
     measured = json.loads(run("bench", folder / "*.raw", *words, "--epochs", 1, "--json"))
     assert measured["samples"] == "files"
+    assert "cannot open" in run("bench", folder / "*.raw", *words, "--rows", code=1)
     run("pack", folder / "*.raw", tmp_path / "files", "--format", "tar", *words)
     (shard,) = (tmp_path / "files").glob("*.tar")
     listed = json.loads(run("ls", shard, "--json"))["tensors"]
@@ -100,7 +102,7 @@ def test_what_is_wrong_is_said(folder):
         (("--shape", "-1"), "--dtype: is missing"),
         (("--dtype", "uint17"), "a type such as uint16"),
         ((*SAID[:3], "1,,2"), "sizes of 0 or more"),
-        ((*SAID[:3], "-2"), "sizes of 0 or more"),
+        *(((*SAID[:3], text), "sizes of 0 or more") for text in ("-2", "28 28", "2)(8", "(2,3]", "()", ",", "", "x")),
         ((*SAID, "--order", "K"), "C, F"),
         ((*SAID, "--offset", "-1"), "--offset"),
     ):

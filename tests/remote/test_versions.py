@@ -300,6 +300,7 @@ def test_uploads_that_were_left_are_listed_and_ended(uploads, command):
     assert len(uploads.ended) == 8
     for wrong in ("/tmp", "https://h/x"):
         assert run(wrong).returncode == 1
+    assert "--end" in run("s3://bucket/run/", "--older-than", "48").stderr
     for wrong in ("-1", "nan", "1.5", "x"):
         uploads.ended.clear()
         assert "a whole number from 0" in run("s3://bucket/run/", "--end", "--older-than", wrong).stderr

@@ -42,9 +42,10 @@ bool names_matter(const Archive& a, const std::vector<Item>& of_a, const Archive
   return !single || !(is_bare(a) || is_bare(b));
 }
 
-std::optional<double> number_of(const Value& value) {
-  if (value.is(Kind::kInt) || value.is(Kind::kFloat)) return value.as_float();
-  return std::nullopt;
+/// Ints beyond 2^53 fit no double.
+std::optional<long double> number_of(const Value& value) {
+  if (value.is(Kind::kInt)) return static_cast<long double>(value.as_int());
+  return value.is(Kind::kFloat) ? std::optional<long double>(value.as_float()) : std::nullopt;
 }
 
 bool is_nan(const Value& value) { return value.is(Kind::kFloat) && value.as_float() != value.as_float(); }
@@ -54,13 +55,12 @@ bool are_equal(const Value& a, const Value& b, const CompareOptions& options) {
   if (canonical(a) == canonical(b)) return true;
   const bool same_kind = a.kind() == b.kind();
   if (!same_kind && !options.any_dtype) return false;
-  const std::optional<double> of_a = number_of(a);
-  const std::optional<double> of_b = number_of(b);
+  const std::optional<long double> of_a = number_of(a);
+  const std::optional<long double> of_b = number_of(b);
   if (!of_a || !of_b) return false;
-  // Two ints beyond 2^53 can be one double.
   const bool is_exact = options.tolerance.rtol == 0 && options.tolerance.atol == 0;
-  if (is_exact && a.is(Kind::kInt) && b.is(Kind::kInt)) return a.as_int() == b.as_int();
-  return is_close(*of_a, *of_b, options.tolerance);
+  if (is_exact) return *of_a == *of_b;
+  return is_close(static_cast<double>(*of_a), static_cast<double>(*of_b), options.tolerance);
 }
 
 class Comparer {
