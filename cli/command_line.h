@@ -1,6 +1,6 @@
 #pragma once
 
-// The command line as data, from which CLI11's parser (program.cpp), completion and the manual page are made.
+// The command line as data, from which CLI11's parser (command_line.cpp), completion and the manual page are made.
 
 #include <deque>
 #include <functional>

@@ -23,16 +23,10 @@ struct DoctorOptions {
   bool json = false;
 };
 
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
-
-Json to_json(const Fact::Value& value) {
-  return std::visit(Overloaded{[](std::monostate) { return Json(); }, [](const auto& known) { return Json(known); }},
-                    value);
+Json json_of(std::monostate) { return {}; }
+template <class Known>
+Json json_of(const Known& known) {
+  return Json(known);
 }
 
 std::string_view name_of(Fact::Weight weight) { return weight == Fact::Weight::kProblem ? "problem" : "note"; }
@@ -45,7 +39,7 @@ Json to_json(const std::vector<Section>& sections) {
   for (const Section& section : sections) {
     Json facts = Json::object();
     for (const Fact& fact : section.facts) {
-      facts[fact.name] = to_json(fact.value);
+      facts[fact.name] = std::visit([](const auto& value) { return json_of(value); }, fact.value);
       if (fact.weight == Fact::Weight::kFine) continue;
       advice.push_back(
           {{"about", section.name + "." + fact.name}, {"weight", name_of(fact.weight)}, {"text", fact.advice}});
@@ -62,15 +56,12 @@ std::string number(double value, Fact::Unit unit) {
 }
 
 std::string shown(const Fact& fact) {
-  return std::visit(Overloaded{[](std::monostate) { return std::string("-"); },
-                               [](bool yes) { return std::string(yes ? "yes" : "no"); },
-                               [&](std::uint64_t value) {
-                                 return fact.unit == Fact::Unit::kNone ? human_count(value)
-                                                                       : number(static_cast<double>(value), fact.unit);
-                               },
-                               [&](double value) { return number(value, fact.unit); },
-                               [](const std::string& text) { return printable(text); }},
-                    fact.value);
+  if (const auto* const text = std::get_if<std::string>(&fact.value)) return printable(*text);
+  if (const auto* const yes = std::get_if<bool>(&fact.value)) return *yes ? "yes" : "no";
+  if (const auto* const real = std::get_if<double>(&fact.value)) return number(*real, fact.unit);
+  const auto* const count = std::get_if<std::uint64_t>(&fact.value);
+  if (count == nullptr) return "-";
+  return fact.unit == Fact::Unit::kNone ? human_count(*count) : number(static_cast<double>(*count), fact.unit);
 }
 
 std::string spaced(std::string name) {

@@ -24,7 +24,8 @@ class Headerless {
 
   /// Whether files have no header.
   bool is_said() const noexcept;
-  /// What open_input gives, or the one array of a file without a header. kInvalidArgument for a file that has one.
+  /// What lies in input_source(word), or the one array of a file without a header. kInvalidArgument for a file that has
+  /// one.
   Archive open(const std::string& word) const;
   Archive open(Source source) const;
   /// The same for one of several files, of which some may have a header: they are read by it.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What commands take, as data: each attaches its options to Arguments, and program.cpp makes a parser of all.
+// What commands take, as data: each attaches its options to Arguments, and command_line.cpp makes a parser of all.
 
 #include <cstdint>
 #include <deque>

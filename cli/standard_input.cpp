@@ -164,6 +164,4 @@ Source input_source(const std::string& word) {
   return archive::source_at(word);
 }
 
-Archive open_input(const std::string& word) { return open(input_source(word)); }
-
 }  // namespace penstock::cli

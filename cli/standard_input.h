@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "penstock/load.h"
 #include "penstock/source.h"
 
 namespace penstock::cli {
@@ -21,8 +20,5 @@ bool is_fifo(const std::string& word);
 /// its end. Errors: those of open_source; for standard input and FIFOs kInvalidArgument where it is a terminal, closed,
 /// empty or named for the second time, and kLimit where memory has no room for it.
 Source input_source(const std::string& word);
-
-/// The archive in it.
-Archive open_input(const std::string& word);
 
 }  // namespace penstock::cli

@@ -51,12 +51,6 @@ std::optional<Archive> part_of(const Archive& archive, CatOptions& options) {
   return archive.contains(*options.name) ? std::nullopt : part_of(archive, *options.name);
 }
 
-bool is_container(const Value& value) {
-  using Kind = Value::Kind;
-  const auto kinds = {Kind::kDict, Kind::kList, Kind::kTuple, Kind::kSet, Kind::kObject};
-  return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end();
-}
-
 /// Whether it holds something, and none of it is a tensor that could be named.
 bool has_values_alone(const Archive& archive) {
   const Value& value = archive.structure();

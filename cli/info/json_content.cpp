@@ -129,21 +129,21 @@ class Content {
     return found->second;
   }
 
-  void write_reference(std::size_t number) { write_typed("shared", core::format("{}", number)); }
+  void write_reference(std::size_t number) {
+    write_typed("shared", [&] { out_.write_raw(core::format("{}", number)); });
+  }
 
-  /// {"WORD": JSON}
-  void write_typed(std::string_view word, std::string_view json) {
+  /// {"WORD": what `write` writes}
+  template <class Write>
+  void write_typed(std::string_view word, const Write& write) {
     out_.begin_object(Layout::kCompact);
     out_.write_key(word);
-    out_.write_raw(json);
+    write();
     out_.end();
   }
 
   void write_typed_text(std::string_view word, std::string_view text) {
-    out_.begin_object(Layout::kCompact);
-    out_.write_key(word);
-    out_.write_string(text);
-    out_.end();
+    write_typed(word, [&] { out_.write_string(text); });
   }
 
   void write_value(const Value& value, std::size_t depth) {
@@ -169,7 +169,7 @@ class Content {
       case Kind::kDType:
         return write_typed_text("dtype", value.as_dtype().name());
       case Kind::kGlobal:
-        return write_named("global", value.type_name());
+        return write_typed("global", [&] { write_name(value.type_name()); });
       case Kind::kObject:
         return write_object(value, depth);
       case Kind::kDict:
@@ -188,13 +188,12 @@ class Content {
   }
 
   void write_complex(const Value& value) {
-    out_.begin_object(Layout::kCompact);
-    out_.write_key("complex");
-    out_.begin_array(Layout::kCompact);
-    write_real(value.as_complex().real());
-    write_real(value.as_complex().imag());
-    out_.end();
-    out_.end();
+    write_typed("complex", [&] {
+      out_.begin_array(Layout::kCompact);
+      write_real(value.as_complex().real());
+      write_real(value.as_complex().imag());
+      out_.end();
+    });
   }
 
   /// Each byte as the character of its number.
@@ -218,14 +217,7 @@ class Content {
     write_typed_text("tensor", index ? archive_.entries()[*index].name : value.as_tensor().to_string());
   }
 
-  /// {"WORD": NAME}, where the name may be long and be that of many.
-  void write_named(std::string_view word, const std::string& name) {
-    out_.begin_object(Layout::kCompact);
-    out_.write_key(word);
-    write_name(name);
-    out_.end();
-  }
-
+  /// The name may be long, and be that of many.
   void write_name(const std::string& name) {
     if (name.size() <= kLongText || !places_.several(name)) return out_.write_string(name);
     const auto [found, is_new] = names_.try_emplace(name, shared_.size());

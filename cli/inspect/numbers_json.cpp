@@ -32,11 +32,15 @@ void write_histogram(JsonWriter& out, const Histogram& histogram, std::size_t mo
 
 bool has_numbers(const TensorEntry& entry) { return entry.dtype.is_numeric() && !entry.pickled; }
 
-std::vector<Statistics> summarise_shown(const Archive& archive) {
+std::vector<Statistics> summarise_shown(const Archive& archive, const std::vector<bool>& wanted) {
   std::uint64_t all = 0;
-  for (const TensorEntry& entry : archive.entries()) all += has_numbers(entry) ? entry.nbytes() : 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const TensorEntry& entry = archive.entries()[i];
+    all += wanted[i] && has_numbers(entry) ? entry.nbytes() : 0;
+  }
   SharedProgress progress("read", all);
-  return archive::summarise(archive, [&](std::uint64_t bytes) { progress.add(bytes); });
+  return archive::summarise(
+      archive, [&](std::uint64_t bytes) { progress.add(bytes); }, asked_of(archive, wanted));
 }
 
 std::string bound_text(const Statistics& of, bool least) {

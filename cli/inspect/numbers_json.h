@@ -15,8 +15,8 @@ namespace penstock::cli {
 /// Whether statistics say more of the tensor than its dtype.
 bool has_numbers(const TensorEntry& entry);
 
-/// archive::summarise, with progress on a terminal.
-std::vector<archive::Statistics> summarise_shown(const Archive& archive);
+/// archive::summarise of the tensors that are wanted, a flag for each, with progress on a terminal.
+std::vector<archive::Statistics> summarise_shown(const Archive& archive, const std::vector<bool>& wanted);
 
 /// The least or greatest value as JSON has it: of integers, with every digit.
 std::string bound_text(const archive::Statistics& of, bool least);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "archive/inspect/summary.h"
+#include "archive/inspect/statistics.h"
 #include "cli/command.h"
 #include "cli/inspect/look_at.h"
 #include "cli/inspect/numbers_json.h"
@@ -47,18 +47,6 @@ struct StatsFile {
     return wanted[tensor] && (!options.only_ill || statistics[tensor].is_ill());
   }
 };
-
-void read(const Archive& archive, WantedTensors& names, StatsFile& file) {
-  file.wanted = names.of(archive);
-  std::uint64_t all = 0;
-  for (std::size_t i = 0; i < file.wanted.size(); ++i) {
-    const TensorEntry& entry = archive.entries()[i];
-    all += file.wanted[i] && has_numbers(entry) ? entry.nbytes() : 0;
-  }
-  SharedProgress progress("read", all);
-  file.statistics = archive::summarise(
-      archive, [&](std::uint64_t bytes) { progress.add(bytes); }, asked_of(archive, file.wanted));
-}
 
 std::string rounded(const Statistics& of, double value) {
   return of.finite() == 0 ? "-" : core::format("{:.6g}", value);
@@ -151,8 +139,10 @@ int run(const StatsOptions& options) {
   JsonOfFiles out(options.json, chosen);
   bool first = true;
   for (const std::string& path : chosen.paths) {
-    const StatsFile file = look_at<StatsFile>(
-        path, options.headerless, [&](const Archive& archive, StatsFile& found) { read(archive, names, found); });
+    const auto file = look_at<StatsFile>(path, options.headerless, [&](const Archive& archive, StatsFile& found) {
+      found.wanted = names.of(archive);
+      found.statistics = summarise_shown(archive, found.wanted);
+    });
     if (!file.archive || (options.only_ill && has_ill(file))) code = 1;
     if (out) {
       write_file(*out, file, options);

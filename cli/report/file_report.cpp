@@ -43,7 +43,7 @@ bool is_denormal(const archive::Statistics& of) {
 }  // namespace
 
 FileReport::FileReport(const Archive& archive, bool with_values, std::size_t most_leaves) : archive_(archive) {
-  if (with_values) statistics_ = summarise_shown(archive);
+  if (with_values) statistics_ = summarise_shown(archive, std::vector<bool>(archive.entries().size(), true));
   leaves_ = archive::leaves_of(archive);
   if (leaves_.size() <= most_leaves) return;
   leaves_left_out_ = leaves_.size() - most_leaves;

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -7,10 +8,10 @@
 #include "cli/command.h"
 #include "cli/headerless.h"
 #include "cli/inspect/compare.h"
+#include "cli/inspect/diff_text.h"
 #include "cli/inspect/file_pairs.h"
 #include "cli/json/json.h"
 #include "cli/option.h"
-#include "cli/report/diff_report.h"
 #include "cli/report/file_report.h"
 #include "cli/report/page.h"
 #include "cli/report/trace_report.h"
@@ -31,6 +32,33 @@ struct ReportOptions {
   bool only_headers = false;
   PageFile page;
 };
+
+Json side_of(const Archive& archive) {
+  std::uint64_t bytes = 0;
+  for (const TensorEntry& entry : archive.entries()) bytes += entry.nbytes();
+  return Json{
+      {"path", archive.path()}, {"format", archive.format()}, {"tensors", archive.entries().size()}, {"bytes", bytes}};
+}
+
+/// How values are compared, into the object that is open.
+void write_how(JsonWriter& out, const archive::CompareOptions& how) {
+  write_members(
+      out, Json{{"rtol", how.tolerance.rtol}, {"atol", how.tolerance.atol}, {"nan_equal", how.tolerance.nan_equal}});
+}
+
+/// What a page shows of two files, into the object that is open.
+void write_diff(JsonWriter& out, const Archive& a, const Archive& b, const archive::Comparison& comparison) {
+  write_members(out, Json{{"a", side_of(a)},
+                          {"b", side_of(b)},
+                          {"equal", comparison.is_equal()},
+                          {"equal_tensors", comparison.equal_tensors},
+                          {"equal_values", comparison.equal_leaves},
+                          {"different_metadata", different_metadata(a, b)}});
+  out.write_key("differences");
+  out.begin_array();
+  for (const archive::Mismatch& place : comparison.places) write_json(out, to_json({a, b, comparison}, place));
+  out.end();
+}
 
 /// What is told on standard error and in the page, which then goes on.
 Json told(const Error& refused, const std::string& path) {
