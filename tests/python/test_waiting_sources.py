@@ -119,7 +119,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("call", ["rows(url)", "load(url)", "load(url, progress=print)", "raw(url, 'uint8')"])
+@pytest.mark.parametrize("call", ["rows(url)", "load(url)", "load(url, progress=print)", "files([url])[0]"])
 def test_a_server_is_asked_no_more_behind_ctrl_c(call):
     result = subprocess.run(
         [sys.executable, "-c", INTERRUPTED % call],

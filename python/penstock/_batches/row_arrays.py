@@ -38,9 +38,12 @@ def _made(dataset: Any) -> Any:
         return archive[key] if key is not None else archive.values()[0]
     if isinstance(source, penstock.LazyTensor):
         return source
-    if isinstance(source, list):
+    if hasattr(source, "ndim"):
+        return penstock.asarray(source)
+    samples = dataset[:]  # of a sequence, such as a range or a column of a Hugging Face dataset
+    if not isinstance(samples, penstock.Tensor):
         raise AttributeError("the samples of this dataset are text, which is no array")
-    return penstock.asarray(source)
+    return samples
 
 
 def shape(dataset: Any) -> tuple[int, ...]:

@@ -99,6 +99,15 @@ def test_combinations(folder):
         penstock.subset(labels, [N])
 
 
+def test_rows_of_any_sequence_have_an_array():
+    for source in (range(6), [0, 1, 2, 3, 4, 5], memoryview(bytes(range(6))), np.arange(6)):
+        rows = penstock.rows(source)
+        assert (rows.shape, rows.ndim, rows.chunks) == ((6,), 1, (6,))
+        assert rows[[4, 1],].tolist() == [4, 1]
+    with pytest.raises(AttributeError, match="text"):
+        assert penstock.rows(("a", "b")).shape
+
+
 def test_slices_are_batches(folder):
     both = penstock.zip(penstock.rows(folder / "images.npy"), penstock.rows(folder / "labels.npy"))
     for part in (slice(1, 3), slice(None, None, -1), slice(-2, None), slice(0, 10**9, 7)):
