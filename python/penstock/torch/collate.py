@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import Any
 
@@ -28,6 +28,10 @@ class Rule:
     """
 
     native: penstock.Collate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        own: Any = self  # each rule is a dataclass
+        return type(self), tuple(getattr(self, each.name) for each in fields(own) if each.init)
 
     def __call__(self, samples: list[Any]) -> Any:
         require_few_ways(samples[0])  # whose nesting that of the batch is
@@ -91,9 +95,6 @@ class Stack(Rule):
 
     native: penstock.Collate = field(default_factory=penstock.stack, init=False, repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (stack, ())
-
     def _tensors(self, tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
         return default_collate(tensors)
 
@@ -108,9 +109,6 @@ class Ragged(Rule):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "native", penstock.ragged(self.cu_seqlens, self.keys or None))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.cu_seqlens, self.keys))
 
     def _tensors(self, tensors: list[torch.Tensor], key: str | None, path: str) -> Any:
         return super()._tensors(tensors, key, path) if self.cu_seqlens else tensors
@@ -167,9 +165,6 @@ class Pad(Rule):
         options = (self.dim, self.mode, self.value, self.lengths, self.mask, self.keys or None, self.dims)
         native = penstock.pad(*options) if self.length is None else penstock.pad_to(self.length, *options)
         object.__setattr__(self, "native", native)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Pad, (self.length, self.dim, self.mode, self.value, self.lengths, self.mask, self.keys, self.dims))
 
     def _put(self, tensors: list[torch.Tensor], shape: Sequence[int], dims: list[int], longest: int) -> Any:
         values = torch.stack([self._padded(tensor, shape[1:]) for tensor in tensors])

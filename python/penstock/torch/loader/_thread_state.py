@@ -14,7 +14,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -41,46 +41,32 @@ _NOT_CARRIED = tuple(
 )
 
 
-class _Flags(NamedTuple):
-    """The flags of autograd, in the order in which they are set."""
-
-    grad: bool
-    forward_grad: bool
-    view_replay: bool
-    multithreading: bool
-
-
-_SETTERS = (
-    _private.set_grad_enabled,
-    _private.set_fwd_grad_enabled,
-    _private.set_view_replay_enabled,
-    _private.set_multithreading_enabled,
+# The flags of autograd, in the order in which they are set.
+_FLAGS = (
+    (torch.is_grad_enabled, _private.set_grad_enabled),
+    (_private.is_fwd_grad_enabled, _private.set_fwd_grad_enabled),
+    (_private.is_view_replay_enabled, _private.set_view_replay_enabled),
+    (_private.is_multithreading_enabled, _private.set_multithreading_enabled),
 )
 
 
-def _flags() -> _Flags:
-    return _Flags(
-        torch.is_grad_enabled(),
-        _private.is_fwd_grad_enabled(),
-        _private.is_view_replay_enabled(),
-        _private.is_multithreading_enabled(),
-    )
+def _flags() -> tuple[bool, ...]:
+    return tuple([is_set() for is_set, _ in _FLAGS])
 
 
-class _Autocast(NamedTuple):
-    """The settings of autocast. Whether it is on is one of the dispatcher's keys."""
-
-    cache: bool
-    dtypes: tuple[torch.dtype, ...]
+def _set_flags(wanted: tuple[bool, ...]) -> None:
+    for (_, set_to), value in zip(_FLAGS, wanted, strict=True):
+        set_to(value)
 
 
-def _autocast() -> _Autocast:
-    return _Autocast(torch.is_autocast_cache_enabled(), tuple(map(torch.get_autocast_dtype, _AUTOCAST_TYPES)))
+def _autocast() -> tuple[bool, tuple[torch.dtype, ...]]:
+    """Whether autocast caches, and its types. Whether it is on is one of the dispatcher's keys."""
+    return torch.is_autocast_cache_enabled(), tuple(map(torch.get_autocast_dtype, _AUTOCAST_TYPES))
 
 
-def _set_autocast(wanted: _Autocast) -> None:
-    torch.set_autocast_cache_enabled(wanted.cache)
-    for name, dtype in zip(_AUTOCAST_TYPES, wanted.dtypes, strict=True):
+def _set_autocast(wanted: tuple[bool, tuple[torch.dtype, ...]]) -> None:
+    torch.set_autocast_cache_enabled(wanted[0])
+    for name, dtype in zip(_AUTOCAST_TYPES, wanted[1], strict=True):
         torch.set_autocast_dtype(name, dtype)
 
 
@@ -198,11 +184,6 @@ def _exchange(undo: ExitStack, before: Any, wanted: Any, set_to: Callable[[Any],
     if wanted != before:
         undo.callback(set_to, before)
         set_to(wanted)
-
-
-def _set_flags(wanted: _Flags) -> None:
-    for set_to, value in zip(_SETTERS, wanted, strict=True):
-        set_to(value)
 
 
 def _set_default_device(context: Any) -> None:

@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,15 +43,8 @@ def save_pickled(obj: Any, file: Any, protocol: int, *, zipped: bool, byteorder:
             "the value nests deeper than Python's own pickler goes, which writes this one; make it flatter, or raise "
             "sys.setrecursionlimit"
         ) from error
-    except _UnreadableError as error:
-        raise _refusal(obj, error) from None
-    except _NoMemoryError as error:
-        raise penstock.UnsupportedError(f"{place_of(obj, error.tensor)}{error}") from None
-    except _EndlessArrayError as error:
-        raise penstock.UnsupportedError(
-            f"{place_of(obj, error.array)}found an array of objects that contains itself, which penstock.torch.load "
-            "cannot make; save a list that does"
-        ) from None
+    except _RefusedError as error:
+        raise error.told(obj) from None
 
 
 class _Output:
@@ -65,25 +59,17 @@ class _Output:
         self.flush = file.flush
 
 
-class _UnreadableError(Exception):
-    """A part that `load` would not read, with the last object whose parts were written."""
+class _RefusedError(Exception):
+    """Ends torch's pickling. `told` gives the program's error, which says where in its object the part lies."""
 
-    def __init__(self, part: Any, owner: Any) -> None:
+    def __init__(self, told: Callable[[Any], penstock.Error]) -> None:
         super().__init__()
-        self.part = part
-        self.owner = owner
+        self.told = told
 
 
-class _EndlessArrayError(Exception):
-    def __init__(self, array: Any) -> None:
-        super().__init__()
-        self.array = array
-
-
-class _NoMemoryError(Exception):
-    def __init__(self, tensor: torch.Tensor, fault: str) -> None:
-        super().__init__(fault)
-        self.tensor = tensor
+_ENDLESS = (
+    "found an array of objects that contains itself, which penstock.torch.load cannot make; save a list that does"
+)
 
 
 class _Pickler(pickle.Pickler):
@@ -100,18 +86,19 @@ class _Pickler(pickle.Pickler):
             tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
             return to_torch(tensor).__reduce_ex__(2)
         if _holds_objects(obj) and place_of(list(obj.flat), obj):
-            raise _EndlessArrayError(obj)
+            raise _RefusedError(lambda root: penstock.UnsupportedError(f"{place_of(root, obj)}{_ENDLESS}"))
         if self._readable.is_name(obj):
             known = self._readable.knows(obj)
         else:
             known = self._readable.knows_class_of(obj)
             self._owner = obj if known else self._owner
         if not known:
-            raise _UnreadableError(obj, self._owner)
+            owner = self._owner
+            raise _RefusedError(lambda root: _refusal(root, obj, owner))
         if isinstance(obj, torch.Tensor) and self._reads_memory and _has_elements(obj):
             fault = _memory_fault(obj) or _layout_fault(obj)
             if fault is not None:
-                raise _NoMemoryError(obj, fault)
+                raise _RefusedError(lambda root: penstock.UnsupportedError(f"{place_of(root, obj)}{fault}"))
         return NotImplemented
 
 
@@ -131,8 +118,8 @@ def _holds_objects(obj: Any) -> bool:
     return hasattr(type(obj), "flat") and getattr(getattr(obj, "dtype", None), "char", "") == "O"
 
 
-def _refusal(root: Any, error: _UnreadableError) -> penstock.Error:
-    part, owner = error.part, error.owner
+def _refusal(root: Any, part: Any, owner: Any) -> penstock.Error:
+    """Of a part that `load` would not read; `owner`: the last object whose parts were written."""
     place = place_of(root, part) or ("" if owner is None else place_of(root, owner))
     if isinstance(owner, torch.Tensor) and type(owner) is part:
         part = owner
