@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "core/format.h"
@@ -35,9 +36,16 @@ bool holds(const DType& dtype, const Scalar& value) {
   return number < limit && number >= (dtype.is_signed() ? -limit : 0.0);
 }
 
+std::string written(const Scalar& value) {
+  if (value.kind() == Scalar::Kind::kUnsigned) return std::to_string(static_cast<std::uint64_t>(value.integer()));
+  if (value.is_integral()) return std::to_string(value.integer());
+  const std::string real = core::format("{}", value.to_double());
+  return value.kind() == Scalar::Kind::kComplex ? real + core::format("{:+}j", value.real().imag()) : real;
+}
+
 [[noreturn]] void throw_bad_range(const Scalar& start, const Scalar& stop, const Scalar& step, const char* wanted) {
-  throw Error(ErrorCode::kInvalidArgument, core::format("arange from {} to {} by {}: {}", start.to_double(),
-                                                        stop.to_double(), step.to_double(), wanted));
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("arange from {} to {} by {}: {}", written(start), written(stop), written(step), wanted));
 }
 
 /// Number of start + i * step before stop.
@@ -89,12 +97,8 @@ void require_in_range(const Scalar& value, const DType& dtype) {
   const bool takes_parts = dtype.is_complex() || dtype == DType::boolean;
   const bool loses_part = is_complex && !takes_parts && value.real().imag() != 0;
   if (!loses_part && (!dtype.is_integer() || holds(dtype, value))) return;
-  std::string number = core::format("{}", value.to_double());
-  if (is_complex) number += core::format("{:+}j", value.real().imag());
-  if (value.is_integral()) number = std::to_string(value.integer());
-  if (value.kind() == Scalar::Kind::kUnsigned) number = std::to_string(static_cast<std::uint64_t>(value.integer()));
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("{} does not fit {}; choose a wider dtype", number, dtype.name()));
+              core::format("{} does not fit {}; choose a wider dtype", written(value), dtype.name()));
 }
 
 }  // namespace penstock::ops

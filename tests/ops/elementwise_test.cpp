@@ -141,7 +141,7 @@ TEST(Creation, FullAndArange) {
 TEST(Creation, WhatATypeDoesNotHoldIsRefused) {
   constexpr std::int64_t large = std::int64_t{1} << 60;  // its neighbours are the same double
   EXPECT_THAT(values_of<std::int64_t>(arange(large + 1, large, -1)), ElementsAre(large + 1));
-  EXPECT_EQ(test::code_of([] { return arange(large + 1, large); }), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(test::error_of([] { return arange(large + 1, large); })->message(), HasSubstr("1152921504606846977"));
   EXPECT_EQ(test::code_of([] { return arange(large, large + 1, -1); }), ErrorCode::kInvalidArgument);
   EXPECT_EQ(arange(0.0, 256.0, 1, DType::uint8)[255].item<int>(), 255);
   EXPECT_EQ(test::code_of([] { return arange(0.0, 257.0, 1, DType::uint8); }), ErrorCode::kInvalidArgument);
