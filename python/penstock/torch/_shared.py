@@ -9,10 +9,6 @@ import torch
 from penstock.torch._memory import is_wrapper
 
 
-def _begin(tensor: torch.Tensor) -> int:
-    return tensor.data_ptr()
-
-
 def _end(tensor: torch.Tensor) -> int:
     """The address behind the last element of the tensor."""
     if tensor.numel() == 0:
@@ -31,8 +27,8 @@ def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
     groups: list[list[str]] = []
     for names in storages.values():
         reached = 0
-        for name in sorted(names, key=lambda name: (_begin(tensors[name]), _end(tensors[name]), name)):
-            if _begin(tensors[name]) >= reached:
+        for name in sorted(names, key=lambda name: (tensors[name].data_ptr(), _end(tensors[name]), name)):
+            if tensors[name].data_ptr() >= reached:
                 groups.append([])
             groups[-1].append(name)
             reached = max(reached, _end(tensors[name]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -54,13 +53,8 @@ def indices_of(drawn: Any, alone: bool, samples: int) -> Sequence[int]:
     indices = _plain_indices(drawn)
     if indices is not None:
         return indices
-    indices = _checked(drawn, alone)
-    return counted(indices, samples) if indices and min(indices) < 0 else indices
-
-
-def _checked(drawn: Any, alone: bool) -> list[int]:
     if alone:
-        return [operator.index(drawn)]
-    if isinstance(drawn, torch.Tensor) and drawn.dim() == 1 and not drawn.is_floating_point():
+        drawn = [drawn]
+    elif isinstance(drawn, torch.Tensor) and drawn.dim() == 1 and not drawn.is_floating_point():
         drawn = drawn.tolist()
-    return [operator.index(one) for one in drawn]
+    return counted(drawn, samples)

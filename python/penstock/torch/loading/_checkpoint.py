@@ -106,6 +106,7 @@ def load(
     progress
         True for a bar on a terminal and in a notebook, or a function (bytes done, total), called in
         this thread while the payload is read, which a map does not do. What it raises stops the load.
+        Several `ranks` tell nothing.
     dtype
         The type that floating-point and complex tensors get while they are read, as by
         Module.to(dtype): a torch.dtype or its name. Others keep theirs, and so do quantized tensors,
