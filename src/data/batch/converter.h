@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "data/batch/copied_files.h"
 #include "data/collate/batch_plan.h"
+#include "data/sample/copied_files.h"
 #include "data/sample/file_runs.h"
 #include "data/sample/work.h"
 #include "data/transform/conversion.h"

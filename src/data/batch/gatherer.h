@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/batch/copied_files.h"
+#include "data/sample/copied_files.h"
 #include "data/sample/work.h"
 #include "io/copy/gather.h"
 

@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "data/batch/converter.h"
-#include "data/batch/copied_files.h"
 #include "data/batch/gatherer.h"
-#include "data/batch/run_reader.h"
 #include "data/collate/derived.h"
 #include "data/files/large_file.h"
+#include "data/sample/copied_files.h"
 #include "data/sample/crew.h"
+#include "data/sample/run_reader.h"
 #include "data/sample/runs.h"
 
 namespace penstock::data {

@@ -107,7 +107,9 @@ TensorLayout ArrayParts::layout(std::int64_t rows) const {
   const SampleArray& any = arrays_[0];
   std::vector<std::int64_t> sizes(any.shape.begin(), any.shape.end());
   sizes[0] = rows;
-  return {any.dtype, Shape(std::span<const std::int64_t>(sizes)), any.strides};
+  const Shape shape{std::span<const std::int64_t>(sizes)};
+  // An array of one row may have any stride from row to row.
+  return {any.dtype, shape, contiguous_ ? shape.contiguous_strides() : any.strides};
 }
 
 std::string ArrayParts::describe(std::int64_t begin, std::int64_t length) const {

@@ -6,7 +6,9 @@
 #include <utility>
 #include <variant>
 
+#include "data/sample/copied_files.h"
 #include "data/sample/held_file.h"
+#include "data/sample/run_reader.h"
 #include "data/sample/scratch.h"
 #include "io/copy/guarded.h"
 #include "penstock/error.h"
@@ -70,12 +72,12 @@ std::optional<RowPieces::Place> RowPieces::end(Scratch& scratch) {
     return place;
   }
   std::uint64_t bytes = 0;
-  for (const Piece& piece : own) bytes += static_cast<std::uint64_t>(piece.rows) * parts_.row_bytes();
+  for (const Piece& piece : own) bytes += bytes_of(piece);
   std::byte* const memory = scratch.arena.allocate(static_cast<std::size_t>(bytes));
   std::byte* to = memory;
   for (Piece& piece : own) {
     piece.to = to;
-    to += static_cast<std::uint64_t>(piece.rows) * parts_.row_bytes();
+    to += bytes_of(piece);
   }
   return Place{own.front().row, memory};
 }
@@ -83,34 +85,26 @@ std::optional<RowPieces::Place> RowPieces::end(Scratch& scratch) {
 void RowPieces::copy(const Work& work) {
   // Array by array: those that are mapped under a guard each, and what servers have all at once.
   std::stable_sort(pieces_.begin(), pieces_.end(), [](const Piece& a, const Piece& b) { return a.array < b.array; });
-  std::vector<FileRun> remote;
+  std::vector<FileRun> runs;
+  CopiedFiles files;
+  RunReader reader(work.call, work.figures, runs, files);
   for (std::size_t first = 0, last = 0; first < pieces_.size(); first = last) {
     const std::size_t array = pieces_[first].array;
     while (last < pieces_.size() && pieces_[last].array == array) ++last;
     const std::span<const Piece> own(&pieces_[first], last - first);
-    work.call.check_cancelled();
     const Payload begin = parts_.at(array, parts_.begin(array));
     if (const auto* const mapping = std::get_if<InMapping>(&begin.place)) {
+      work.call.check_cancelled();
       copy_mapped(own, mapping->data);
-    } else if (std::get<InFile>(begin.place).file->reads_at_once()) {
-      for (const Piece& piece : own) remote.push_back(run_of(piece));
-      continue;  // each answer says whether the object is the same
-    } else {
-      read(own, work);
+      files.add(mapping->file, own.front().position);
+      continue;
     }
-    require_unchanged(own.front());
+    for (const Piece& piece : own) {
+      reader.add(std::get<InFile>(parts_.at(array, piece.row).place), piece.to, bytes_of(piece), piece.position);
+    }
   }
-  if (remote.empty()) return;
-  work.figures.stats.read_bytes += read_at_once(std::move(remote));
-  work.figures.clock.lap(Stage::kRead);
-}
-
-void RowPieces::require_unchanged(const Piece& piece) const {
-  try {
-    file_of(piece).require_unchanged();
-  } catch (const Error& error) {
-    throw SampleError(piece.position, error);
-  }
+  reader.read();
+  files.require_unchanged();
 }
 
 /// `first`: where their array begins.
@@ -123,34 +117,15 @@ void RowPieces::copy_mapped(std::span<const Piece> pieces, const std::byte* firs
   };
   if (copied(pieces)) return;
   // An error names the first sample that is gone.
+  const HeldFile& file = parts_.file(pieces[0].array);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (copied(pieces.subspan(i, 1))) continue;
     try {
-      io::throw_vanished(file_of(pieces[i]).name());
+      io::throw_vanished(file.name());
     } catch (const Error& error) {
-      throw SampleError(pieces[i].position, file_of(pieces[i]).error_of_change(error));
+      throw SampleError(pieces[i].position, file.error_of_change(error));
     }
   }
-}
-
-FileRun RowPieces::run_of(const Piece& piece) const {
-  return {.from = std::get<InFile>(parts_.at(piece.array, piece.row).place),
-          .to = piece.to,
-          .bytes = static_cast<std::uint64_t>(piece.rows) * parts_.row_bytes(),
-          .position = piece.position};
-}
-
-void RowPieces::read(std::span<const Piece> pieces, const Work& work) const {
-  for (const Piece& piece : pieces) {
-    const FileRun run = run_of(piece);
-    try {
-      run.from.file->read(run.from.offset, {run.to, static_cast<std::size_t>(run.bytes)});
-    } catch (const Error& error) {
-      throw SampleError(piece.position, run.from.file->error_of_change(error));
-    }
-    work.figures.stats.read_bytes += run.bytes;
-  }
-  work.figures.clock.lap(Stage::kRead);
 }
 
 }  // namespace penstock::data

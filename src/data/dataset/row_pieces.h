@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "data/dataset/array_parts.h"
-#include "data/sample/file_runs.h"
 #include "data/sample/work.h"
 
 namespace penstock::data {
@@ -44,11 +43,10 @@ class RowPieces {
   };
   class Mapped;
 
-  const HeldFile& file_of(const Piece& piece) const { return parts_.file(piece.array); }
-  FileRun run_of(const Piece& piece) const;
+  std::uint64_t bytes_of(const Piece& piece) const noexcept {
+    return static_cast<std::uint64_t>(piece.rows) * parts_.row_bytes();
+  }
   void copy_mapped(std::span<const Piece> pieces, const std::byte* first) const;
-  void read(std::span<const Piece> pieces, const Work& work) const;
-  void require_unchanged(const Piece& piece) const;
 
   const ArrayParts& parts_;
   std::vector<Piece> pieces_;

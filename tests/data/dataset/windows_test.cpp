@@ -357,6 +357,18 @@ TEST(Windows, OfSlicesOverTheEndsOfArraysAreThoseOfOneArray) {
   }
 }
 
+TEST(Windows, OfSeveralArraysOfWhichTheFirstHasOneRowOrNone) {
+  const Tensor array = tokens_up_to(24).reshape({12, 2});
+  // The step from row to row of such an array is that of nothing, and libraries give it any.
+  const Tensor none = Tensor::zeros({2, 0}, DType::uint16).transpose(0, 1);
+  const Tensor one = array.slice(0, 0, 1).reshape({2, 1}).transpose(0, 1);
+  ASSERT_EQ(one.strides()[0], 1);
+  for (const Dataset& many : {concat({rows(none), rows(array)}), concat({rows(one), rows(array.slice(0, 1, 12))})}) {
+    expect_samples(windows(many, 3, {.join = JoinSlices::kInOrder}), windows_of(array, 3, 3, 0), "windows");
+    expect_samples(slices(many, {0, 4}, {4, 4}), {{array.slice(0, 0, 4)}, {array.slice(0, 4, 8)}}, "slices");
+  }
+}
+
 TEST(Windows, OfSeveralArraysLieWithinOneOrOverTheirEnds) {
   const Tensor array = tokens_up_to(30);
   const Dataset many =

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/batch/copied_files.h"
+#include "data/sample/copied_files.h"
 #include "data/sample/file_runs.h"
 #include "data/sample/sample.h"
 #include "data/sample/work.h"

@@ -1,4 +1,4 @@
-#include "data/batch/run_reader.h"
+#include "data/sample/run_reader.h"
 
 #include <utility>
 

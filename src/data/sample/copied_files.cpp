@@ -1,4 +1,4 @@
-#include "data/batch/copied_files.h"
+#include "data/sample/copied_files.h"
 
 #include <algorithm>
 
