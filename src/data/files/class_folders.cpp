@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "data/files/path_name.h"
 #include "data/forwarding.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock::data {
@@ -29,11 +30,6 @@ std::string class_of(const std::string& path, std::size_t root_size) {
                            "'train/*/*.pt'",
                            root.empty() ? "the working folder" : core::quoted(root)),
               {.path = path});
-}
-
-/// What `path` and the folder `root` share.
-void keep_shared(std::string& root, const std::string& path) {
-  while (!path.starts_with(root)) root.resize(root.size() < 2 ? 0 : root.rfind('/', root.size() - 2) + 1);
 }
 
 /// Zipped with their labels, which may be the numbers of classes; each is still a file.
@@ -90,20 +86,13 @@ Dataset labelled(Dataset files, const Dataset& labels, std::vector<std::string> 
 std::string class_root(std::string_view pattern) {
   const std::string text(pattern);
   if (is_folder(text)) return text.ends_with('/') ? text : text + '/';
-  std::string root;
-  for (std::size_t begin = 0, end = text.find('/'); end != std::string::npos; end = text.find('/', begin)) {
+  std::string root = text.substr(0, io::root_size(text));
+  for (std::size_t begin = root.size(), end = 0; (end = text.find('/', begin)) != std::string::npos; begin = end + 1) {
     const std::string part = text.substr(begin, end - begin);
+    if (part.empty()) continue;  // as in the paths that are found: "train//" is "train/"
     if (part.find_first_of("*?[") != std::string::npos && !is_folder(root + part)) break;
     root += part + '/';
-    begin = end + 1;
   }
-  return root;
-}
-
-std::string class_root(const std::vector<std::string>& paths) {
-  if (paths.empty()) return "";
-  std::string root{PathName{paths[0]}.folder};
-  for (const std::string& path : paths) keep_shared(root, path);
   return root;
 }
 
@@ -113,7 +102,7 @@ std::string shared_folder(const PathTable& paths) {
   std::string root{PathName{path}.folder};
   for (std::int64_t i = 1; i < paths.size(); ++i) {
     paths.path(i, path);
-    keep_shared(root, path);
+    while (!path.starts_with(root)) root.resize(root.size() < 2 ? 0 : root.rfind('/', root.size() - 2) + 1);
   }
   return root;
 }

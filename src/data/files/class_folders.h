@@ -25,9 +25,6 @@ ClassFolders class_folders(const Dataset& files);
 Dataset with_class_folders(Dataset files);
 /// The folder in front of the first part of a pattern that stands for several names; a folder itself.
 std::string class_root(std::string_view pattern);
-/// The folder that all paths lie below.
-std::string class_root(const std::vector<std::string>& paths);
-
 /// The folder that all paths of a table lie below.
 std::string shared_folder(const PathTable& paths);
 

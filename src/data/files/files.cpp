@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,33 +57,18 @@ struct FilesMemory final : data::Scratch::State {
   data::LayoutPtr raw;                         ///< of the last raw file, for those of equal size
 };
 
-/// The folder that files were listed below. Finding it may ask the system, and few datasets are asked for it: so it is
-/// found once, by whoever asks first. Thread-safe.
-class ListedRoot {
- public:
-  explicit ListedRoot(std::function<std::string()> find) : find_(std::move(find)) {}
-
-  /// How much of `path` it is; 0 where the path does not lie there.
-  std::size_t size_in(const std::string& path) const {
-    std::call_once(once_, [this] { root_ = find_(); });
-    return path.starts_with(root_) ? root_.size() : 0;
-  }
-
- private:
-  std::function<std::string()> find_;
-  mutable std::once_flag once_;
-  mutable std::string root_;
-};
-
 class Files final : public detail::DatasetImpl {
  public:
-  Files(data::PathTable paths, std::function<std::string()> root, FilesOptions options)
+  /// `root`: the folder that the files were listed below.
+  Files(data::PathTable paths, std::string root, FilesOptions options)
       : paths_(std::move(paths)), root_(std::move(root)), options_(std::move(options)) {}
 
   std::int64_t size() const override { return paths_.size(); }
   std::string describe(std::int64_t index) const override { return core::shown_path(paths_.path(index)); }
   std::string path(std::int64_t index) const override { return paths_.path(index); }
-  std::size_t root_size(std::int64_t index) const override { return root_.size_in(paths_.path(index)); }
+  std::size_t root_size(std::int64_t index) const override {
+    return paths_.path(index).starts_with(root_) ? root_.size() : 0;
+  }
   const FilesOptions* file_options() const noexcept override { return &options_; }
   bool samples_are_files() const noexcept override { return true; }
   std::uint64_t read_bytes(std::int64_t index) const override {
@@ -212,23 +195,23 @@ class Files final : public detail::DatasetImpl {
   }
 
   data::PathTable paths_;
-  ListedRoot root_;
+  std::string root_;
   FilesOptions options_;
 };
 
-Dataset files_in(data::PathTable paths, std::function<std::string()> root, const FilesOptions& options) {
+Dataset files_in(data::PathTable paths, std::string root, const FilesOptions& options) {
   if (options.raw && !options.keys.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "found keys for raw files, whose samples are their bytes; leave one of them out");
   }
-  return Dataset(std::make_shared<Files>(std::move(paths), std::move(root), options));
+  const Dataset found(std::make_shared<Files>(std::move(paths), std::move(root), options));
+  return options.class_folders ? data::with_class_folders(found) : found;
 }
 
-/// Finds the folder below which the files of a pattern are.
-std::function<std::string()> root_of(std::string_view pattern, const data::PathTable& paths) {
+/// The folder below which the files of a pattern are.
+std::string root_of(std::string_view pattern, const data::PathTable& paths) {
   const bool is_listed = !io::is_url(pattern) || (io::is_in_store(pattern) && data::is_magic(pattern));
-  if (is_listed) return [text = std::string(pattern)] { return data::class_root(text); };
-  return [shared = data::shared_folder(paths)] { return shared; };
+  return is_listed ? data::class_root(pattern) : data::shared_folder(paths);
 }
 
 }  // namespace
@@ -241,9 +224,8 @@ Dataset files(TextView pattern, const FilesOptions& options) {
                 {.path = std::string(pattern)});
   }
   data::PathTable paths = data::expand(pattern, options);
-  std::function<std::string()> root = root_of(pattern, paths);
-  Dataset found = files_in(std::move(paths), std::move(root), options);
-  return options.class_folders ? data::with_class_folders(std::move(found)) : found;
+  std::string root = root_of(pattern, paths);
+  return files_in(std::move(paths), std::move(root), options);
 }
 
 Dataset files(const std::vector<std::string>& paths, const FilesOptions& options) {
@@ -260,10 +242,8 @@ Dataset files(const std::vector<std::string>& paths, const FilesOptions& options
   data::PathTable table;
   for (const std::string& path : paths) table.add(path);
   table.seal(options.source ? data::PathTable::Folders::kNone : data::PathTable::Folders::kOpened);
-  const std::string root = data::class_root(paths);
-  Dataset given = files_in(
-      std::move(table), [root] { return root; }, options);
-  return options.class_folders ? data::with_class_folders(std::move(given)) : given;
+  std::string root = data::shared_folder(table);
+  return files_in(std::move(table), std::move(root), options);
 }
 
 }  // namespace penstock

@@ -77,6 +77,23 @@ TEST(ClassFolders, AreNumberedByName) {
   EXPECT_EQ(test::code_of([&] { files(folder / "*/*.npy").classes(); }), ErrorCode::kInvalidArgument);
 }
 
+TEST(ClassFolders, AreTheSameHoweverManySlashesAPatternHas) {
+  const TemporaryFolder folder;
+  for (const char* name : {"cat", "dog"}) {
+    std::filesystem::create_directories(folder / name);
+    save(Tensor::of<int>({1}), folder / (std::string(name) + "/1.npy"));
+  }
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path().parent_path());
+  const std::string name = folder.path().filename().string();
+  for (const std::string& root : {name, "./" + name, folder.path().string()}) {
+    const Dataset labelled = files(root + "//*/*.npy", {.class_folders = true});
+    EXPECT_THAT(labelled.classes(), ElementsAre("cat", "dog")) << root;
+    EXPECT_EQ(labelled.get(1)[1].as_int(), 1) << root;
+  }
+  std::filesystem::current_path(before);
+}
+
 TEST(ClassFolders, OfAFileInNoneOfThemAreRefused) {
   const TemporaryFolder folder;
   save(Tensor::of<int>({1}), folder / "1.npy");
