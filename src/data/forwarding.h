@@ -15,7 +15,7 @@
 namespace penstock::data {
 
 /// Says of sample i what the dataset below says of its sample i. What depends on the payload is not forwarded (`fetch`,
-/// `value`, `even_rows`, `array`, `slices`, `file_options`, `in_order`, `batch_functions`): who leaves it alone
+/// `value`, `even_rows`, `arrays`, `slices`, `file_options`, `in_order`, `batch_functions`): who leaves it alone
 /// forwards that as well.
 class Forwarding : public detail::DatasetImpl {
  public:

@@ -55,7 +55,8 @@ Dataset promote(const Dataset& dataset, const PromoteOptions& options) {
     if (place.mixed) casts.emplace(place.key, place.common);
   }
   for (const auto& [path, place] : places) {
-    const auto cast = casts.find(place.key);
+    const auto all = casts.find("");  // what has no key cannot be cast alone
+    const auto cast = all == casts.end() ? casts.find(place.key) : all;
     if (cast == casts.end() || cast->second == place.common) continue;
     throw Error(
         ErrorCode::kUnsupported,

@@ -41,15 +41,14 @@ std::vector<double> shares_of(std::size_t parts, std::string_view what, const st
   return shares;
 }
 
-Turns::Turns(std::vector<double> shares)
-    : shares_(std::move(shares)), before_(shares_.size(), 0), given_(shares_.size(), 0) {
+Turns::Turns(std::vector<double> shares) : shares_(std::move(shares)) {
   const auto some = std::count_if(shares_.begin(), shares_.end(), [](double share) { return share > 0; });
   if (some > 1) ahead_ = 1.0 / (2.0 * static_cast<double>(some) - 2.0);
   begin();
 }
 
 void Turns::begin() {
-  for (std::size_t i = 0; i < shares_.size(); ++i) before_[i] += std::exchange(given_[i], 0);
+  given_.assign(shares_.size(), 0);
   count_ = 0;
   waiting_ = {};
   due_ = {};

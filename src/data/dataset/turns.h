@@ -22,8 +22,6 @@ class Turns {
  public:
   explicit Turns(std::vector<double> shares);
   std::size_t next();
-  /// Of part i, the last one of `next` included.
-  std::int64_t given(std::size_t i) const { return before_[i] + given_[i]; }
   /// After how many turns they begin anew; 0 while that has not happened.
   std::int64_t period() const noexcept { return period_; }
 
@@ -39,10 +37,9 @@ class Turns {
   bool is_balanced(std::size_t last) const noexcept;
 
   std::vector<double> shares_;
-  std::vector<std::int64_t> before_;  ///< given until the turns began anew
-  std::vector<std::int64_t> given_;   ///< since then
-  Queue<std::int64_t> waiting_;       ///< parts that would run ahead, by the turn from which on they do not
-  Queue<double> due_;                 ///< the others, by when their next sample is due
+  std::vector<std::int64_t> given_;  ///< of each part, since the turns began anew
+  Queue<std::int64_t> waiting_;      ///< parts that would run ahead, by the turn from which on they do not
+  Queue<double> due_;                ///< the others, by when their next sample is due
   double ahead_ = 0;
   std::int64_t count_ = 0;
   std::int64_t period_ = 0;

@@ -13,13 +13,12 @@
 
 #include "core/format.h"
 #include "core/text.h"
-#include "data/dataset_impl.h"
 #include "data/pack/choose_place.h"
 #include "data/pack/packing_sum.h"
 #include "data/pack/sample_form.h"
 #include "data/pack/shard.h"
 #include "data/pack/shard_number.h"
-#include "data/sample/work.h"
+#include "data/sample/value_samples.h"
 #include "format/tar/sample_name.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
@@ -68,12 +67,8 @@ ShardPlan plan_of(const Dataset& dataset, std::uint64_t shard_bytes) {
 }
 
 data::SampleForm form_of_first(const Dataset& dataset) {
-  static_cast<void>(dataset.get(0));  // whose errors name the file
-  data::Workspace own;
-  const std::int64_t first = 0;
-  data::Sample sample;
-  dataset.impl().fetch({&first, 1}, own.work(), {&sample, 1});
-  return data::form_of(*sample.layout->structure, dataset.describe(0));
+  data::StructureInterner structures;
+  return data::form_of(*data::layout_of_value(dataset.get(0), structures)->structure, dataset.describe(0));
 }
 
 std::optional<Batch> next_of(DataLoader& loader, const std::stop_token& stop) {

@@ -50,6 +50,11 @@ TEST(Promote, GoesByKeys) {
             ErrorCode::kUnsupported);
   EXPECT_EQ(test::code_of([&] { promote(rows(Tensor::zeros(Shape{2})).map([](const Tensor& t) { return t; })); }),
             ErrorCode::kUnsupported);
+  const Dataset by_place = concat({rows(Tensor::zeros(Shape{2})), rows(Tensor::zeros(Shape{2}, DType::float64))});
+  const auto beside = [&](DType label) { return zip({by_place, zip({{"label", rows(Tensor::zeros({4}, label))}})}); };
+  EXPECT_EQ(test::code_of([&] { promote(beside(DType::int64)); }), ErrorCode::kUnsupported)
+      << "a cast without a key is one of all tensors";
+  EXPECT_EQ(promote(beside(DType::float64)).get(0)[0].as_tensor().dtype(), DType::float64);
   EXPECT_EQ(promote(dataset(std::vector<Value>{})).size(), 0);
 }
 

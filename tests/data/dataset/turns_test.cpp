@@ -98,10 +98,11 @@ std::vector<std::int64_t> all_by_rule(const std::vector<std::int64_t>& sizes, co
   std::int64_t end = 0;
   for (const std::int64_t size : sizes) begins.push_back(std::exchange(end, end + size));
   auto unfinished = std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; });
+  std::vector<std::int64_t> all_given(shares.size(), 0);
   std::vector<std::int64_t> out;
   while (options.size ? std::ssize(out) < *options.size : unfinished > 0) {
     const std::size_t part = turns.next();
-    const std::int64_t given = turns.given(part);
+    const std::int64_t given = ++all_given[part];
     if (!options.size && options.end == MixEnd::kFirst && given > sizes[part]) break;
     out.push_back(begins[part] + (given - 1) % sizes[part]);
     if (given == sizes[part]) --unfinished;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +50,7 @@ class PackTest : public testing::Test {
     const LoaderOptions options{.batch_size = 7, .shuffle = true, .num_workers = 2, .collate = collate, .seed = 5};
     DataLoader wanted(from, options);
     DataLoader found(back, options);
+    EXPECT_EQ(test::rest_of_epoch(found), test::rest_of_epoch(wanted));
   }
 
   test::TemporaryFolder folder_;
@@ -228,6 +231,23 @@ TEST_F(PackTest, ASampleOfAnotherFormIsNamed) {
   write(2, numbered(1, 1));
   EXPECT_EQ(test::code_of([&] { pack(clips(), shards_); }), ErrorCode::kShapeMismatch);
   EXPECT_EQ(names(folder_ / "."), std::vector<std::string>{"clips"});
+}
+
+TEST_F(PackTest, AFunctionThatFailsLaterIsAnErrorOfItsSample) {
+  for (int last = 0; last < 4; ++last) {
+    auto calls = std::make_shared<int>(0);
+    const Dataset once = dataset(1, [=](std::int64_t) {
+      if ((*calls)++ == last) throw std::runtime_error("not again");
+      return Tensor::of<int>({1});
+    });
+    if (last == 3) {
+      EXPECT_EQ(pack(once, shards_, {.num_workers = 0}).samples, 1);
+    } else {
+      EXPECT_THAT(test::error_of([&] { pack(once, shards_, {.num_workers = 0}); })->message(),
+                  HasSubstr("sample 0 (<dataset>[0]): "))
+          << last;
+    }
+  }
 }
 
 TEST_F(PackTest, ADamagedFileIsNamedAndNothingIsLeft) {
