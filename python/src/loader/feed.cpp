@@ -16,9 +16,9 @@
 #include "core/format.h"
 #include "core/task_pool.h"
 #include "data/dataset/map.h"
+#include "data/dataset/samples_name.h"
 #include "data/dataset/with_runner.h"
 #include "data/loader/batch_feed.h"
-#include "data/loader/dataset_name.h"
 #include "data/sample/runner.h"
 #include "data/sample/sample.h"
 #include "interpreter/convert.h"
@@ -305,7 +305,7 @@ nb::object samples_to_torch(nb::list samples, nb::handle from_capsule) {
 
 void bind_feed(nb::module_& module) {
   module.def(
-      "_dataset_name", [](const Dataset& dataset) { return path_text(data::DatasetName(dataset).name()); },
+      "_dataset_name", [](const Dataset& dataset) { return path_text(data::samples_name(dataset)); },
       nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
       "By what positions tell a dataset from others of equal size.");
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),

@@ -369,11 +369,12 @@ Value copied_sample(const detail::DatasetImpl& dataset, std::int64_t index, cons
   return out;
 }
 
-Value read_sample(const Dataset& dataset, std::int64_t given, bool keeps_order) {
+Value read_sample(const Dataset& dataset, std::int64_t given, bool keeps_order, const EpochSeed& seed) {
   require_samples(dataset, "a sample by itself");
   const std::int64_t index = from_start(given, dataset.size());
   Workspace own;
   own.call.keeps_order = keeps_order;
+  own.call.epoch_seed = seed;
   try {
     Value out = dataset.impl().value(index, own.work());
     static_cast<void>(layout_of_value(out, own.scratch.structures));

@@ -32,6 +32,9 @@ class BatchOrigin {
   /// In an epoch; nothing where nobody knows.
   virtual std::optional<std::int64_t> batches() const = 0;
   virtual std::int64_t samples() const = 0;
+  /// By what a position tells what is read from other datasets of equal size, and from other streams. Some of its
+  /// samples are looked at for that.
+  virtual std::string dataset() const = 0;
   /// Ranks that share the order.
   virtual std::int64_t replicas() const = 0;
   /// Of what kind the order is, for positions.

@@ -3,6 +3,7 @@
 // One pass over an order of batches, from `start` of a Prefetcher to `cancel`: which batches are asked for, started,
 // ready and taken, and whose turn it is to allocate.
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,14 +29,15 @@ class BatchQueue {
   enum class Nothing : std::uint8_t { kTimedOut, kCancelled };
   using Outcome = std::variant<Batch, Error, std::exception_ptr, Nothing>;
 
-  /// `batches` from `first` on; null: they are pushed. At most `slots` are started and not taken.
+  /// `batches` from `first` on; null: they are pushed. At most `slots` are started and not taken; fewer are kept where
+  /// there are not so many batches.
   BatchQueue(Batches batches, std::int64_t first, const EpochSeed& of, std::size_t slots, std::uint64_t memory_budget)
       : seed(of),
         batches_(std::move(batches)),
         next_start_(first),
         next_take_(first),
         budget_(memory_budget),
-        slots_(slots) {}
+        slots_(is_pushed() ? slots : std::min(slots, static_cast<std::size_t>(std::max<std::int64_t>(left(), 1)))) {}
 
   const EpochSeed seed;
   std::atomic<bool> cancelled{false};

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -19,7 +21,6 @@
 #include "data/batch/batch_maker.h"
 #include "data/batch/device_batch.h"
 #include "data/loader/batch_origin.h"
-#include "data/loader/dataset_name.h"
 #include "data/loader/prefetcher.h"
 #include "data/loader/resumed_batch.h"
 #include "data/trace/trace.h"
@@ -57,7 +58,6 @@ class LoaderState {
   /// `stream`: that of which `dataset` has the samples, or null.
   LoaderState(const Dataset& dataset, const SampleStream* stream, LoaderOptions options)
       : options_((check(stream == nullptr ? options : data::as_endless(options)), std::move(options))),
-        dataset_(stream == nullptr ? data::DatasetName(dataset) : data::DatasetName(*stream)),
         maker_(dataset, options_.collate, options_.device, options_.memory_budget, options_.on_error),
         origin_(stream == nullptr ? data::ordered_batches(dataset, options_)
                                   : data::streamed_batches(*stream, options_, maker_)),
@@ -101,13 +101,13 @@ class LoaderState {
   void go_to(const data::Standing& to) {
     prefetcher_.cancel();
     origin_->go(here_, to);
+    if (here_ != to) left_out_ = 0;
     here_ = to;
-    begin_ = to.batch;
-    left_out_ = 0;
     told_none_ = false;
   }
 
   void set_epoch(std::uint64_t epoch) {
+    told_none_ = false;
     if (epoch == here_.of.epoch && (here_.batch == 0 || just_loaded_)) return;
     ++iteration_;
     go_to({{here_.of.seed, epoch}, 0});
@@ -115,6 +115,7 @@ class LoaderState {
 
   void restart() {
     ++iteration_;
+    told_none_ = false;
     if (here_.batch != 0 && !just_loaded_) go_to({here_.of, 0});
   }
   /// Changes when another iteration begins.
@@ -174,6 +175,7 @@ class LoaderState {
 
   /// The position without what the origin alone knows.
   LoaderPosition own_position() const {
+    if (!dataset_) dataset_ = origin_->dataset();
     return {.seed = here_.of.seed,
             .epoch = here_.of.epoch,
             .batch = here_.batch,
@@ -182,7 +184,7 @@ class LoaderState {
             .num_replicas = origin_->replicas(),
             .batches = origin_->batches().value_or(0),
             .order = origin_->order(),
-            .dataset = dataset_.name()};
+            .dataset = *dataset_};
   }
 
   static void require_read(const LoaderPosition& position) {
@@ -193,9 +195,10 @@ class LoaderState {
                      position.read, position.held));
   }
 
-  /// Where all batches were left out, the fault is not that of single samples.
+  /// Where all batches were left out, the fault is not that of single samples. A position inside of the epoch stands
+  /// behind a batch that was not.
   TimedBatch end_of_epoch() {
-    const bool none = left_out_ > 0 && left_out_ == here_.batch - begin_;
+    const bool none = left_out_ > 0 && left_out_ == here_.batch;
     go_to({{here_.of.seed, here_.of.epoch + 1}, 0});
     told_none_ = none;  // the end of the epoch comes behind the error
     if (none) throw data::none_left(maker_.policy().listed());
@@ -241,10 +244,9 @@ class LoaderState {
   std::atomic<std::thread::id> asking_;  ///< the one whose turn it is
   std::uint64_t iteration_ = 0;
   LoaderOptions options_;
-  data::DatasetName dataset_;
+  mutable std::optional<std::string> dataset_;  ///< as BatchOrigin says it, once it was asked
   data::Standing here_;
-  std::int64_t begin_ = 0;     ///< where in the epoch the iteration began
-  std::int64_t left_out_ = 0;  ///< batches since then that OnError left out
+  std::int64_t left_out_ = 0;  ///< batches of the epoch that OnError left out, as far as they were taken here
   bool just_loaded_ = false;   ///< nothing was asked for since `seek`
   bool told_none_ = false;     ///< the error that no sample could be read was thrown; the end is not told yet
   bool ended_ = false;         ///< the epoch, in place of the last batch that was taken

@@ -7,6 +7,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
+#include "data/dataset/samples_name.h"
 #include "data/loader/batch_origin.h"
 #include "data/loader/dealing.h"
 #include "data/loader/taken_indices.h"
@@ -19,10 +20,11 @@ namespace {
 class OrderedBatches final : public BatchOrigin {
  public:
   OrderedBatches(const Dataset& dataset, const LoaderOptions& options)
-      : samples_(dataset.size()), dealing_(dataset, options), sampler_(dealing_.batches()), taken_(dealing_) {}
+      : dataset_(dataset), dealing_(dataset, options), sampler_(dealing_.batches()), taken_(dealing_) {}
 
   std::optional<std::int64_t> batches() const override { return sampler_.size(); }
-  std::int64_t samples() const override { return samples_; }
+  std::int64_t samples() const override { return dataset_.size(); }
+  std::string dataset() const override { return samples_name(dataset_); }
   std::int64_t replicas() const override { return sampler_.replicas(); }
   std::string order() const override { return std::string(sampler_.kind()); }
   void describe(LoaderPosition& position, const Standing& here) const override {
@@ -80,10 +82,10 @@ class OrderedBatches final : public BatchOrigin {
                 core::format("the order of an epoch of {} from {} takes more memory than there is (4 "
                              "or 8 bytes a sample); use a part of the dataset",
                              core::counted(static_cast<std::uint64_t>(sampler_.size()), "batch", "batches"),
-                             core::counted(static_cast<std::uint64_t>(samples_), "sample")));
+                             core::counted(static_cast<std::uint64_t>(samples()), "sample")));
   }
 
-  std::int64_t samples_;
+  Dataset dataset_;
   Dealing dealing_;
   BatchSampler sampler_;
   TakenIndices taken_;

@@ -33,12 +33,7 @@ double seconds_since(Prefetcher::Clock::time_point start) {
 /// What a batch holds, when functions have made it.
 std::uint64_t bytes_of(const Prefetcher::Outcome& outcome) {
   const Batch* const batch = std::get_if<Batch>(&outcome);
-  if (batch == nullptr) return 0;
-  std::vector<Tensor> tensors;
-  collect_tensors(batch->value, tensors);
-  std::uint64_t bytes = 0;
-  for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
+  return batch == nullptr ? 0 : tensor_bytes(batch->value);
 }
 
 constexpr std::int64_t kMostPrefetch = 1 << 20;

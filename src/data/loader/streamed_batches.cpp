@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/refuse.h"
+#include "data/dataset/samples_name.h"
 #include "data/dataset_impl.h"
 #include "data/loader/batch_origin.h"
 #include "data/loader/dealing.h"
@@ -29,6 +30,7 @@ class StreamedBatches final : public BatchOrigin {
 
   std::optional<std::int64_t> batches() const override { return std::nullopt; }
   std::int64_t samples() const override { return 0; }
+  std::string dataset() const override { return ends_of_names(stream_.node()->identity()); }
   std::int64_t replicas() const override { return options_.ranks ? std::int64_t{options_.ranks->size} : 1; }
   std::string order() const override { return "stream"; }
   void describe(LoaderPosition& position, const Standing&) const override {

@@ -76,6 +76,14 @@ void collect_tensors(const Value& value, std::vector<Tensor>& out) {
   }
 }
 
+std::uint64_t tensor_bytes(const Value& value) {
+  std::vector<Tensor> tensors;
+  collect_tensors(value, tensors);
+  std::uint64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
 LayoutPtr layout_of_value(const Value& value, StructureInterner& interner) {
   return value_layout(value, {}, layout_of_tensor, kAdvice, interner);
 }
@@ -150,9 +158,7 @@ struct Together final : Scratch::State {
 
   void learn(std::span<const Called> called) {
     std::uint64_t bytes = 0;
-    std::vector<Tensor> tensors;
-    for (const Called& one : called) collect_tensors(one.value, tensors);
-    for (const Tensor& tensor : tensors) bytes += tensor.nbytes();
+    for (const Called& one : called) bytes += tensor_bytes(one.value);
     const std::uint64_t each = std::max<std::uint64_t>(1, bytes / called.size());
     samples = std::clamp<std::size_t>(static_cast<std::size_t>(kBytes / each), 1, kMost);
   }

@@ -24,6 +24,8 @@ const Tensor& host_tensor(const Value& value);
 
 /// Adds the tensors of a value, in the order of its leaves.
 void collect_tensors(const Value& value, std::vector<Tensor>& out);
+/// What they take.
+std::uint64_t tensor_bytes(const Value& value);
 
 /// Samples that a function of the program gave, one for each thread and dataset: remembers the layout of the last one,
 /// because most are alike. Where the batch awaits just these bytes, they are put into their slot while the nearest

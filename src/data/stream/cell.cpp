@@ -107,12 +107,7 @@ Value made_of(const SampleStream& stream, const StreamItemPtr& item, const Work&
 }
 
 std::uint64_t bytes_of(const StreamItem& item) {
-  if (item.inner) return bytes_of(*item.inner);
-  std::vector<Tensor> tensors;
-  collect_tensors(item.value, tensors);
-  std::uint64_t out = sizeof(StreamItem);
-  for (const Tensor& tensor : tensors) out += tensor.nbytes();
-  return out;
+  return item.inner ? bytes_of(*item.inner) : sizeof(StreamItem) + tensor_bytes(item.value);
 }
 
 }  // namespace penstock::data

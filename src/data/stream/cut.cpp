@@ -1,5 +1,6 @@
 // The first samples of a stream, and all but the first.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/format.h"
@@ -11,11 +12,16 @@ namespace penstock::data {
 
 namespace {
 
-class Cut : public StreamOver {
+/// `Reader` walks over what is left of a walk over those below.
+template <class Reader>
+class Cut final : public StreamOver {
  public:
   Cut(StreamNodePtr below, std::int64_t count) : StreamOver(std::move(below)), count_(count) {}
+  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
+    return std::make_unique<Reader>(below_->open(seed), count_);
+  }
 
- protected:
+ private:
   std::int64_t count_;
 };
 
@@ -50,14 +56,6 @@ class TakenReader final : public StreamReader {
   std::int64_t left_;
 };
 
-class Taken final : public Cut {
- public:
-  using Cut::Cut;
-  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
-    return std::make_unique<TakenReader>(below_->open(seed), count_);
-  }
-};
-
 class SkippedReader final : public StreamReader {
  public:
   SkippedReader(std::unique_ptr<StreamReader> below, std::int64_t count)
@@ -65,7 +63,11 @@ class SkippedReader final : public StreamReader {
 
   StreamItemPtr next(const Work& work) override {
     pass(work);
-    return below_->next(work);
+    StreamItemPtr item = below_->next(work);
+    // A source that threw and has ended by that has not only lost samples that nobody wants.
+    const std::optional<Error> met = std::exchange(met_, std::nullopt);
+    if (!item && met) throw Error(*met);
+    return item;
   }
   std::int64_t read() const noexcept override { return below_->read(); }
   std::int64_t offset() const noexcept override { return below_->offset() + count_; }
@@ -80,9 +82,14 @@ class SkippedReader final : public StreamReader {
     if (left_ > 0 && below_->seek(offset())) left_ = 0;
     while (left_ > 0) {
       try {
-        if (!below_->next(work)) left_ = 1;  // it has ended
+        if (below_->next(work)) {
+          met_.reset();
+        } else {
+          left_ = 1;  // it has ended
+        }
       } catch (const Error& error) {
         if (error.code() == ErrorCode::kCancelled) throw;
+        met_ = error;
       } catch (const SampleError&) {
         // It is left out.
       }
@@ -93,14 +100,7 @@ class SkippedReader final : public StreamReader {
   std::unique_ptr<StreamReader> below_;
   std::int64_t count_;
   std::int64_t left_;
-};
-
-class Skipped final : public Cut {
- public:
-  using Cut::Cut;
-  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
-    return std::make_unique<SkippedReader>(below_->open(seed), count_);
-  }
+  std::optional<Error> met_;  ///< what the source threw last, until it gives a sample
 };
 
 void require_count(std::int64_t count, const char* what) {
@@ -113,12 +113,12 @@ void require_count(std::int64_t count, const char* what) {
 
 StreamNodePtr taken_node(StreamNodePtr below, std::int64_t count) {
   require_count(count, "take");
-  return std::make_shared<Taken>(std::move(below), count);
+  return std::make_shared<Cut<TakenReader>>(std::move(below), count);
 }
 
 StreamNodePtr skipped_node(StreamNodePtr below, std::int64_t count) {
   require_count(count, "skip");
-  return std::make_shared<Skipped>(std::move(below), count);
+  return std::make_shared<Cut<SkippedReader>>(std::move(below), count);
 }
 
 }  // namespace penstock::data

@@ -68,7 +68,7 @@ std::shared_ptr<const StreamBatch> StreamFeed::batch(std::int64_t number, const 
 bool StreamFeed::ends_at(std::int64_t number) const {
   const std::scoped_lock lock(mutex_);
   const std::shared_ptr<const StreamBatch> found = find(number);
-  return found && found->items.empty() && !found->error;
+  return found && found->ends();
 }
 
 StreamPlace StreamFeed::forget(std::int64_t number) {
@@ -112,8 +112,7 @@ void StreamFeed::read_one(const Work& work) {
     return;
   }
   ++first_batch_;
-  const bool has_ended = done.items.empty() && !done.error;
-  if (!has_ended && (first_batch_ < place_.batch || !place_.place || done.place.read == place_.place->read)) return;
+  if (!done.ends() && (first_batch_ < place_.batch || !place_.place || done.place.read == place_.place->read)) return;
   first_batch_ = place_.batch;
   ended_ = true;
   done.error =
@@ -134,8 +133,8 @@ std::optional<Error> StreamFeed::fill_current(const Work& work) {
     try {
       fill(current_, work);
       return std::nullopt;
-    } catch (const SampleError& of_sample) {
-      error = named(of_sample.error(), static_cast<std::int64_t>(of_sample.position()));
+    } catch (const SampleError& bad) {
+      error = of_sample(bad.error(), stream_.samples(), static_cast<std::int64_t>(bad.position()));
     } catch (const Error& of_source) {
       error = of_source;
     }
@@ -152,12 +151,14 @@ void StreamFeed::fill(StreamBatch& batch, const Work& work) {
     } catch (const SampleError& error) {
       const auto number = static_cast<std::int64_t>(error.position());
       if (++refused_ > kMostInARow) throw SampleError(error.position(), outage(error.error(), refused_));
-      if (!set_aside_(number, named(error.error(), number))) throw;
+      if (!set_aside_(number, of_sample(error.error(), stream_.samples(), number))) throw;
+      batch.left_out = batch.items.empty();
       continue;
     }
     refused_ = 0;
     if (!item) break;
     batch.items.push_back(std::move(item));
+    batch.left_out = false;
   }
   if (drop_last_ && batch.items.size() < batch_size_) batch.items.clear();
 }
@@ -190,11 +191,6 @@ StreamItemPtr StreamFeed::last_of_ranks(StreamBatch& batch) {
   if (rank_ < group.size()) return group[rank_];
   batch.padded = remainder_ == Remainder::kExact;
   return first_[(rank_ - group.size()) % first_.size()];
-}
-
-Error StreamFeed::named(const Error& error, std::int64_t number) const {
-  const std::string what = stream_.samples().impl().describe(number);
-  return error.prefixed(core::format("sample {} ({}): ", number, core::escaped(what)));
 }
 
 }  // namespace penstock::data

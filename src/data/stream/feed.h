@@ -24,10 +24,14 @@ struct StreamPlace {
 
 /// The samples of one batch, or the error that stands in their place.
 struct StreamBatch {
-  std::vector<StreamItemPtr> items;  ///< empty without an error: the epoch has ended
-  bool padded = false;               ///< the last item repeats an earlier one and does not count (Remainder::kExact)
-  StreamPlace place = {};            ///< where the stream stood by then
+  std::vector<StreamItemPtr> items;
+  bool left_out = false;   ///< there are no items, because those that came were set aside
+  bool padded = false;     ///< the last item repeats an earlier one and does not count (Remainder::kExact)
+  StreamPlace place = {};  ///< where the stream stood by then
   std::optional<Error> error;
+
+  /// Whether it stands for the end of the epoch.
+  bool ends() const noexcept { return items.empty() && !left_out && !error; }
 };
 
 /// One epoch of a stream, cut into batches, for workers that ask for them by number. The first worker that asks reads
@@ -77,7 +81,6 @@ class StreamFeed {
   StreamItemPtr next(StreamBatch& batch, const Work& work);
   StreamItemPtr next_of_all(const Work& work);
   StreamItemPtr last_of_ranks(StreamBatch& batch);
-  Error named(const Error& error, std::int64_t number) const;
   void go_to_place();
 
   const SampleStream stream_;

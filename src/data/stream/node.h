@@ -48,8 +48,8 @@ class StreamNode {
   virtual bool can_begin_again() const noexcept = 0;
   /// Of its samples, for messages: "clips.tar".
   virtual std::string name() const = 0;
-  /// What tells it from other streams of that name, for positions.
-  virtual std::string identity() const { return name(); }
+  /// What tells it from other streams of that name, for positions: UTF-8.
+  virtual std::string identity() const;
   /// The dataset of its samples' numbers, to which nothing has been done yet.
   virtual Dataset samples() const;
 };
@@ -90,7 +90,6 @@ class StreamWalk {
 
  private:
   StreamItemPtr next_item();
-  Error named(const Error& error, std::int64_t number) const;
 
   SampleStream stream_;
   std::unique_ptr<StreamReader> reader_;

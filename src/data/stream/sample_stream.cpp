@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
+#include "data/sample/blame.h"
 #include "data/sample/require_samples.h"
 #include "data/sample/value_samples.h"
 #include "data/stream/cell.h"
@@ -13,6 +13,7 @@
 
 namespace penstock {
 
+std::string data::StreamNode::identity() const { return core::escaped(name()); }
 Dataset data::StreamNode::samples() const { return stream_cell(name()); }
 
 SampleStream::SampleStream() : SampleStream(stream(Dataset())) {}
@@ -56,12 +57,6 @@ data::StreamWalk::StreamWalk(const SampleStream& stream, const EpochSeed& seed, 
   own_.call.keeps_order = keeps_order;
 }
 
-Error data::StreamWalk::named(const Error& error, std::int64_t number) const {
-  if (error.code() == ErrorCode::kCancelled) return error;
-  const std::string what = stream_.samples().impl().describe(number);
-  return error.prefixed(core::format("sample {} ({}): ", number, core::escaped(what)));
-}
-
 data::StreamItemPtr data::StreamWalk::next_item() {
   while (true) {
     StreamItemPtr item;
@@ -71,7 +66,7 @@ data::StreamItemPtr data::StreamWalk::next_item() {
       item = reader_->next(own_.work());
     } catch (const SampleError& error) {
       count();
-      throw named(error.error(), static_cast<std::int64_t>(error.position()));
+      throw of_sample(error.error(), stream_.samples(), static_cast<std::int64_t>(error.position()));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCancelled) count();
       throw;
@@ -90,7 +85,7 @@ std::optional<Value> data::StreamWalk::next() {
   if (!item_) return std::nullopt;
   const auto fail = [this](const Error& error) {
     if (error.code() == ErrorCode::kCancelled) throw error;  // the item is still to come
-    throw named(error, std::exchange(item_, nullptr)->number);
+    throw of_sample(error, stream_.samples(), std::exchange(item_, nullptr)->number);
   };
   Value out;
   try {

@@ -27,13 +27,14 @@ namespace {
 
 constexpr const char* kWho = "the stream's function";
 
-/// What gives the samples behind so many. `keeps_order`: CallContext::keeps_order, for samples that are read here.
-using Open = std::function<detail::NextSample(std::int64_t, bool keeps_order)>;
+/// What gives the samples behind so many. `keeps_order`: CallContext::keeps_order. That and the seed are for samples
+/// that are read here.
+using Open = std::function<detail::NextSample(std::int64_t start, const EpochSeed& seed, bool keeps_order)>;
 
 class SourceReader final : public StreamReader {
  public:
-  SourceReader(Open open, detail::Begins begins, std::string name)
-      : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
+  SourceReader(Open open, const EpochSeed& seed, detail::Begins begins, std::string name)
+      : open_(std::move(open)), seed_(seed), begins_(begins), name_(std::move(name)) {}
 
   StreamItemPtr next(const Work& work) override {
     work.call.check_cancelled();
@@ -123,7 +124,7 @@ class SourceReader final : public StreamReader {
 
   detail::NextSample opened(std::int64_t start, bool keeps_order) {
     try {
-      return open_(start, keeps_order);
+      return open_(start, seed_, keeps_order);
     } catch (...) {
       try {
         rethrow_as_error(kWho);
@@ -142,6 +143,7 @@ class SourceReader final : public StreamReader {
   }
 
   Open open_;
+  EpochSeed seed_;
   detail::Begins begins_;
   std::string name_;
   detail::NextSample next_;  ///< none before the first call, and when it has to begin anew
@@ -156,7 +158,7 @@ class SourceNode : public StreamNode {
   SourceNode(Open open, detail::Begins begins, std::string name)
       : open_(std::move(open)), begins_(begins), name_(std::move(name)) {}
 
-  std::unique_ptr<StreamReader> open(const EpochSeed&) const override {
+  std::unique_ptr<StreamReader> open(const EpochSeed& seed) const override {
     if (!can_begin_again() && is_begun_.exchange(true)) {
       throw Error(
           ErrorCode::kInvalidArgument,
@@ -164,7 +166,7 @@ class SourceNode : public StreamNode {
                        "stream() a function that makes what gives the samples",
                        core::escaped(name_)));
     }
-    return std::make_unique<SourceReader>(open_, begins_, name_);
+    return std::make_unique<SourceReader>(open_, seed, begins_, name_);
   }
   bool can_begin_again() const noexcept override { return begins_ != detail::Begins::kOnce; }
   std::string name() const override { return name_; }
@@ -176,21 +178,23 @@ class SourceNode : public StreamNode {
   mutable std::atomic<bool> is_begun_{false};
 };
 
-/// The samples of a dataset in their order.
+/// The samples of a dataset in their order, with the random numbers that a loader of it draws.
 class DatasetNode final : public SourceNode {
  public:
   explicit DatasetNode(const Dataset& dataset)
-      : SourceNode([dataset](std::int64_t start, bool order) { return samples_from(dataset, start, order); },
+      : SourceNode([dataset](std::int64_t start, const EpochSeed& seed,
+                             bool order) { return samples_from(dataset, start, seed, order); },
                    detail::Begins::kAnywhere, "<dataset>"),
         dataset_(dataset) {}
 
   std::string identity() const override { return samples_name(dataset_); }
 
  private:
-  static detail::NextSample samples_from(const Dataset& dataset, std::int64_t start, bool keeps_order) {
-    return [dataset, index = start, keeps_order]() mutable -> std::optional<Value> {
+  static detail::NextSample samples_from(const Dataset& dataset, std::int64_t start, const EpochSeed& seed,
+                                         bool keeps_order) {
+    return [dataset, index = start, seed, keeps_order]() mutable -> std::optional<Value> {
       if (index >= dataset.size()) return std::nullopt;
-      return read_sample(dataset, index++, keeps_order);
+      return read_sample(dataset, index++, keeps_order, seed);
     };
   }
 
@@ -201,8 +205,8 @@ class DatasetNode final : public SourceNode {
 
 StreamNodePtr source_node(std::function<detail::NextSample(std::int64_t)> open, detail::Begins begins,
                           const StreamOptions& options) {
-  Open whatever_order = [f = std::move(open)](std::int64_t start, bool) { return f(start); };
-  return std::make_shared<SourceNode>(std::move(whatever_order), begins, options.name);
+  Open from_start = [f = std::move(open)](std::int64_t start, const EpochSeed&, bool) { return f(start); };
+  return std::make_shared<SourceNode>(std::move(from_start), begins, options.name);
 }
 
 StreamNodePtr dataset_node(const Dataset& dataset) { return std::make_shared<DatasetNode>(dataset); }

@@ -1,8 +1,8 @@
 // A dataset of the samples in tar shards. Samples of a batch that lie one behind the other in a shard are read by one
 // call, and others by one call each; behind URLs all of a batch is asked for at once, and in order large runs are asked
-// for ahead (ordered_reads.h). What was read is then taken apart
-// by its own headers (tar_parts.h). Where only some fields are wanted and they are the smaller part of a sample, its
-// headers are read first, and then those members alone.
+// for ahead (ordered_reads.h). What was read is then taken apart by its own headers (tar_parts.h). What cannot be read
+// with others is read by itself, which tells whose fault it is. Where only some fields are wanted and they are the
+// smaller part of a sample, its headers are read first, and then those members alone.
 //
 // The index is made when somebody asks how many samples there are, and not before: a stream of the same shards
 // (tar_stream.cpp) needs none.
@@ -112,12 +112,11 @@ class TarSamples final : public detail::DatasetImpl {
       samples[i].bytes = {work.scratch.arena.allocate(bytes, format::kTarBlock), bytes};
     }
     if (!read_in_order(indices, samples, work)) read_remote(samples, work);
-    read_local(indices, samples, work, out);
+    read_local(indices, samples, work);
     auto& assembler = work.scratch.state<data::TarAssembler>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        if (samples[i].is_whole && samples[i].bytes.empty()) continue;  // it failed
         out[i] = assemble(samples[i], assembler, share, work);
         work.figures.clock.lap(data::Stage::kDecode, indices[i]);
       } catch (const Error& error) {
@@ -220,18 +219,18 @@ class TarSamples final : public detail::DatasetImpl {
     return count;
   }
 
-  static void read_local(std::span<const std::int64_t> indices, std::span<ShardRead> samples, const Work& work,
-                         std::span<Sample> out) {
+  /// The same of shards of this machine, run by run.
+  static void read_local(std::span<const std::int64_t> indices, std::span<ShardRead> samples, const Work& work) {
     for (std::size_t i = 0; i < samples.size();) {
       if (!samples[i].is_whole || samples[i].is_at_once()) {
         ++i;
         continue;
       }
       work.call.check_cancelled();
-      std::size_t count = run_at(samples, i);
-      if (!try_read(samples.subspan(i, count), work)) {
-        count = 1;
-        read_one(samples[i], i, work, out[i]);
+      const std::size_t count = run_at(samples, i);
+      const std::span<ShardRead> run = samples.subspan(i, count);
+      if (!try_read(run, work)) {
+        for (ShardRead& sample : run) sample.is_whole = false;
       }
       work.figures.clock.lap(data::Stage::kRead, indices[i]);
       i += count;
@@ -249,15 +248,6 @@ class TarSamples final : public detail::DatasetImpl {
     }
     work.figures.stats.read_bytes += bytes;
     return true;
-  }
-  static void read_one(ShardRead& sample, std::size_t position, const Work& work, Sample& out) {
-    try {
-      sample.shard->file->read(sample.begin, sample.bytes);
-      if (sample.shard->file->is_held()) sample.shard->file->require_unchanged();
-    } catch (const Error& error) {
-      sample.bytes = {};
-      data::fail(out, position, sample.shard->file->error_of_change(error), work.call, work.scratch);
-    }
   }
 
   Sample assemble(const ShardRead& sample, data::TarAssembler& assembler, Share& share, const Work& work) const {

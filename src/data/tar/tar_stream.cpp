@@ -266,7 +266,7 @@ class TarCell final : public detail::DatasetImpl {
  public:
   TarCell(std::vector<std::string> paths, TarFields fields) : paths_(std::move(paths)), fields_(std::move(fields)) {}
 
-  std::int64_t size() const override { return std::numeric_limits<std::int64_t>::max(); }
+  std::int64_t size() const override { return kEndless; }
   std::string describe(std::int64_t index) const override { return core::format("{}[{}]", name_of(paths_), index); }
   std::uint64_t read_bytes(std::int64_t) const override { return std::numeric_limits<std::uint64_t>::max(); }
 

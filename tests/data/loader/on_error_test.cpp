@@ -98,6 +98,45 @@ TEST(OnError, AnEpochWithoutASampleIsAnError) {
   EXPECT_FALSE(masked.next()) << "batches are counted";
 }
 
+TEST(OnError, TheIterationBehindAnEpochWithoutASampleIsNotEmpty) {
+  for (const bool sets_epoch : {false, true}) {
+    DataLoader loader(with_bad(4, {0, 1, 2, 3}), options(OnError::kSkip, 2));
+    for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
+      EXPECT_EQ(loader.epoch(), epoch);
+      if (sets_epoch) {
+        loader.set_epoch(epoch);
+        EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
+      } else {
+        EXPECT_EQ(test::code_of([&] { loader.begin(); }), ErrorCode::kInvalidArgument);
+      }
+    }
+  }
+}
+
+TEST(OnError, ALoaderThatGoesOnWhereOnlyBadSamplesAreLeftEndsAsTheWholeOneDoes) {
+  for (const std::size_t workers : {0U, 2U}) {
+    DataLoader whole(with_bad(9, {6, 7, 8}), options(OnError::kSkip, workers));
+    EXPECT_TRUE(whole.next() && whole.next());
+    const LoaderPosition position = whole.position();
+    EXPECT_FALSE(whole.next());
+    DataLoader loader(with_bad(9, {6, 7, 8}), options(OnError::kSkip, workers));
+    loader.seek(position);
+    EXPECT_FALSE(loader.next());
+    EXPECT_EQ(loader.epoch(), 1U);
+  }
+}
+
+TEST(OnError, AnInterruptionDoesNotHideThatAllSamplesAreBad) {
+  auto stopped = std::make_shared<std::atomic<bool>>(false);
+  const Dataset bad = dataset(9, [=](std::int64_t i) -> Value {
+    if (i == 4 && !stopped->exchange(true)) throw Error(ErrorCode::kCancelled, "stopped by hand");
+    throw std::runtime_error("sample is bad");
+  });
+  DataLoader loader(bad, options(OnError::kSkip, 0));
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kCancelled);
+  EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
+}
+
 TEST(OnError, ResumesWithTheSameBatches) {
   for (const OnError on_error : {OnError::kSkip, OnError::kReplace, OnError::kMask}) {
     LoaderOptions given = options(on_error, 2);

@@ -293,6 +293,11 @@ TEST(Prefetch, TheMemoryBudgetHolds) {
   }
 }
 
+TEST(PrefetchFactor, IsNoMemoryThatFewBatchesWouldNotTake) {
+  DataLoader loader(rows(test::numbered_rows(8, 3)), {.batch_size = 2, .prefetch_factor = 1 << 20});
+  EXPECT_EQ(test::rest_of_epoch(loader).size(), 4U);
+}
+
 TEST(Prefetch, ABudgetSmallerThanABatchLetsOneThrough) {
   for (const std::size_t workers : {0, 1, 2, 8}) {
     Gate gate;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <set>
 #include <stdexcept>
@@ -222,6 +223,42 @@ TEST(StreamLosses, AWalkGoesOnBehindErrorsAndInterruptions) {
   }
   EXPECT_EQ(seen, (Numbers{0, 1, 3, 4, 5, 6, 7}));
   EXPECT_EQ(errors, 2);
+}
+
+TEST(StreamLosses, ASourceThatEndsByAnErrorWhileItIsSkippedSaysSo) {
+  const auto generator = [] {
+    return [next = std::int64_t{0}]() mutable -> std::optional<Value> {
+      if (next > 1) return std::nullopt;  // as a generator that an exception went through
+      if (next++ == 1) throw std::runtime_error("no disk");
+      return Value::integer(0);
+    };
+  };
+  for (const std::int64_t count : {2, 5}) {
+    DataLoader loader(stream(generator).skip(count), options(2, 0));
+    EXPECT_THAT(test::error_of([&] { loader.next(); })->message(), HasSubstr("no disk")) << count;
+    EXPECT_FALSE(loader.next());
+  }
+  const auto nothing = []() -> std::function<std::optional<Value>()> { throw std::runtime_error("no file"); };
+  DataLoader unopened(stream(nothing).skip(1), options(2, 0));
+  EXPECT_THAT(test::error_of([&] { unopened.next(); })->message(), HasSubstr("no file"));
+  EXPECT_FALSE(unopened.next());
+  DataLoader goes_on(failing(6, {1}).skip(3), options(5, 0));
+  EXPECT_EQ(flat(outcomes(goes_on)), (Numbers{3, 4, 5})) << "what nobody wants may be bad";
+}
+
+TEST(StreamLosses, AFilterThatRefusesAllSamplesIsAnError) {
+  const auto refuse = [](const Value&) -> bool { throw std::runtime_error("no"); };
+  for (const std::size_t workers : {0U, 2U}) {
+    DataLoader loader(failing(9, {}).filter(refuse), options(5, workers, OnError::kSkip));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      EXPECT_THAT(test::error_of([&] { loader.next(); })->message(), HasSubstr("no sample of the epoch")) << workers;
+      EXPECT_FALSE(loader.next());
+    }
+    const auto late = [](const Value& sample) { return sample.as_int() < 5 ? true : throw std::runtime_error("no"); };
+    DataLoader some(failing(9, {}).filter(late), options(5, workers, OnError::kSkip));
+    EXPECT_EQ(flat(outcomes(some)), (Numbers{0, 1, 2, 3, 4}));
+    EXPECT_EQ(some.set_aside().size(), 4U);
+  }
 }
 
 TEST(StreamLosses, APositionOfAStreamWithoutWhatWasReadIsRefused) {

@@ -16,6 +16,7 @@
 #include "data/stream/numbers.h"
 #include "data/support.h"
 #include "penstock/ops.h"
+#include "penstock/windows.h"
 
 namespace penstock {
 namespace {
@@ -449,6 +450,20 @@ TEST(StreamLoader, TransformsCollationAndBatchFunctionsWork) {
             ErrorCode::kInvalidArgument);
   DataLoader unequal(images, options(2, 1));
   EXPECT_EQ(test::code_of([&] { unequal.next(); }), ErrorCode::kShapeMismatch);
+}
+
+TEST(StreamLoader, ADatasetIsReadWithTheRandomNumbersThatALoaderOfItDraws) {
+  const Dataset drawn = random_windows(rows(Tensor::of(up_to(400))), 1, 12);
+  DataLoader expected(drawn, {.batch_size = 5, .num_workers = 0, .seed = 6});
+  DataLoader loader(stream(drawn), {.batch_size = 5, .num_workers = 2, .seed = 6});
+  std::vector<std::vector<std::string>> epochs;
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    epochs.push_back(test::rest_of_epoch(expected));
+    EXPECT_EQ(test::rest_of_epoch(loader), epochs.back());
+  }
+  EXPECT_NE(epochs[0], epochs[1]);
+  std::int64_t index = 0;
+  for (const Value& sample : stream(drawn)) EXPECT_EQ(test::bits_of(sample), test::bits_of(drawn.get(index++)));
 }
 
 TEST(StreamLoader, AFunctionMayWriteToWhatItGetsAndIsGivenTheSameAgain) {

@@ -244,6 +244,24 @@ TEST_F(TarStream, AnEmptyMemberOfTensorsIsAnErrorOfItsSample) {
   EXPECT_THAT(errors[0].what(), AllOf(HasSubstr("a.npy"), HasSubstr("a.tar")));
 }
 
+TEST_F(TarStream, ABadSampleIsLeftOutAloneWhereNumbersChange) {
+  std::string content;
+  for (std::int64_t i = 0; i < 20; ++i) content += tar_member(test::number_text(i) + ".cls", i == 7 ? "x" : "1");
+  write_file(folder_ / "a.tar", content + test::tar_end());
+  DataLoader loader(of(folder_ / "a.tar").shuffle(8).repeat(2), test::options(5, 0, OnError::kSkip));
+  for (int epoch = 0; epoch < 4; ++epoch) EXPECT_EQ(taken(loader).size(), 38U) << epoch;
+}
+
+TEST_F(TarStream, APositionOfNamesThatAreNoTextIsText) {
+  write_file(folder_ / "\xFF.tar", test::numbered_shard(0, 4));
+  const auto made = [&] { return DataLoader(of(folder_ / "\xFF.tar"), test::options(1, 0)); };
+  DataLoader first = made();
+  EXPECT_TRUE(first.next());
+  DataLoader second = made();
+  second.seek(LoaderPosition::from_json(first.position().to_json()));
+  EXPECT_EQ(taken(second), up_to(4, 1));
+}
+
 TEST_F(TarStream, PassesByWhatBelongsToNoSample) {
   const std::string big(std::size_t{3} << 20, 'x');
   write_file(folder_ / "a.tar", tar_member("readme", big) + test::numbered_shard(0, 1) + tar_member("notes", big) +
