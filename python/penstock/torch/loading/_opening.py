@@ -30,7 +30,7 @@ from penstock._files.contents import opened_as_text
 from penstock._files.opened import number_of, read_up_to
 from penstock._text import plural
 from penstock.errors import _renamed, _twin
-from penstock.torch._errors import EmptyFileError, UnknownFileError
+from penstock.torch._errors import CutFileError, EmptyFileError, UnknownFileError
 from penstock.torch.loading._ranks import agreed, plan_of
 from penstock.torch.loading._together import Together
 
@@ -149,6 +149,9 @@ def _rest_of(f: Any, name: str) -> bytearray:
     def refuse(part: object) -> Exception:
         if isinstance(part, str):
             return opened_as_text(name)
+        if part is None:
+            message = "the file has no bytes yet, where more of it were expected (its read gave None); let it block"
+            return CutFileError(f"{name}: {message}", message, name)
         message = f"the file gives an object of type {type(part).__name__}, where bytes were expected"
         return penstock.DTypeMismatchError(f"{name}: {message}", message, name)
 

@@ -82,7 +82,7 @@ class Rebuilder:
         if args is None or name == "torch.dtype":
             constant = _constant(f"torch.{args[0]}" if args else name)
             return self._foreign(name, args, state) if constant is None else constant
-        build = _BUILDERS.get(name)
+        build, _ = _BUILDERS.get(name, _NONE)
         if name == _WRAPPER:
             distributed = _distributed.wrapper(args, state, self._conversion)
             return self._of_class(name, args, state) if distributed is None else distributed
@@ -125,7 +125,7 @@ class Rebuilder:
             data_of("", args, state, fields)
 
     def _begin(self, name: str, args: Any) -> Any:
-        build = _BUILDERS.get(name)
+        build, _ = _BUILDERS.get(name, _NONE)
         if build is not None:
             return self._built(name, build, args)
         if name in (_WRAPPER, _SUBCLASS):
@@ -223,7 +223,7 @@ def _opaque(name: str, args: Any, state: Any) -> penstock.Opaque:
 
 
 def _as_ours(name: str, error: Exception) -> penstock.Error:
-    kind, reason = _KINDS.get(name, name), str(error).partition("\n")[0]
+    kind, reason = _BUILDERS.get(name, _NONE)[1] or name, str(error).partition("\n")[0]
     if isinstance(error, torch.OutOfMemoryError):
         return DeviceMemoryError(f"there is no memory left for a {kind}: {reason}")
     if isinstance(error, NotImplementedError):
@@ -409,42 +409,30 @@ def _items(args: Any) -> Items:
     return Items(args[0])
 
 
-_KINDS = {
-    "torch.device": "device",
-    "torch.meta_tensor": "meta tensor",
-    "torch.nested._internal.nested_tensor._rebuild_njt": "jagged tensor",
-    "torch.nested_tensor": "nested tensor",
-    "torch.nn.parameter.Parameter": "parameter",
-    "torch.quantized": "quantized tensor",
-    "torch.sparse_bsc_tensor": "sparse BSC tensor",
-    "torch.sparse_bsr_tensor": "sparse BSR tensor",
-    "torch.sparse_coo_tensor": "sparse COO tensor",
-    "torch.sparse_csc_tensor": "sparse CSC tensor",
-    "torch.sparse_csr_tensor": "sparse CSR tensor",
-    "torch.tensor_subclass": "tensor of a class of its own",
-    "torch.wrapper_subclass": "wrapper tensor",
+# What makes an object of a name, and what errors call it, where that is not its name. The last two have a class.
+_BUILDERS: dict[str, tuple[Callable[[Any], Any] | None, str]] = {
+    "": (_plain, ""),
+    "items": (_items, ""),
+    "torch.Size": (_size, ""),
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor": (_of_device, ""),
+    "torch._utils._rebuild_device_tensor_from_numpy": (_of_device, ""),
+    "torch._utils._rebuild_xla_tensor": (_of_device, ""),
+    "torch.device": (_device, "device"),
+    "torch.nested._internal.nested_tensor._rebuild_njt": (_jagged, "jagged tensor"),
+    "torch.meta_tensor": (_meta, "meta tensor"),
+    "torch.nested_tensor": (_nested, "nested tensor"),
+    "torch.nn.parameter.Buffer": (_buffer, ""),
+    "torch.nn.parameter.Parameter": (_parameter, "parameter"),
+    "torch.nn.parameter.UninitializedBuffer": (_lazy(torch.nn.parameter.UninitializedBuffer), ""),
+    "torch.nn.parameter.UninitializedParameter": (_lazy(torch.nn.parameter.UninitializedParameter), ""),
+    "torch.quantized": (_quantized, "quantized tensor"),
+    "torch.sparse_bsc_tensor": (sparse_compressed(torch.sparse_bsc), "sparse BSC tensor"),
+    "torch.sparse_bsr_tensor": (sparse_compressed(torch.sparse_bsr), "sparse BSR tensor"),
+    "torch.sparse_coo_tensor": (sparse_coo, "sparse COO tensor"),
+    "torch.sparse_csc_tensor": (sparse_compressed(torch.sparse_csc), "sparse CSC tensor"),
+    "torch.sparse_csr_tensor": (sparse_compressed(torch.sparse_csr), "sparse CSR tensor"),
+    "torch.storage.TypedStorage": (_typed_storage, ""),
+    _SUBCLASS: (None, "tensor of a class of its own"),
+    _WRAPPER: (None, "wrapper tensor"),
 }
-
-_BUILDERS: dict[str, Callable[[Any], Any]] = {
-    "": _plain,
-    "items": _items,
-    "torch.Size": _size,
-    "torch._utils._rebuild_device_tensor_from_cpu_tensor": _of_device,
-    "torch._utils._rebuild_device_tensor_from_numpy": _of_device,
-    "torch._utils._rebuild_xla_tensor": _of_device,
-    "torch.device": _device,
-    "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
-    "torch.meta_tensor": _meta,
-    "torch.nested_tensor": _nested,
-    "torch.nn.parameter.Buffer": _buffer,
-    "torch.nn.parameter.Parameter": _parameter,
-    "torch.nn.parameter.UninitializedBuffer": _lazy(torch.nn.parameter.UninitializedBuffer),
-    "torch.nn.parameter.UninitializedParameter": _lazy(torch.nn.parameter.UninitializedParameter),
-    "torch.quantized": _quantized,
-    "torch.sparse_bsc_tensor": sparse_compressed(torch.sparse_bsc),
-    "torch.sparse_bsr_tensor": sparse_compressed(torch.sparse_bsr),
-    "torch.sparse_coo_tensor": sparse_coo,
-    "torch.sparse_csc_tensor": sparse_compressed(torch.sparse_csc),
-    "torch.sparse_csr_tensor": sparse_compressed(torch.sparse_csr),
-    "torch.storage.TypedStorage": _typed_storage,
-}
+_NONE = (None, "")
