@@ -13,8 +13,8 @@ from line import WORKERS, Absent, Call, Floor, Line, Program
 SIMULATOR = Path("build/release/tests/simulator/libpenstock_simulated_cuda.so")
 LARGE_GB = 4
 TENSORS = 16
-#: The ring of 64, and 2 for each of 8 threads that read what is not cached, as holes are not.
-MOST_MB = 90
+#: The ring of 64, and 2 for each of 16 threads that read what is not cached, as holes are not.
+MOST_MB = 104
 
 
 def _ours(path: Path) -> Call:

@@ -307,7 +307,7 @@ def test_a_compact_order_is_walked_without_a_list_of_it():
     assert len(set(first)) == 10_000
     assert all(0 <= index < 10**12 for index in first)
     batches = list(itertools.islice(iter(penstock.BatchSampler(order, 64)), 100))
-    assert sum(batches, []) == first[:6400]
+    assert [index for batch in batches for index in batch] == first[:6400]
 
 
 def test_a_walk_keeps_the_order_of_its_epoch():
