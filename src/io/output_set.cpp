@@ -2,23 +2,7 @@
 
 #include <utility>
 
-#include "io/file/fate.h"
-
 namespace penstock::io {
-
-namespace {
-
-bool is_its_own(const Output& output) noexcept {
-  const auto* const fate = dynamic_cast<const Fate*>(&output);
-  return fate == nullptr || fate->is_its_own();
-}
-
-}  // namespace
-
-bool may_be_there(const Output& output) noexcept {
-  const auto* const fate = dynamic_cast<const Fate*>(&output);
-  return fate == nullptr || fate->may_be_there();
-}
 
 OutputSet::~OutputSet() {
   if (core::forks() != forks_) return;
@@ -30,7 +14,7 @@ void OutputSet::commit(std::string path, Output& output) {
   try {
     output.commit();
   } catch (...) {
-    if (!is_its_own(output)) committed_.pop_back();
+    if (!output.is_its_own()) committed_.pop_back();
     throw;
   }
 }
@@ -39,7 +23,7 @@ void OutputSet::commit_last(Output& output) {
   try {
     output.commit();
   } catch (...) {
-    if (may_be_there(output)) committed_.clear();
+    if (output.may_be_there()) committed_.clear();
     throw;
   }
   committed_.clear();

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string>
 
+#include "io/copy/scatter.h"
 #include "penstock/error.h"
 
 namespace penstock::io {
@@ -165,25 +166,18 @@ void require_handler() {
 /// One run of memory, copied to several places.
 class GuardedRun final : public GuardedMemory {
  public:
-  GuardedRun(const std::byte* from, std::span<const Scatter> parts) : from_(from), parts_(parts) {
-    for (const Scatter& part : parts) bytes_ += part.bytes;
-  }
+  GuardedRun(const std::byte* from, std::span<const Scatter> parts)
+      : from_(from), parts_(parts), bytes_(static_cast<std::size_t>(bytes_in(parts))) {}
   std::size_t bytes() const noexcept { return bytes_; }
   bool contains(const std::byte* address) const noexcept override {
     return address >= from_ && address < from_ + bytes_;
   }
-  void read() const noexcept override {
-    const std::byte* from = from_;
-    for (const Scatter& part : parts_) {
-      if (part.to) std::memcpy(part.to, from, part.bytes);
-      from += part.bytes;
-    }
-  }
+  void read() const noexcept override { fill_parts(parts_, from_); }
 
  private:
   const std::byte* from_;
   std::span<const Scatter> parts_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_;
 };
 
 }  // namespace

@@ -7,13 +7,9 @@
 #include <span>
 #include <string_view>
 
-namespace penstock::io {
+#include "io/copy/scatter.h"
 
-/// Where a part of a contiguous read goes; a null `to` drops the bytes.
-struct Scatter {
-  std::byte* to = nullptr;
-  std::size_t bytes = 0;
-};
+namespace penstock::io {
 
 /// Copies from memory that may be a mapping of a file. When another program shortens the file meanwhile, this gives
 /// kTruncated (with `path`) instead of ending the process by SIGBUS. Installs its signal handler on first use and

@@ -7,9 +7,13 @@
 #include <cstring>
 #include <span>
 
-#include "io/copy/guarded.h"
-
 namespace penstock::io {
+
+/// Where a part of a contiguous read goes; a null `to` drops the bytes.
+struct Scatter {
+  std::byte* to = nullptr;
+  std::size_t bytes = 0;
+};
 
 /// Of all parts. They lie in memory, so that the sum fits; what a file says is added by require_inside.
 inline std::uint64_t bytes_in(std::span<const Scatter> parts) noexcept {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/forks.h"
-#include "io/file/fate.h"
 #include "io/file/file_descriptor.h"
 #include "io/file/output.h"
 
@@ -25,7 +24,7 @@ void require_replaceable(const struct stat& found, const std::string& path);
 /// system has files without a name (O_TMPFILE: most have, network file systems often not). Follows a symbolic link to
 /// its target. Keeps the permission bits of an existing file and, where it may, its owner, access list and extended
 /// attributes of users; nobody else can open the new one meanwhile. Not thread-safe.
-class AtomicFile final : public Output, public Fate {
+class AtomicFile final : public Output {
  public:
   /// kNotFound when the folder is missing, kNotDirectory, kPermission (also for a file that may not be written to),
   /// kIsDirectory, kUnsupported for a FIFO or device, kIo.

@@ -12,7 +12,7 @@
 namespace penstock::io {
 
 /// A file whose first bytes are known last. Where they become more, the others are moved in the file.
-class FrontFile final : public FrontOutput, public Fate {
+class FrontFile final : public FrontOutput {
  public:
   /// As AtomicFile.
   FrontFile(std::string path, bool sync) : file_(std::move(path), sync) {}

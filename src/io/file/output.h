@@ -31,6 +31,11 @@ class Output : public ByteSink {
   virtual void prepare() = 0;
   /// Call once, last.
   virtual void commit() = 0;
+  /// Of a `commit` that threw: whether the output may have its name all the same. False only where that is certain: a
+  /// store may do what it was asked and its answer be lost, and a file has its name before its folder is flushed.
+  virtual bool may_be_there() const noexcept = 0;
+  /// Whether what is there then is this output. An object of a store may be somebody else's.
+  virtual bool is_its_own() const noexcept = 0;
 };
 
 /// What becomes of something that has the name already when an output is committed.

@@ -9,9 +9,6 @@
 
 namespace penstock::io {
 
-/// After a `commit` that threw: whether it may have its name all the same (fate.h).
-bool may_be_there(const Output& output) noexcept;
-
 /// Outputs of which the last one tells of the others, or makes them whole: an index behind its shards. Up to that one,
 /// those that have their names are taken back when this goes. Behind it nothing is, nor where nobody knows whether it
 /// has come: what it may name must stay. A forked child takes nothing back.

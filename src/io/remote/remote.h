@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/copy/guarded.h"
+#include "io/copy/scatter.h"
 #include "io/read/reader.h"
 #include "io/remote/location.h"
 #include "io/remote/values.h"

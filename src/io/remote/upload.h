@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "core/forks.h"
-#include "io/file/fate.h"
 #include "io/file/front_output.h"
 #include "io/file/output.h"
 #include "io/remote/location.h"
@@ -31,7 +30,7 @@ struct PreparedParts {
 /// send while the next ones are written. The object appears by `commit`, whole or not at all. Where that is not called,
 /// or fails, the parts are taken back; those of a process that is killed are invisible, and stay until a rule of the
 /// bucket ends them. A process that was forked meanwhile has no part in it.
-class Upload final : public FrontOutput, public Fate {
+class Upload final : public FrontOutput {
  public:
   /// `changes_front`: replace_front will be called.
   Upload(Location object, OutputOptions options, bool changes_front = false);

@@ -205,10 +205,10 @@ TEST_F(Options, TheTimeOfTriesDoesNotBeginBeforeTheFirst) {
   std::atomic<int> asked = 0;
   test::HttpServer server([&](const test::HttpRequest& wanted) {
     const int number = ++asked;
-    if (number == 2) std::this_thread::sleep_for(std::chrono::milliseconds(700));  // longer than tries go on
+    if (number == 2) std::this_thread::sleep_for(std::chrono::milliseconds(2200));  // longer than tries go on
     return number == 3 ? test::http_answer(503, "") : test::http_range(wanted, content);
   });
-  const Source source = open_source(server.url(), {.retry_seconds = 0.5, .requests = 1});
+  const Source source = open_source(server.url(), {.retry_seconds = 2, .requests = 1});
   std::vector<std::byte> into(2);
   const std::vector<io::SourceRun> runs = {{100'000, {&into[0], 1}}, {200'000, {&into[1], 1}}};
   url_read_runs(*source, runs);

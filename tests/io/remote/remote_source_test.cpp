@@ -422,7 +422,7 @@ TEST_F(RemoteSources, ManyAreOpenedAtOnceAndEachFailsAlone) {
 // others have their turn at once. They would have it in a minute in any case, so that a stop ends a wait for that.
 TEST_F(RemoteSources, RequestsThatWereGivenUpLeaveTheirPlacesToOthers) {
   constexpr std::size_t kAtOnce = 64;
-  be_patient("0.3", "0");
+  be_patient("2", "0");
   test::HttpServer silent([](const Wanted&) { return std::string(); });
   test::HttpServer server([](const Wanted& wanted) { return http_range(wanted, "there"); });
   std::vector<std::string> urls(kAtOnce, silent.url());
