@@ -47,8 +47,8 @@ SampleName WrittenFields::place_of(std::string_view member) const {
   if (place->key == key_ && fields_.contains(place->field)) {
     throw Error(
         ErrorCode::kInvalidArgument,
-        core::format("two fields of the sample {} become the field {}, because readers take their names in lower "
-                     "case; name one of them otherwise",
+        core::format("the sample {} has the field {} already, whose name readers take in lower case; name one of them "
+                     "otherwise",
                      core::quoted(place->key), core::quoted(place->field)));
   }
   return *std::move(place);

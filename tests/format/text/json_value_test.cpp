@@ -105,10 +105,21 @@ TEST(JsonText, RefusesWhatItCouldNotReadBack) {
   EXPECT_EQ(test::code_of([] { json_text(Value{{"\xed\xa0\x80", 1}}); }), ErrorCode::kUnsupported);
 }
 
-TEST(JsonText, RefusesPartsThatMultiply) {
-  Value value = Value::list({1});
-  for (int i = 0; i < 50; ++i) value = Value::list({value, value});
-  EXPECT_EQ(test::code_of([&] { json_text(value); }), ErrorCode::kLimit);
+TEST(JsonText, PartsThatComeAgainAreCopied) {
+  const Value part{{"a", Value::list({1, 2})}};
+  EXPECT_EQ(json_text(Value::list({part, part})), R"([{"a": [1, 2]}, {"a": [1, 2]}])");
+  Value twice = Value::list({1});
+  for (int i = 0; i < 50; ++i) twice = Value::list({twice, twice});
+  EXPECT_EQ(test::code_of([&] { json_text(twice, 1'000'000); }), ErrorCode::kLimit) << "of size";
+  EXPECT_EQ(test::code_of([&] { json_text(Value::list({1, 2}), 5); }), ErrorCode::kLimit);
+  EXPECT_EQ(json_text(Value::list({1, 2}), 6), "[1, 2]");
+}
+
+TEST(JsonText, LimitsNestingByAnyWay) {
+  Value deep = Value::list({});
+  for (int i = 0; i < 62; ++i) deep = Value::list({deep});
+  EXPECT_EQ(json_text(Value::list({deep})).size(), 128U);
+  EXPECT_EQ(test::code_of([&] { json_text(Value::list({deep, Value::list({deep})})); }), ErrorCode::kLimit);
 }
 
 TEST(JsonValue, ErrorsTellThePlace) {
