@@ -1,12 +1,15 @@
 // A thread for each call: what takes long is the disk, and a program saves now and then. Saves to one path stand in
-// line: each knows the one before it, waits until that is over, well or not, and then writes.
+// line: each has a number, waits until those before it are over, well or not, and then writes.
 
 #include "penstock/async.h"
 
+#include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -35,34 +38,36 @@ std::string file_of(const std::string& path) {
   return error ? path : whole.string();
 }
 
-/// A place in the line of a file. It is over with this object.
+/// A place in the line of a file. It is over with this object, also where the save got no thread.
 class Turn {
  public:
-  explicit Turn(std::string file) : file_(std::move(file)), over_(promise_.get_future()) {
+  explicit Turn(std::string file) : file_(std::move(file)) {
     const std::lock_guard lock(line_.mutex);
-    before_ = std::exchange(line_.last[file_], over_);
-    ++line_.waiting[file_];
+    number_ = line_.next++;
+    line_.waiting[file_].insert(number_);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
-    promise_.set_value();
     const std::lock_guard lock(line_.mutex);
-    if (--line_.waiting[file_] > 0) return;
-    line_.waiting.erase(file_);
-    line_.last.erase(file_);
+    const auto file = line_.waiting.find(file_);
+    file->second.erase(number_);
+    if (file->second.empty()) line_.waiting.erase(file);
+    line_.is_shorter.notify_all();
   }
 
   void wait() const {
-    if (before_.valid()) before_.wait();
+    std::unique_lock lock(line_.mutex);
+    line_.is_shorter.wait(lock, [this] { return *line_.waiting.at(file_).begin() == number_; });
   }
 
  private:
   /// Saves that are under way. A forked child has none of its parent's.
   struct Line {
     std::mutex mutex;
-    std::map<std::string, std::shared_future<void>> last;
-    std::map<std::string, std::size_t> waiting;
+    std::condition_variable is_shorter;
+    std::uint64_t next = 0;
+    std::map<std::string, std::set<std::uint64_t>> waiting;
   };
   static Line& line() {
     static constinit core::PerProcess<Line> one;
@@ -71,9 +76,7 @@ class Turn {
 
   Line& line_ = line();
   std::string file_;
-  std::promise<void> promise_;
-  std::shared_future<void> over_;
-  std::shared_future<void> before_;
+  std::uint64_t number_ = 0;
 };
 
 template <class Work>

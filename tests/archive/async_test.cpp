@@ -11,6 +11,8 @@
 
 #include "support/errors.h"
 #include "support/files.h"
+#include "support/limited_addresses.h"
+#include "support/process.h"
 #include "support/tensors.h"
 
 namespace penstock {
@@ -55,6 +57,36 @@ TEST_F(AsyncTest, ACopyIsWhatTheTensorWas) {
   const Tensor a = back["a"].as_tensor();
   const Tensor b = back["b"].as_tensor();
   EXPECT_EQ(a.data(), b.data()) << "what is shared stays shared";
+}
+
+/// In a process of its own, which keeps no memory of threads that ended.
+TEST_F(AsyncTest, DISABLED_ASaveWithoutAThread) {
+  std::promise<void> there;
+  std::promise<void> go;
+  SaveOptions held;
+  held.before_commit = [&] {
+    there.set_value();
+    go.get_future().wait();
+  };
+  auto first = save_async(dict_of({{"w", tensor}}), folder / "x.pt", {.save = held});
+  there.get_future().wait();
+  {
+    const test::LimitedAddresses little(1 << 20);
+    EXPECT_EQ(code_of([&] { return save_async(dict_of({{"w", tensor}}), folder / "x.pt"); }), ErrorCode::kLimit);
+  }
+  auto third = save_async(dict_of({{"last", tensor}}), folder / "x.pt");
+  EXPECT_EQ(third.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout)
+      << "the first one has not ended";
+  go.set_value();
+  first.get();
+  third.get();
+  EXPECT_TRUE(load(folder / "x.pt").contains("last"));
+}
+
+TEST_F(AsyncTest, ASaveThatGetsNoThreadLetsNoOtherOvertake) {
+  if (const auto why = test::LimitedAddresses::why_not(); !why.empty()) GTEST_SKIP() << why;
+  const test::Ended ended = test::run_again("", "AsyncTest.DISABLED_ASaveWithoutAThread");
+  EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
 TEST_F(AsyncTest, TheLastSaveOfAPathStays) {
