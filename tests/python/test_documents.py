@@ -123,6 +123,8 @@ def test_documents_of_an_array(tmp_path):
     found = penstock.documents(array, begin=0)
     assert [a.tolist() for a in arrays(found)] == [[1, 2], [0, 3], [0], [0, 4]]
     same(arrays(pickle.loads(pickle.dumps(found))), arrays(found))
+    with pytest.raises(penstock.InvalidArgumentError, match="sequences=True beside an array"):
+        penstock.documents(array, sequences=True, begin=0)
     with pytest.raises(penstock.InvalidArgumentError, match="begin="):
         penstock.documents(array)
 

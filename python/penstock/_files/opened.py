@@ -96,7 +96,7 @@ def _read_into(file: Any, out: bytearray, count: int | None, refuse: Callable[[o
 def read_npy_header(
     head: bytearray, read: Callable[[int], bytearray], check: Callable[[int, int], None] | None = None
 ) -> bool:
-    """Adds the rest of its header to the first six bytes of a `.npy`; false where that is cut, or longer than any.
+    """Adds the rest of its header to the first six bytes of a `.npy`; false where its length is cut, or that of none.
 
     `check` is asked before it is read whether the header, of so many bytes in all and of that version, may be.
     """

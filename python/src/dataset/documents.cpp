@@ -19,7 +19,11 @@ namespace {
 
 Dataset documents_of(nb::handle source, const DocumentsOptions& options) {
   if (nb::isinstance<PyLazyTensor>(source)) {
-    if (!options.begin || options.sequences) {
+    if (options.sequences) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "found sequences=True beside an array of tokens, expected it beside a file of Megatron's");
+    }
+    if (!options.begin) {
       throw Error(ErrorCode::kInvalidArgument,
                   "found an array of tokens without begin=, expected the token that each document begins with");
     }
