@@ -2,9 +2,11 @@
 // have cycles and share nodes.
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -18,7 +20,8 @@ namespace {
 using Kind = Value::Kind;
 using Node = ValueGraph::Node;
 
-/// Sets, and keys that are no texts, are looked up by comparing all: one inside the other, which no file needs deep.
+/// Elements of sets and keys that are neither texts nor integers are found by comparing all: one inside the other,
+/// which no file needs deep.
 constexpr int kMaxUnorderedDepth = 16;
 
 bool same_scalar(const Node& a, const Node& b) {
@@ -94,13 +97,45 @@ class Comparison {
     return true;
   }
 
-  bool same_set(const Node& a, const Node& b) const {
-    std::vector<Value> rest = b.items;
-    return std::all_of(a.items.begin(), a.items.end(), [&](const Value& item) { return is_among(item, rest); });
+  /// Texts and plain integers of a set, which are looked up, and its other elements.
+  struct Set {
+    std::unordered_multiset<std::string_view> texts;
+    std::unordered_multiset<std::int64_t> numbers;
+    std::vector<Value> others;
+  };
+  static Set set_of(const Node& node) {
+    Set out;
+    for (const Value& item : node.items) {
+      const Node* const element = ValueGraph::node_of(item);
+      if (const std::string* text = plain<std::string>(element, Kind::kString)) {
+        out.texts.insert(*text);
+      } else if (const std::int64_t* number = plain<std::int64_t>(element, Kind::kInt)) {
+        out.numbers.insert(*number);
+      } else {
+        out.others.push_back(item);
+      }
+    }
+    return out;
   }
 
+  bool same_set(const Node& a, const Node& b) const {
+    const Set left = set_of(a);
+    Set right = set_of(b);
+    return left.texts == right.texts && left.numbers == right.numbers && left.others.size() == right.others.size() &&
+           std::ranges::all_of(left.others, [&](const Value& item) { return is_among(item, right.others); });
+  }
+
+  /// What a node of that kind holds that has no type of its own; null for others.
+  template <class T>
+  static const T* plain(const Node* node, Kind kind) {
+    const bool is_plain = node != nullptr && node->kind == kind && node->type_name.empty();
+    return is_plain ? std::get_if<T>(&node->scalar) : nullptr;
+  }
+
+  /// Of a key that is there twice the last one counts.
   struct Dict {
-    std::unordered_map<std::string_view, const Value*> texts;  ///< of a key that is there twice the last one counts
+    std::unordered_map<std::string_view, const Value*> texts;
+    std::unordered_map<std::int64_t, const Value*> numbers;
     std::vector<std::pair<const Value*, const Value*>> others;
   };
   static Dict dict_of(const Node& node) {
@@ -111,6 +146,8 @@ class Comparison {
       const auto* text = is_text ? std::get_if<std::string>(&key->scalar) : nullptr;
       if (text != nullptr) {
         out.texts[*text] = &node.items[i + 1];
+      } else if (const std::int64_t* number = plain<std::int64_t>(key, Kind::kInt)) {
+        out.numbers[*number] = &node.items[i + 1];
       } else {
         out.others.emplace_back(&node.items[i], &node.items[i + 1]);
       }
@@ -118,15 +155,22 @@ class Comparison {
     return out;
   }
 
+  template <class Key>
+  bool same_items(const std::unordered_map<Key, const Value*>& a, const std::unordered_map<Key, const Value*>& b) {
+    if (a.size() != b.size()) return false;
+    for (const auto& [key, value] : a) {
+      const auto found = b.find(key);
+      if (found == b.end()) return false;
+      add(*value, *found->second);
+    }
+    return true;
+  }
+
   bool same_dict(const Node& a, const Node& b) {
     const Dict left = dict_of(a);
     Dict right = dict_of(b);
-    if (left.texts.size() != right.texts.size() || left.others.size() != right.others.size()) return false;
-    for (const auto& [key, value] : left.texts) {
-      const auto found = right.texts.find(key);
-      if (found == right.texts.end()) return false;
-      add(*value, *found->second);
-    }
+    if (!same_items(left.texts, right.texts) || !same_items(left.numbers, right.numbers)) return false;
+    if (left.others.size() != right.others.size()) return false;
     for (const auto& [key, value] : left.others) {
       const auto same_key = [&, key = key](const auto& pair) {
         return Comparison(depth_ + 1).equal(ValueGraph::node_of(*key), ValueGraph::node_of(*pair.first));

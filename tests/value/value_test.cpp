@@ -382,6 +382,21 @@ TEST(ValueEquality, IsThatOfContents) {
   EXPECT_EQ(Value(), Value());
   EXPECT_EQ(Value::set({1, 2, "x"}), Value::set({"x", 2, 1}));
   EXPECT_NE(Value::set({1, 2}), Value::set({1, 3}));
+  EXPECT_NE(Value::set({1, 1, 2}), Value::set({1, 2, 2}));
+  EXPECT_NE(Value::set({1}), Value::set({"1"}));
+  EXPECT_EQ(Value::set({1.5, Value::tuple({1}), "x", 2}), Value::set({2, Value::tuple({1}), "x", 1.5}));
+  std::vector<Value> up, down;
+  std::vector<Value::Item> pairs_up, pairs_down;
+  for (int i = 0; i < 200'000; ++i) {  // each with each would be 4e10
+    up.emplace_back(i);
+    down.emplace_back(199'999 - i);
+    pairs_up.emplace_back(i, 2 * i);
+    pairs_down.emplace_back(199'999 - i, 2 * (199'999 - i));
+  }
+  EXPECT_EQ(Value::set(up), Value::set(down));
+  EXPECT_EQ(Value::dict(pairs_up), Value::dict(pairs_down));
+  pairs_down.back().second = 1;
+  EXPECT_NE(Value::dict(pairs_up), Value::dict(pairs_down));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_NE(Value(nan), Value(nan));
   EXPECT_EQ(Value::dict(std::vector<Value::Item>{{1, "x"}, {Value::tuple({1, 2}), "y"}}),
