@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator
+from typing import Any
 
 import penstock
 from penstock._weights.engine_options import version_of
 from penstock.torch.safetensors import load, safe_open
+
+_OURS = {"safe_open": safe_open, "_safe_load_bytes": load}
 
 
 @contextlib.contextmanager
@@ -29,19 +32,21 @@ def transformers_loading() -> Iterator[None]:
     """
     try:
         module = importlib.import_module("transformers.modeling_utils")
-        before = module.safe_open
+        module.safe_open  # noqa: B018 - whether it is there
     except (ImportError, AttributeError) as error:
         raise penstock.UnsupportedError(
             f"transformers {version_of('transformers')} does not read by safe_open in modeling_utils ({error}); this "
             "was written for transformers 5.24; give from_pretrained state_dict=dict(penstock.torch.weights(path))"
         ) from error
-    of_bytes = getattr(module, "_safe_load_bytes", None)
-    module.safe_open = safe_open  # type: ignore[attr-defined]
-    if of_bytes is not None:
-        module._safe_load_bytes = load  # type: ignore[attr-defined]
+    names = vars(module)
+    # Blocks of several threads may overlap: each that is open has what the names were before the first of them.
+    blocks: list[dict[str, Any]] = names.setdefault("_penstock_blocks", [])
+    before = blocks[0] if blocks else {name: names[name] for name in _OURS if name in names}
+    blocks.append(before)
+    names.update({name: _OURS[name] for name in before})
     try:
         yield
     finally:
-        module.safe_open = before  # type: ignore[attr-defined]
-        if of_bytes is not None:
-            module._safe_load_bytes = of_bytes  # type: ignore[attr-defined]
+        if len(blocks) == 1:
+            names.update(before)
+        blocks.pop()

@@ -275,3 +275,18 @@ def test_a_model_of_the_hub_is_brought_by_the_hubs_client(engine, model_folder, 
     assert asked[:2] == [
         ("owner/name", None, "cache", pattern, ["original/*"]) for pattern in ("*.safetensors", "*.bin")
     ]
+
+
+def test_blocks_of_transformers_loading_may_overlap(monkeypatch):
+    """As those of two threads do."""
+    own = object()
+    module = SimpleNamespace(safe_open=own)
+    monkeypatch.setitem(sys.modules, "transformers", SimpleNamespace(modeling_utils=module))
+    monkeypatch.setitem(sys.modules, "transformers.modeling_utils", module)
+    first, second = pt.transformers_loading(), pt.transformers_loading()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert module.safe_open is pt.safe_open
+    second.__exit__(None, None, None)
+    assert module.safe_open is own
