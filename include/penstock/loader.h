@@ -108,7 +108,7 @@ struct LoaderOptions {
   std::uint64_t seed = 0;
   /// Bytes of finished and started batches that the caller has not taken. One batch is always allowed, however large.
   std::uint64_t memory_budget = std::uint64_t{1} << 30;
-  /// Seconds that `next` waits for a batch before kTimeout; 0: for ever.
+  /// Seconds that `next` waits for a batch before kTimeout; 0: for ever. Wants workers.
   double timeout = 0;
   Device device = {};
   Flag verify = true;

@@ -155,6 +155,7 @@ def test_options_are_checked(folder):
         {"num_workers": -1},
         {"prefetch_factor": 0},
         {"timeout": -1},
+        {"timeout": 1, "num_workers": 0},
         {"shuffle": True, "sampler": [1]},
         {"batch_sampler": [[1]], "batch_size": 4},
         {"batch_sampler": [[1]], "shuffle": True},
