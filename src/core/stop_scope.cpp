@@ -18,8 +18,10 @@ StopScope::StopScope(const std::atomic<bool>* stopped) noexcept : before_(curren
 StopScope::~StopScope() { current = before_; }
 
 bool StopScope::stop_requested() noexcept {
-  if (current == nullptr) return false;
-  return current->token_ != nullptr ? current->token_->stop_requested() : current->flag_->load();
+  for (const StopScope* scope = current; scope != nullptr; scope = scope->before_) {
+    if (scope->token_ != nullptr ? scope->token_->stop_requested() : scope->flag_->load()) return true;
+  }
+  return false;
 }
 
 }  // namespace penstock::core

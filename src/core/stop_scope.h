@@ -12,8 +12,8 @@ namespace penstock::core {
 inline constexpr std::chrono::milliseconds kStopLook{50};
 
 /// While it lives, what the calling thread waits for ends when a stop is requested. For waits far below whoever knows
-/// of the stop, such as that for an answer of a server. Scopes nest and the innermost counts; one of nothing (a token
-/// that nobody can stop, a null flag) leaves the one around it in force.
+/// of the stop, such as that for an answer of a server. Scopes nest, and a stop of any of them counts, because who is
+/// called by somebody that was stopped has to end too.
 class StopScope {
  public:
   /// The token or flag must outlive it.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/warning.h"
 #include "device/transfer_counts.h"
 #include "penstock/transfer.h"
 
@@ -127,7 +127,7 @@ void warn_of_round_trips(const Tensor& tensor, Device target, std::string name) 
                           .message = {}};
   warning.message = describe(warning, tensor.nbytes());
   if (const TransferWarningHandler handler = current_handler()) return handler(warning);
-  core::print(stderr, "penstock: warning: {}\n", warning.message);
+  core::tell_warning({}, warning.message);
 }
 
 }  // namespace device

@@ -9,7 +9,7 @@
 namespace penstock::core {
 namespace {
 
-TEST(StopScope, TheInnermostThatCanBeStoppedCounts) {
+TEST(StopScope, AStopOfAnyScopeCounts) {
   EXPECT_FALSE(StopScope::stop_requested());
   std::stop_source outer;
   std::atomic<bool> inner = false;
@@ -19,11 +19,12 @@ TEST(StopScope, TheInnermostThatCanBeStoppedCounts) {
     const std::stop_token never;
     const StopScope nothing(never);
     const StopScope no_flag{static_cast<const std::atomic<bool>*>(nullptr)};
-    outer.request_stop();
-    EXPECT_TRUE(StopScope::stop_requested());
     const StopScope flag(&inner);
     EXPECT_FALSE(StopScope::stop_requested());
     inner = true;
+    EXPECT_TRUE(StopScope::stop_requested());
+    inner = false;
+    outer.request_stop();
     EXPECT_TRUE(StopScope::stop_requested());
   }
   EXPECT_TRUE(StopScope::stop_requested());

@@ -10,6 +10,7 @@
 #include "content/contents.h"
 #include "content/value.h"
 #include "core/format.h"
+#include "core/warning.h"
 #include "data/sample/blame.h"
 #include "data/sample/runner.h"
 #include "interpreter/convert.h"
@@ -264,7 +265,7 @@ Source HeldFunction::opened(const std::string& path) const {
 }
 
 void warn_from_anywhere(const char* category, const std::string& text) {
-  if (!interpreter_is_usable()) return core::print(stderr, "penstock: warning: {}\n", text);
+  if (!interpreter_is_usable()) return core::tell_warning({}, text);
   const AcquiredGil acquired;
   const nb::error_scope already_raised;
   try {

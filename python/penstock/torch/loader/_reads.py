@@ -58,7 +58,7 @@ class Reads:
         self.ready_reads: list[Read] = []
         self.taken = 0
         self.held: Sized = ()
-        self._left_out: int | None = 0  # batches, while there were no others
+        self._left_out: int | None = None  # batches, while there were no others
         self.finished = False
         self._closed = False
 
@@ -66,6 +66,8 @@ class Reads:
         """Reads the batches that the sampler's `items` ask for; `taken` batches of the epoch were taken before. What
         the sampler gives is added to `sums`."""
         self.wanted, self.taken = Wanted(items, taken, sums), taken
+        # One that goes on inside of an epoch stands behind a batch that was given.
+        self._left_out = None if taken else 0
         if self._workers > 0:
             self.draw()
 
