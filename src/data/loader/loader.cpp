@@ -47,8 +47,9 @@ void check(const LoaderOptions& options) {
     refuse(core::format("timeout is {}; it must be 0 (for ever) or a number of seconds", options.timeout));
   }
   if (options.timeout > 0 && options.num_workers == 0) {
-    refuse("timeout= needs workers, because without them the call that waits makes the batch; set num_workers, or leave "
-           "timeout out");
+    refuse(
+        "timeout= needs workers, because without them the call that waits makes the batch; set num_workers, or leave "
+        "timeout out");
   }
   device::require_device(options.device);
 }

@@ -121,7 +121,8 @@ class Transformed final : public data::Forwarding {
         payloads[t] = out[i].payloads[t];
         const ConversionPtr& conversion = converted->conversions[t];
         if (conversion == nullptr) continue;
-        // The first that draws decides by which index: what draws nothing below a repeat() leaves that to what is above.
+        // The first that draws decides by which index: what draws nothing below a repeat() leaves that to what is
+        // above.
         const data::Conversion* const before = payloads[t].conversion;
         const bool draws_first = conversion->is_random() && (before == nullptr || !before->is_random());
         if (draws_first) payloads[t].key = work.call.key_of(indices[i]);
