@@ -224,6 +224,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
   const Buffer foreseen = host;  // kept alive, because samples may be read into it
   if (foreseen) work.slots = prediction.expected(&dataset_.impl(), foreseen);
   work.figures.clock.start();
+  const SamplePolicy::Asked asked = policy_.ask();
   Fetched fetched = fetch(dataset_, indices, work);
   work.figures.clock.lap(Stage::kDecode);
   // Once for each sample that turns out bad only when its payload is read; mostly once.
@@ -233,7 +234,7 @@ std::optional<Batch> BatchMaker::try_once(std::span<const std::int64_t> indices,
       // With a wrong guess the sample may be good.
       if (work.guesses.any() && std::any_of(fetched.samples.begin(), fetched.samples.end(), failed)) return {};
       require_supported(fetched);
-      policy_.settle(dataset_, fetched, work);
+      policy_.settle(dataset_, fetched, work, asked);
     }
     if (fetched.size() == 0) return Batch{};
     try {

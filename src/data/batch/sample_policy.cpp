@@ -31,9 +31,14 @@ std::vector<std::int64_t> SamplePolicy::chosen(const Dataset& dataset, std::span
   return out;
 }
 
-void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& work) {
+SamplePolicy::Asked SamplePolicy::ask() {
+  const std::scoped_lock lock(mutex_);
+  return {bad_, ++batches_};
+}
+
+void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& work, const Asked& asked) {
   const auto failed = [](const Sample& sample) { return sample.failed(); };
-  if (std::none_of(fetched.samples.begin(), fetched.samples.end(), failed)) return note_good();
+  if (std::none_of(fetched.samples.begin(), fetched.samples.end(), failed)) return note_good(asked);
   const std::uint64_t epoch = work.call.epoch_seed.epoch;
   const auto indices = work.scratch.arena.array<std::int64_t>(fetched.size());
   const auto samples = work.scratch.arena.array<Sample>(fetched.size());
@@ -41,7 +46,7 @@ void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& 
   const auto add = [&](std::int64_t index, const Sample& sample) {
     indices[count] = index;
     samples[count++] = sample;
-    note_good();
+    note_good(asked);
   };
   bool has_all = true;
   for (std::size_t i = 0; i < fetched.size() && has_all; ++i) {
@@ -49,9 +54,9 @@ void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& 
       add(fetched.indices[i], fetched.samples[i]);
       continue;
     }
-    note_bad(fetched.indices[i], epoch, dataset, *fetched.samples[i].failure);
+    note_bad(fetched.indices[i], epoch, dataset, *fetched.samples[i].failure, asked);
     if (on_error_ == OnError::kSkip) continue;
-    const auto other = replacement(dataset, fetched.indices[i], work);
+    const auto other = replacement(dataset, fetched.indices[i], work, asked);
     has_all = other.has_value();
     if (other) add(other->first, other->second);
   }
@@ -64,19 +69,23 @@ void SamplePolicy::settle(const Dataset& dataset, Fetched& fetched, const Work& 
 }
 
 std::optional<std::pair<std::int64_t, Sample>> SamplePolicy::replacement(const Dataset& dataset, std::int64_t index,
-                                                                         const Work& work) {
+                                                                         const Work& work, const Asked& asked) {
   for (std::int64_t other = (index + 1) % dataset.size(); other != index; other = (other + 1) % dataset.size()) {
     if (knows(other, work.call.epoch_seed.epoch)) continue;
     require_no_outage();
     work.call.check_cancelled();
     Sample sample;
+    const Asked now = {ask().behind, asked.batch};
     try {
       dataset.impl().fetch({&other, 1}, work.with(ExpectedSlots{}), {&sample, 1});
     } catch (const SampleError& error) {
       throw of_sample(error.error(), dataset, other);
     }
-    if (!sample.failed()) return std::pair(other, sample);
-    note_bad(other, work.call.epoch_seed.epoch, dataset, *sample.failure);
+    if (!sample.failed()) {
+      note_good(now);
+      return std::pair(other, sample);
+    }
+    note_bad(other, work.call.epoch_seed.epoch, dataset, *sample.failure, asked);
   }
   return std::nullopt;
 }
@@ -86,13 +95,14 @@ bool SamplePolicy::knows(std::int64_t index, std::uint64_t epoch) const {
   return set_aside_.contains(key(index, epoch));
 }
 
-void SamplePolicy::note_good() {
+void SamplePolicy::note_good(const Asked& asked) {
   const std::scoped_lock lock(mutex_);
-  in_a_row_.clear();
-  outage_ = 0;
+  std::erase_if(in_a_row_, [&](const Bad& one) { return one.number <= asked.behind || one.batch == asked.batch; });
+  if (outage_end_ <= asked.behind) outage_ = 0;
 }
 
-void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Dataset& dataset, const Error& error) {
+void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Dataset& dataset, const Error& error,
+                            const Asked& asked) {
   std::optional<Error> named = of_sample(error, dataset, index);
   std::string what = dataset.describe(index);
   std::string why = named->what();
@@ -100,18 +110,18 @@ void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Datas
   // interpreter's lock, and who holds that may be asking for `listed`.
   const std::scoped_lock lock(mutex_);
   if (!set_aside_.try_emplace(key(index, epoch), std::move(what), std::move(why)).second) return;
-  in_a_row_.push_back(key(index, epoch));
+  in_a_row_.push_back({key(index, epoch), ++bad_, asked.batch});
   last_.swap(named);
 }
 
 void SamplePolicy::require_no_outage() {
   const std::scoped_lock lock(mutex_);
-  const std::size_t count = outage_ + in_a_row_.size();
-  if (count <= kMostInARow || in_a_row_.empty()) return;
-  for (const Key& one : in_a_row_) set_aside_.erase(one);
+  if (!is_outage() || in_a_row_.empty()) return;
+  for (const Bad& one : in_a_row_) set_aside_.erase(one.key);
+  outage_ += in_a_row_.size();
+  outage_end_ = bad_;
   in_a_row_.clear();
-  outage_ = count;
-  throw outage(*last_, count);
+  throw outage(*last_, outage_);
 }
 
 bool SamplePolicy::set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error) {
@@ -129,7 +139,13 @@ void SamplePolicy::know(const std::vector<SetAside>& samples) {
 std::vector<SetAside> SamplePolicy::listed() const {
   const std::scoped_lock lock(mutex_);
   std::vector<SetAside> out;
+  // What another worker has just met in an outage is taken back in a moment.
+  const auto is_kept = [&](const Key& key) {
+    return !is_outage() ||
+           std::none_of(in_a_row_.begin(), in_a_row_.end(), [&](const Bad& one) { return one.key == key; });
+  };
   for (const auto& [key, reason] : set_aside_) {
+    if (!is_kept(key)) continue;
     const bool is_listed = !out.empty() && out.back().index == key.first && out.back().why == reason.second;
     if (!is_listed) out.push_back({key.first, reason.first, reason.second});
   }
