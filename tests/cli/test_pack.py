@@ -68,7 +68,12 @@ def test_a_signal_leaves_nothing(tmp_path, number):
     for attempt in range(10):
         target = tmp_path / f"shards{attempt}"
         command = [PROGRAM, "pack", folder, target, "--shard-mb", "1"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # else as nohup leaves it
+        )
         while process.poll() is None and not list(tmp_path.glob("shards*.tmp")):
             time.sleep(0.001)
         process.send_signal(number)

@@ -137,7 +137,7 @@ def waiting(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it(waiting, number):
-    process = waiting()
+    process = waiting(preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # else as nohup leaves it
     process.send_signal(number)
     assert process.wait(60) == -number
     assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
