@@ -333,17 +333,10 @@ class ObjectStreams {
   std::map<std::string, Source> files_;
 };
 
-/// A pickle of `.metadata` has no tensors.
-class NoStorages final : public format::pickle::Outside {
-  std::uint32_t storage(std::string_view, std::uint64_t, std::uint64_t) override {
-    throw Error(ErrorCode::kCorrupt, "it refers to a tensor's storage, which has no place in it");
-  }
-};
-
 /// The object of a pickle, which our machine reads within its budget. `named` makes what has a name.
 nb::object unpickled(const nb::bytes& data, const NamedLeaf& named) {
   format::Index index;
-  NoStorages none;
+  format::pickle::NoStorages none;  // a pickle of `.metadata` has no tensors
   const auto bytes = std::as_bytes(std::span(data.c_str(), data.size()));
   {
     const ReleasedGil released;

@@ -24,6 +24,7 @@
 #include "io/file/atomic_file.h"
 #include "io/file/output.h"
 #include "io/file/output_set.h"
+#include "io/locations.h"
 #include "io/remote/list.h"
 #include "io/remote/location.h"
 #include "io/remote/object.h"
@@ -159,15 +160,7 @@ void abort_uploads(nb::handle url, const std::string& word) {
 std::vector<std::string> names_in(nb::handle url) {
   std::string target = path_from(url);
   if (!target.ends_with('/')) target += '/';
-  return interruptible(true, [target](std::stop_token) {
-    const io::remote::Location folder = io::remote::parse(target);
-    const io::remote::Objects listed = io::remote::list_objects(folder, folder.key, false);
-    std::vector<std::string> names;
-    for (const io::remote::Object& object : listed.objects) names.push_back(object.key.substr(folder.key.size()));
-    for (const std::string& name : listed.folders) names.push_back(name.substr(folder.key.size()));
-    std::erase(names, "");
-    return names;
-  });
+  return interruptible(true, [target](std::stop_token) { return io::names_in(target); });
 }
 
 void remove(nb::handle url) {

@@ -8,7 +8,6 @@
 #include "format/dcp/chunked_tensor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -21,6 +20,7 @@
 #include "format/dcp/parts_check.h"
 #include "io/copy/crc32.h"
 #include "io/copy/record_check.h"
+#include "io/copy/scatter.h"
 #include "io/read/read_for_crc.h"
 #include "io/read/reader.h"
 #include "io/source/composed_source.h"
@@ -81,7 +81,7 @@ class ChunkReader {
       asked.bytes += to.size();
     });
     if (asked.bytes == 0) return;
-    if (!in_order_) return scatter(ordered().data() + asked.begin, asked.parts);
+    if (!in_order_) return io::fill_parts(asked.parts, ordered().data() + asked.begin);
     if (has_short_runs()) asked.scratch = std::make_unique_for_overwrite<std::byte[]>(asked.bytes);
     if (reads.empty() || reads.back().source != chunk_.file) reads.push_back({chunk_.file});
     std::uint64_t at = chunk_.offset + asked.begin;
@@ -96,7 +96,7 @@ class ChunkReader {
     out.push_back(std::move(asked));
   }
   static void arrived(const Awaited& asked) {
-    if (asked.scratch) scatter(asked.scratch.get(), asked.parts);
+    if (asked.scratch) io::fill_parts(asked.parts, asked.scratch.get());
     asked.chunk->note(asked.begin, asked.bytes, asked.parts, asked.scratch.get());
   }
 
@@ -171,11 +171,11 @@ class ChunkReader {
 
   /// Reads bytes [begin, begin + bytes) of the chunk to `parts`, through `scratch` where there is one.
   void fetch(std::uint64_t begin, std::uint64_t bytes, std::span<const io::Scatter> parts, std::byte* scratch) const {
-    if (!in_order_) return scatter(ordered().data() + begin, parts);
+    if (!in_order_) return io::fill_parts(parts, ordered().data() + begin);
     if (scratch != nullptr) {
       const io::Scatter all{scratch, static_cast<std::size_t>(bytes)};
       read_file(begin, std::span(&all, 1));
-      scatter(scratch, parts);
+      io::fill_parts(parts, scratch);
     } else {
       read_file(begin, parts);
     }
@@ -198,13 +198,6 @@ class ChunkReader {
 
   void read_file(std::uint64_t begin, std::span<const io::Scatter> parts) const {
     io::reader_for(*chunk_.file).read(*chunk_.file, chunk_.offset + begin, parts);
-  }
-
-  static void scatter(const std::byte* from, std::span<const io::Scatter> parts) {
-    for (const io::Scatter& part : parts) {
-      std::memcpy(part.to, from, part.bytes);
-      from += part.bytes;
-    }
   }
 
   /// The elements in C order, of a chunk that has them in another one.
