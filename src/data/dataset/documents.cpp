@@ -22,6 +22,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "format/format.h"
+#include "io/file/file_url.h"
 #include "io/locations.h"
 #include "penstock/error.h"
 #include "penstock/windows.h"
@@ -173,7 +174,7 @@ bool is_pattern(const std::string& location) {
 }  // namespace
 
 Dataset documents(TextView location, const DocumentsOptions& options) {
-  const std::string text(location);
+  const std::string text = io::local_path(location);
   if (!is_pattern(text)) return joined({open_tokens_at(text)}, options);
   const data::PathTable found = data::expand(text);
   std::vector<Archive> archives;

@@ -21,6 +21,7 @@
 #include "data/pack/sample_form.h"
 #include "data/pack/shard_number.h"
 #include "data/scan/glob.h"
+#include "io/file/file_url.h"
 #include "penstock/error.h"
 #include "penstock/pack.h"
 
@@ -257,11 +258,12 @@ std::uint64_t bytes_of(const data::PathTable& paths) {
 
 Dataset packed(TextView pattern, OptionalFlag mmap) {
   auto out = std::make_shared<Packed>();
-  const data::PathTable paths = data::expand(pattern);
+  const std::string text = io::local_path(pattern);
+  const data::PathTable paths = data::expand(text);
   const data::Access access = data::access_for(mmap, bytes_of(paths));
   for (std::int64_t i = 0; i < paths.size(); ++i) out->add(open(paths.path(i)), access);
   // Who names one file wants that one.
-  const bool is_one = paths.size() == 1 && paths.path(0) == std::string_view(pattern);
+  const bool is_one = paths.size() == 1 && paths.path(0) == text;
   if (!is_one) out->require_all();
   return Dataset(std::move(out));
 }

@@ -25,6 +25,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "data/scan/path_table.h"
+#include "io/file/file_url.h"
 #include "io/file/url.h"
 #include "io/remote/remote_source.h"
 
@@ -223,8 +224,9 @@ Dataset files(TextView pattern, const FilesOptions& options) {
                 "the paths that the source opens",
                 {.path = std::string(pattern)});
   }
-  data::PathTable paths = data::expand(pattern, options);
-  std::string root = root_of(pattern, paths);
+  const std::string text = io::local_path(pattern);
+  data::PathTable paths = data::expand(text, options);
+  std::string root = root_of(text, paths);
   return files_in(std::move(paths), std::move(root), options);
 }
 

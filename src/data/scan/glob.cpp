@@ -12,6 +12,7 @@
 #include "data/scan/name_match.h"
 #include "data/scan/sample_extensions.h"
 #include "data/scan/scan_index.h"
+#include "io/file/file_url.h"
 #include "io/file/url.h"
 #include "penstock/error.h"
 
@@ -73,7 +74,7 @@ std::vector<Listing> find_files(const std::string& pattern, const std::string& f
 }  // namespace
 
 PathTable expand(std::string_view pattern, const FilesOptions& options) {
-  const std::string text(pattern);
+  const std::string text = io::local_path(pattern);
   if (io::is_url(text)) return expand_url(text, options);
   PathTable out;
   // A name that exists as it is written is taken so. A file whose name has '*' or '?' and no brackets is among those

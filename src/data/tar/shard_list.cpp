@@ -15,6 +15,7 @@
 #include "core/text.h"
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
+#include "io/file/file_url.h"
 #include "io/file/url.h"
 #include "io/locations.h"
 #include "penstock/error.h"
@@ -208,7 +209,8 @@ void add_list(const std::string& list, ShardList& out) {
   }
 }
 
-void add(const std::string& text, ShardList& out) {
+void add(const std::string& location, ShardList& out) {
+  const std::string text = io::local_path(location);
   if (text.starts_with("pipe:")) {
     throw Error(ErrorCode::kUnsafe,
                 "Penstock runs no program to read shards; name the object's URL, or read the program's output as '-'",

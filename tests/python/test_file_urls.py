@@ -1,0 +1,61 @@
+"""A "file:" URL names what its path names, in every call that takes a location."""
+
+import numpy as np
+import pytest
+
+import penstock
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """With a blank in its name, which a URL has as %20."""
+    folder = tmp_path / "with blank"
+    for name in ("a", "b"):
+        (folder / "train" / name).mkdir(parents=True)
+        for number in range(2):
+            np.save(folder / "train" / name / f"{number}.npy", np.full(3, number, "i4"))
+    penstock.pack(penstock.files(str(folder / "train/a/*.npy")), folder / "packed")
+    penstock.pack(penstock.files(str(folder / "train/a/*.npy")), folder / "tar", format="tar")
+    return folder
+
+
+CALLS = {
+    "load": lambda at: [penstock.load(at + "/train/a/1.npy")],
+    "rows": lambda at: penstock.rows(at + "/train/a/1.npy"),
+    "file": lambda at: penstock.files(at + "/train/a/1.npy"),
+    "list": lambda at: penstock.files([at + "/train/b/1.npy", at + "/train/a/0.npy"]),
+    "pattern": lambda at: penstock.files(at + "/train/*/*.npy"),
+    "folder": lambda at: penstock.files(at + "/train/a"),
+    "packed": lambda at: penstock.packed(at + "/packed"),
+    "one packed": lambda at: penstock.packed(at + "/packed/00000.safetensors"),
+    "shards": lambda at: penstock.shards(at + "/tar/*.tar").map(lambda sample: sample["npy"]),
+    "folder of shards": lambda at: penstock.shards(at + "/tar").map(lambda sample: sample["npy"]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_calls_take_them(folder, call):
+    expected = [one.tolist() for one in CALLS[call](str(folder))]
+    assert expected
+    assert [one.tolist() for one in CALLS[call](f"file://{folder}".replace(" ", "%20"))] == expected
+
+
+def test_classes_are_those_of_the_path(folder):
+    files = penstock.files(f"file://{folder}/train/*/*.npy".replace(" ", "%20"), class_folders=True)
+    assert list(files.classes) == ["a", "b"]
+    assert [int(label) for _, label in files] == [0, 0, 1, 1]
+
+
+def test_documents_take_them(folder):
+    from penstock import documents
+
+    tokens = np.arange(12, dtype="u2")
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, tokens.size
+    (folder / "tokens.bin").write_bytes(header.tobytes() + tokens.tobytes())
+    expected, got = (
+        [one.tolist() for one in documents(at, begin=5)]
+        for at in (str(folder / "tok*.bin"), f"file://{folder}/tok*.bin".replace(" ", "%20"))
+    )
+    assert expected
+    assert got == expected
