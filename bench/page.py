@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 PAGE = Path("docs/performance.md")
@@ -25,9 +26,13 @@ def table_of(head: list[str], rows: list[list[str]]) -> str:
 def place_of(facts: dict) -> str:
     """Where and with what it was measured."""
     peers = "".join(f", {name} {version}" for name, version in facts.get("peers", {}).items())
-    return (
-        f"\n{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
+    return paragraph(
+        f"{facts['date']}: {facts['cores']} cores ({facts['cpu']}), {facts['memory_gb']} GB, "
         f"Linux {facts['kernel']}, Python {facts['python']}, torch {facts['torch']}, NumPy {facts['numpy']}, "
         f"safetensors {facts['safetensors']}{peers}. Medians of interleaved runs; warm page cache, but where "
-        "a line says cold.\n"
+        "a line says cold."
     )
+
+
+def paragraph(text: str) -> str:
+    return f"\n{textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)}\n"

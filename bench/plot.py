@@ -71,7 +71,7 @@ def table(report: dict) -> str:
 def absent(report: dict) -> str:
     """Peers that could not run, each once."""
     reasons = {name: reason for line in report["lines"] for name, reason in line["unavailable"].items()}
-    return "".join(f"\nNot measured: {name}: {reason}\n" for name, reason in reasons.items())
+    return "".join(page.paragraph(f"Not measured: {name}: {reason}") for name, reason in reasons.items())
 
 
 def bars(axes, lines: list[dict], series: list[tuple[str, str, list[float], list[str]]]) -> None:
