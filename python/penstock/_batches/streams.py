@@ -65,7 +65,7 @@ def _begins(source: Any, seekable: bool) -> str:
             f"found an object of type {type(source).__name__} as source, where stream() takes a generator, a function "
             "that makes one, or an iterable of samples; rows() makes a dataset of an array, files() one of paths"
         )
-    if hasattr(source, "__next__"):
+    if hasattr(type(source), "__next__"):  # a class of iterators is a function that makes one
         if seekable:
             raise InvalidArgumentError(
                 "an iterator cannot begin anywhere; seekable=True wants a function of the first sample"

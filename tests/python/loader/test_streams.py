@@ -171,6 +171,23 @@ def test_a_state_goes_on_exactly(workers):
     assert begun + flat(values(other)) == whole
 
 
+@pytest.mark.parametrize("seekable", [False, True])
+def test_a_class_of_iterators_is_called_for_each_epoch(seekable):
+    class Numbers:
+        def __init__(self, start=0):
+            self.numbers = iter(range(start, 5))
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            return next(self.numbers)
+
+    loader = penstock.DataLoader(penstock.stream(Numbers, seekable=seekable), batch_size=2, num_workers=0)
+    for _ in range(2):
+        assert [batch.tolist() for batch in loader] == [[0, 1], [2, 3], [4]]
+
+
 def test_a_generator_is_read_once_and_up_to_the_place():
     loader = penstock.DataLoader(penstock.stream(counting(10)()), batch_size=3, num_workers=2)
     iterator = iter(loader)

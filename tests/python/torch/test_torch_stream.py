@@ -104,3 +104,49 @@ def test_a_source_of_torch_is_a_stream():
     ((values, names),) = loader
     assert values.numpy().tolist() == [[number, 1] for number in range(5)]
     assert list(names) == [f"clip {number}" for number in range(5)]
+
+
+class Throwing:
+    """0, 1, ... 12; the eighth one raises."""
+
+    def __init__(self):
+        self.number = -1
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.number += 1
+        if self.number == 13:
+            raise StopIteration
+        if self.number == 7:
+            raise ValueError("no sample")
+        return self.number
+
+
+def outcomes(batches):
+    out = []
+    while True:
+        try:
+            out.append(next(batches).tolist())
+        except StopIteration:
+            return out
+        except ValueError:
+            out.append("ValueError")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_was_read_before_an_error_comes_after_it(workers):
+    def made():
+        return pt.DataLoader(pt.Stream(penstock.stream(Throwing)), batch_size=5, num_workers=workers)
+
+    loader = made()
+    whole = [[0, 1, 2, 3, 4], "ValueError", [5, 6, 8, 9, 10], [11, 12]]
+    assert outcomes(iter(loader)) == whole
+    batches = iter(loader)
+    next(batches)
+    with pytest.raises(ValueError, match="no sample"):
+        next(batches)
+    again = made()
+    again.load_state_dict(loader.state_dict())
+    assert outcomes(iter(again)) == outcomes(batches) == whole[2:]

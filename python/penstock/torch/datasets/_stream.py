@@ -16,16 +16,36 @@ from penstock.torch._errors import as_torchs
 
 
 class _Walk:
-    """The samples of one walk over a stream, which it keeps. It goes on behind an error, as a generator would not."""
+    """The samples of one walk over a stream, which it keeps. It goes on behind an error, as a generator would not.
 
-    def __init__(self, stream: penstock.SampleStream, seed: int, epoch: int, part: int, parts: int) -> None:
+    Where they are taken by `batch` at a time, those of a batch that an error ends come again behind it: torch's fetcher
+    drops them.
+    """
+
+    def __init__(self, stream: penstock.SampleStream, seed: int, epoch: int, part: int, parts: int, batch: int) -> None:
         self._stream = stream
         self._walk = _StreamWalk(stream._native, seed, epoch, part, parts, True)
+        self._batch = batch
+        self._taken: list[Any] = []  # of the batch at hand
+        self._again: list[Any] = []
 
     def __iter__(self) -> _Walk:
         return self
 
     def __next__(self) -> Any:
+        if len(self._taken) == self._batch:
+            self._taken = []
+        try:
+            sample = self._again.pop(0) if self._again else self._read()
+        except StopIteration:
+            raise
+        except BaseException:
+            self._again, self._taken = self._taken, []
+            raise
+        self._taken.append(sample)
+        return sample
+
+    def _read(self) -> Any:
         try:
             return sample_to_torch(next(self._walk))
         except penstock.Error as error:
@@ -58,6 +78,13 @@ class Stream(torch_data.IterableDataset[Any]):
         self.ranks = (rank, size)
         self.seed = seed
         self._told = [0]  # the epoch
+        self._batch = 1
+
+    def _in_batches(self, size: int) -> Stream:
+        """This stream for a loader that takes so many samples at a time."""
+        made = copy.copy(self)
+        made._batch = size
+        return made
 
     def _with(self, native: penstock.SampleStream) -> Stream:
         """This stream over other samples. Both stand at one epoch, whichever of them is told it."""
@@ -90,7 +117,7 @@ class Stream(torch_data.IterableDataset[Any]):
         rank, size = self.ranks
         # Samples are dealt to ranks first: what a rank gets does not depend on its workers.
         part, parts = rank + size * number, size * workers
-        return _Walk(self.native, self.seed, self.epoch, part, parts)
+        return _Walk(self.native, self.seed, self.epoch, part, parts, self._batch)
 
     def __repr__(self) -> str:
         return f"penstock.torch.Stream({self.native!r})"

@@ -21,6 +21,7 @@ from penstock._batches.functions import not_an_end
 from penstock._text import plural
 from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcessDataLoaderIter, is_profiler_enabled
 from penstock.torch._samples import to_device
+from penstock.torch.datasets._stream import Stream
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._position import Generators, Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
@@ -35,6 +36,8 @@ def iterator_of(loader: torch_data.DataLoader[Any], resume: Position | None) -> 
     """The iterator of an epoch that begins now, or goes on. `loader` is a copy for the iterator
     alone, which it may change."""
     kind = _WithWorkers if loader.num_workers > 0 else _Alone
+    if type(loader.dataset) is Stream and loader.batch_size is not None:
+        vars(loader)["dataset"] = loader.dataset._in_batches(loader.batch_size)
     if resume is None:
         return kind(loader, Position.now(settings_of(loader)), None)
     _require_workers(loader, resume)
