@@ -32,7 +32,8 @@ from penstock.torch.loader._collation import explained
 from penstock.torch.loader._dealing import Dealing, Order, deal, seed_of
 from penstock.torch.loader._epochs import with_epochs
 from penstock.torch.loader._iteration import Iteration
-from penstock.torch.loader._position import Position, order_of
+from penstock.torch.loader._order import order_of
+from penstock.torch.loader._position import Position
 from penstock.torch.loader._processes import (
     Chosen,
     Finisher,

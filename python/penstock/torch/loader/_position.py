@@ -9,177 +9,41 @@ them out as plain data.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 import torch.utils.data as torch_data
 
-from penstock._core import _dataset_name as dataset_name
 from penstock._core import _resumed_batch
 from penstock._text import abbreviated, plural
-from penstock.torch.datasets._stream import Stream
-from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
 from penstock.torch.loader._drawn import Drawn, require_same
 from penstock.torch.loader._epochs import epoch_of
+from penstock.torch.loader._order import (
+    Generators,
+    batches_of,
+    counts_epochs,
+    dataset_name_of,
+    order_name,
+    order_of,
+    own_generator,
+    replicas_of,
+    samples_of,
+    seed_of,
+)
 from penstock.torch.loader._random_states import generator_state, text_of
 from penstock.torch.loader._settings import Settings, drawn_from
 from penstock.torch.loader._worker_states import load_state, state_of
 
-_SETTLED = (torch_data.SequentialSampler.__iter__, *DEALING)
 _KIND = "penstock.torch.DataLoader"
 
 
 def draw_base_seed(generator: torch.Generator | None) -> int:
     """The number that each of torch's iterators draws before its sampler draws anything."""
     return int(torch.empty((), dtype=torch.int64).random_(generator=generator).item())
-
-
-def order_of(settings: Any) -> Any:
-    """The sampler that decides the order of the samples, of all ranks where they share one. Of a loader or its
-    settings."""
-    if settings.batch_size is None and settings.batch_sampler is not None:  # the caller's own
-        batches = _of_all_ranks(settings.batch_sampler)
-        return getattr(batches, "sampler", batches)
-    return _of_all_ranks(settings.sampler)
-
-
-def _of_all_ranks(sampler: Any) -> Any:
-    return sampler.order if isinstance(sampler, DealtOrder) else sampler
-
-
-def _counts_epochs(settings: Settings) -> Any:
-    """What stands at an epoch: a stream, or the sampler that decides the order."""
-    return settings.dataset if isinstance(settings.dataset, Stream) else order_of(settings)
-
-
-def _own_generator(settings: Settings) -> torch.Generator | None:
-    """The generator that the sampler draws from, if that is not the loader's."""
-    generator = getattr(order_of(settings), "generator", None)
-    if generator is None or generator is settings.generator:  # asking for torch's class takes longer
-        return None
-    return generator if isinstance(generator, torch.Generator) else None
-
-
-def _replicas(settings: Settings) -> int:
-    """How many ranks share an order that is dealt out in turn."""
-    if settings.dealing is not None:
-        return settings.dealing.ranks.size
-    sampler = order_of(settings)
-    return sampler.num_replicas if _is_dealing(sampler) else 1
-
-
-def _is_dealing(sampler: Any) -> bool:
-    """Whether its order follows from its seed and epoch alone."""
-    return isinstance(sampler, torch_data.DistributedSampler) and type(sampler).__iter__ in DEALING
-
-
-def _seed(settings: Settings) -> int | None:
-    """The seed of an order that follows from it and the epoch alone."""
-    sampler = order_of(settings)
-    return int(sampler.seed) if _is_dealing(sampler) and sampler.shuffle else None
-
-
-def _order(settings: Settings) -> str:
-    """What decides the order: the class of torch's samplers; those of others are told apart by their checksums."""
-    sampler = order_of(settings)
-    kind = torch_data.DistributedSampler if type(sampler) is DealtSampler else type(sampler)
-    if kind.__module__.partition(".")[0] != "torch":
-        return "own"
-    if kind is torch_data.RandomSampler and sampler.replacement:
-        return "RandomSampler(replacement=True)"
-    shuffles = getattr(sampler, "shuffle", None)  # DistributedSampler's
-    return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
-
-
-def _batches(settings: Settings) -> int | None:
-    """The number of batches in an epoch of one rank, where ranks share an order."""
-    is_dealt = settings.dealing is not None or isinstance(order_of(settings), torch_data.DistributedSampler)
-    return len(settings.index_sampler) if is_dealt else None
-
-
-def _samples(settings: Settings) -> int | None:
-    """The number of samples; None for a dataset that does not know it."""
-    if settings.native is not None:
-        return len(settings.native)
-    if isinstance(settings.dataset, torch_data.IterableDataset):
-        return None
-    try:
-        return len(settings.dataset)
-    except (TypeError, NotImplementedError):
-        return None
-
-
-def _name(settings: Settings) -> str | None:
-    """What tells a native dataset from others of equal size: the names of some of its samples."""
-    return None if settings.native is None else dataset_name(settings.native)
-
-
-def _follows_torch(settings: Settings) -> bool:
-    """Whether something of this loader is drawn from torch's global generator. Only then may a position put that
-    generator back: the ranks of a distributed program each have their own, and may load one common state."""
-    sampler = order_of(settings)
-    kind = type(sampler)
-    if isinstance(settings.dataset, torch_data.IterableDataset) or (kind in DRAWING and sampler.generator is None):
-        return True
-    if _replicas(settings) > 1 or isinstance(sampler, torch_data.DistributedSampler):
-        return False
-    if settings.native is None and settings.num_workers > 0 and settings.generator is None:
-        return True  # the seeds of the workers
-    if settings.native is not None and settings.native._draws and settings.generator is None:
-        return True  # random transforms, by `sample_seed`
-    if kind in DRAWING or getattr(kind, "__iter__", None) in _SETTLED:
-        return False
-    return isinstance(sampler, torch_data.Sampler) or inspect.isgeneratorfunction(getattr(kind, "__iter__", None))
-
-
-class Generators:
-    """The generators that a loader's order is drawn from: its own, its sampler's and torch's global one."""
-
-    def __init__(self, settings: Settings) -> None:
-        given = settings.generator
-        own = given if given is not None and isinstance(given, torch.Generator) else None
-        self._all = {"loader": own, "sampler": _own_generator(settings), "torch": torch.default_generator}
-
-    def states(self, settings: Settings) -> dict[str, torch.Tensor]:
-        """Their states now. torch's global one is left out unless something of the loader is drawn from it."""
-        follows = _follows_torch(settings)
-        return {
-            name: generator.get_state()
-            for name, generator in self._all.items()
-            if generator is not None and (name != "torch" or follows)
-        }
-
-    def put(self, states: Mapping[str, torch.Tensor | None], *, where_not_seeded: bool = False) -> None:
-        """Sets the generators to these states.
-
-        With `where_not_seeded`, a generator that the program has seeded since it had its state keeps its new seed.
-        """
-        for name, generator in self._all.items():
-            state = states.get(name)
-            if generator is None or state is None:
-                continue
-            try:
-                if not (where_not_seeded and _is_seeded_anew(generator, state)):
-                    generator.set_state(state)
-            except RuntimeError as error:
-                raise ValueError(f"the state's {name!r} is not the state of a random generator: {error}") from None
-
-
-def _is_seeded_anew(generator: torch.Generator, state: torch.Tensor) -> bool:
-    """Whether the program has seeded the generator since it had this state. Drawing numbers does not change what
-    `initial_seed` gives, so that a changed seed, or a generator that has drawn nothing since it was seeded, shows it.
-    """
-    before = torch.Generator(generator.device)
-    before.set_state(state)
-    seed = generator.initial_seed()
-    return seed != before.initial_seed() or torch.equal(
-        generator.get_state(), torch.Generator(generator.device).manual_seed(seed).get_state()
-    )
 
 
 @dataclass(eq=False)  # tensors have no one answer to ==
@@ -238,28 +102,28 @@ class Position:
         generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
-        sampler, own_generator = order_of(settings), _own_generator(settings)
+        sampler, own = order_of(settings), own_generator(settings)
         return Position(
             random,
             0,
-            _samples(settings),
-            epoch_of(_counts_epochs(settings)),
+            samples_of(settings),
+            epoch_of(counts_epochs(settings)),
             state_of(sampler),
             settings.set_aside.listed(),
             settings.batch_size,
-            None if own_generator is None else own_generator.get_state(),
+            None if own is None else own.get_state(),
             draws_seed,
             None if random is torch_random else torch_random,
-            _replicas(settings),
-            _order(settings),
+            replicas_of(settings),
+            order_name(settings),
             0,
             later=Generators(settings).states(settings),
             begun=False,
             begins=2 if draws_seed and settings.num_workers else 1,
             restarts=restarts,
-            batches=_batches(settings),
-            dataset=_name(settings),
-            seed=_seed(settings),
+            batches=batches_of(settings),
+            dataset=dataset_name_of(settings),
+            seed=seed_of(settings),
         )
 
     def sample_seed(self) -> int:
@@ -314,15 +178,15 @@ class Position:
     def _of_ranks(self, settings: Settings) -> Position:
         """The same place for this loader, which may be one of another number of ranks. ValueError where it cannot go on
         from there."""
-        ranks, each = _replicas(settings), settings.batch_size
+        ranks, each = replicas_of(settings), settings.batch_size
         if self.batch and each is None and self.batch_size is not None:
             raise ValueError(
                 f"the state was taken with batches of {self.batch_size}, but this loader has no batch_size; go on with "
                 "the same one, or from the beginning of an epoch"
             )
-        samples = _samples(settings)
+        samples = samples_of(settings)
         known = self.samples if samples is None else samples  # nobody compares what one of them does not know
-        own = (0, known or 0, each or 0, ranks, 0, _order(settings), _name(settings) or "")
+        own = (0, known or 0, each or 0, ranks, 0, order_name(settings), dataset_name_of(settings) or "")
         taken = (
             self.batch,
             (known if self.samples is None else self.samples) or 0,
@@ -349,7 +213,7 @@ class Position:
             drawn=batch,
             num_replicas=ranks,
             batch_size=settings.batch_size,
-            batches=_batches(settings),
+            batches=batches_of(settings),
             ended=False,
             indices=None,
         )
@@ -357,14 +221,14 @@ class Position:
     def _require_drawn_alike(self, settings: Settings) -> None:
         """ValueError where the order would be drawn from another seed, or from another of the generators: the rest of
         the epoch would be that of another order. Other samplers than these are told by what they give."""
-        seed = _seed(settings)
+        seed = seed_of(settings)
         if None not in (seed, self.seed) and seed != self.seed:
             raise ValueError(
                 f"the state was taken in an order of the seed {self.seed}, and that of this loader has the seed {seed} "
                 "and other indices; go on with the same one"
             )
         had = self.torch_random is not None, self.sampler_random is not None
-        has = isinstance(settings.generator, torch.Generator), _own_generator(settings) is not None
+        has = isinstance(settings.generator, torch.Generator), own_generator(settings) is not None
         if had != has and type(order_of(settings)) is torch_data.RandomSampler:
             raise ValueError(
                 "the state was taken of a loader whose order was drawn from another generator; give this one, and its "
@@ -376,7 +240,7 @@ class Position:
 
         What the program seeds or tells them after this and before it iterates counts.
         """
-        counting = _counts_epochs(settings)
+        counting = counts_epochs(settings)
         if self.sampler_epoch is not None and hasattr(counting, "set_epoch"):
             counting.set_epoch(self.sampler_epoch)
         if not self.begun:

@@ -23,7 +23,8 @@ from penstock.torch._private import MultiProcessingDataLoaderIter, SingleProcess
 from penstock.torch._samples import to_device
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.loader._drawn import Drawn
-from penstock.torch.loader._position import Generators, Position, draw_base_seed
+from penstock.torch.loader._order import Generators
+from penstock.torch.loader._position import Position, draw_base_seed
 from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._settings import settings_of
 from penstock.torch.loader._worker_reports import OfWorkers, Places
