@@ -2,12 +2,15 @@
 // first k steps of all ranks together are a beginning of the shared order, for any number of ranks. That is why another
 // number of ranks can go on where these stopped.
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/refuse.h"
+#include "data/sampler/order_impl.h"
 #include "penstock/sampler.h"
 
 namespace penstock {
@@ -27,6 +30,26 @@ std::int64_t share_of(std::int64_t total, const DistributedOptions& options) {
   refuse(core::format("the {} to distribute gave {} and said that it has {}", what, given, said));
 }
 
+/// What one rank is dealt of an order that is computed.
+class DealtOrder final : public detail::OrderImpl {
+ public:
+  DealtOrder(Order all, const DistributedOptions& options, std::int64_t size)
+      : all_(std::move(all)), options_(options), size_(size) {}
+
+  std::int64_t size() const noexcept override { return size_; }
+  void copy(std::int64_t position, std::span<std::int64_t> out) const noexcept override {
+    for (std::int64_t& index : out) {
+      // Beyond the end only when padding: again from the start.
+      index = all_[(position++ * options_.num_replicas + options_.rank) % all_.size()];
+    }
+  }
+
+ private:
+  Order all_;
+  DistributedOptions options_;
+  std::int64_t size_;
+};
+
 class Distributed final : public SamplerInterface {
  public:
   Distributed(Sampler order, const DistributedOptions& options)
@@ -41,16 +64,17 @@ class Distributed final : public SamplerInterface {
     if (all.size() != order_.size()) {
       refuse_size("sampler", core::counted(all.size(), "index", "indices"), order_.size());
     }
+    // Of others the whole would stay in memory for the part.
+    if (is_computed()) return Order(std::make_shared<DealtOrder>(all, options_, per_rank_));
     std::vector<std::int64_t> out(static_cast<std::size_t>(per_rank_));
-    std::int64_t position = options_.rank;
-    for (std::int64_t& index : out) {
-      index = all[position % all.size()];  // beyond the end only when padding: again from the start
-      position += options_.num_replicas;
-    }
+    DealtOrder(all, options_, per_rank_).copy(0, out);
     return out;
   }
 
  private:
+  /// Whether it takes no memory, for any size.
+  bool is_computed() const noexcept { return kind() == "sequential" || kind() == "random, compact"; }
+
   Sampler order_;
   DistributedOptions options_;
   std::int64_t per_rank_;

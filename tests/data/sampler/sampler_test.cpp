@@ -310,6 +310,17 @@ TEST(Samplers, DistributedSplitsAnotherSampler) {
   EXPECT_EQ(joined, expected);
 }
 
+TEST(Samplers, DistributedTakesNoMemoryForWhatIsComputed) {
+  constexpr std::int64_t kMany = std::int64_t{1} << 60;
+  const Sampler whole = sampler::random(kMany, {.compact = true});
+  const Order part = sampler::distributed(whole, {.rank = 2, .num_replicas = 3}).order(5, 1);
+  const Order all = whole.order(5, 1);
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{7}, part.size() - 2}) {
+    EXPECT_EQ(part[at], all[at * 3 + 2]);
+  }
+  EXPECT_EQ(part[part.size() - 1], all[(part.size() * 3 - 1) % kMany]);
+}
+
 TEST(Samplers, DistributedRefusesARankOutside) {
   struct Short final : SamplerInterface {
     std::int64_t size() const noexcept override { return 4; }
