@@ -48,8 +48,9 @@ struct WriterOptions {
 /// only what is aligned.
 ///
 /// An error in an argument leaves the writer as it was, and it can go on. After an error of the system, such as a full
-/// disk, it has dropped its file, and every further call says so (kInvalidArgument). A move-only handle; one thread at
-/// a time. Errors name the path and the tensor.
+/// disk, it has dropped its file, and every further call says so (kInvalidArgument). In a forked child every call is
+/// kInvalidArgument, because the file is its parent's. A move-only handle; one thread at a time. Errors name the path
+/// and the tensor.
 class Writer {
  public:
   /// No file: a writer that is closed, as one that was moved from is.

@@ -10,6 +10,7 @@
 
 #include "core/checked.h"
 #include "core/counted.h"
+#include "core/forks.h"
 #include "core/format.h"
 #include "format/format.h"
 #include "format/stream_writer.h"
@@ -98,6 +99,7 @@ class Writer::Impl {
   std::int64_t rows_ = 0;
   std::uint64_t nbytes_ = 0;
   std::string failure_;
+  const std::uint64_t forks_ = core::forks();
 };
 
 Writer::Impl::Impl(std::string_view path, const WriterOptions& options)
@@ -157,6 +159,10 @@ void Writer::Impl::writing(Act act) {
 }
 
 void Writer::Impl::require_open() const {
+  if (core::forks() != forks_) {
+    // Both processes would write at one place of one file.
+    throw Error(ErrorCode::kInvalidArgument, "the writer was made before this process was forked; begin another one");
+  }
   if (stream_) return;
   if (!failure_.empty()) {
     throw Error(ErrorCode::kInvalidArgument,

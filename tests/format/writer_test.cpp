@@ -186,6 +186,26 @@ TEST_F(WriterTest, AFileOfAProcessThatWasKilledIsResumedFromItsRows) {
   EXPECT_EQ(test::read_file(path), test::read_file(folder / "y.npy"));
 }
 
+TEST_F(WriterTest, AForkedChildLeavesTheFileToItsParent) {
+  const std::string path = folder / "x.npy";
+  Writer writer(path);
+  writer.append(rows);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool refused = code_of([&] { writer.append(rows); }) == ErrorCode::kInvalidArgument &&
+                         code_of([&] { writer.finish(); }) == ErrorCode::kInvalidArgument;
+    writer.discard();
+    ::_exit(refused ? 7 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  writer.append(rows);
+  writer.finish();
+  EXPECT_TRUE(Tensor::identical(load_tensor(path), joined({rows, rows})));
+}
+
 TEST_F(WriterTest, WhatCannotBeResumedIsRefusedAndLeftAlone) {
   const std::string whole = [&] {
     save(rows, folder / "x.npy");
