@@ -232,14 +232,15 @@ struct TimedBatch {
 };
 
 /// Iterates over a dataset in batches, which `num_workers` threads prepare ahead. Batches come in order, and are the
-/// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they
-/// take turns, and each batch goes to one of them, as does the end of the epoch. `stop`, `stats` and `set_aside` may be
-/// called from any thread; the other members not while a thread is in `next`. Moving is allowed, copying is not; a
-/// loader that was moved from, or made without a dataset, refuses everything but assignment (kInvalidArgument). The
-/// destructor waits for the file operations that workers are in, for five seconds at most. A worker that hangs longer,
-/// as on network storage that is gone, is left behind: it keeps the memory of the dataset and its batch until it ends.
-/// A forked child does not have the threads of its parent's loader: there the loader refuses to go on
-/// (kInvalidArgument), and its destructor frees nothing.
+/// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they take turns, and each
+/// batch goes to one of them, as does the end of the epoch. Functions that the loader calls may not (kInvalidArgument),
+/// because they would wait for themselves. `stop`, `stats` and `set_aside` may be called from any thread; the other
+/// members not while a thread is in `next`. Moving is allowed, copying is not; a loader that was moved from, or made
+/// without a dataset, refuses everything but assignment (kInvalidArgument). The destructor waits for the file
+/// operations that workers are in, for five seconds at most. A worker that hangs longer, as on network storage that is
+/// gone, is left behind: it keeps the memory of the dataset and its batch until it ends. A forked child does not have
+/// the threads of its parent's loader: there the loader refuses to go on (kInvalidArgument), and its destructor frees
+/// nothing.
 class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. The errors of `save` for a trace that
@@ -290,12 +291,14 @@ class DataLoader {
   /// Writes the trace so far to options.trace, whole or not at all, and replaces what is there. The errors of `save`.
   /// kInvalidArgument without options.trace. Any thread may call it, one at a time.
   void write_trace() const;
-  /// Stops the workers; a waiting `next` throws kCancelled, and a later `next` starts them again. Any thread may call
-  /// it.
+  /// Stops the workers; each waiting `next` throws kCancelled, and a later `next` starts them again. Any thread may
+  /// call it.
   void stop() noexcept;
 
-  /// Input iterator over one epoch: `for (Batch& batch : loader)`. begin() is restart() and next(). From then on, and
-  /// from seek(), set_epoch() and restart() on, iterators of before are kInvalidArgument: a loader has one iteration.
+  /// Input iterator over one epoch: `for (Batch& batch : loader)`. begin() is restart(). A batch is taken by next()
+  /// when it is looked at or compared with the end, so that `loader | std::views::take(2)` takes two and no third one.
+  /// From begin(), seek(), set_epoch() and restart() on, iterators of before are kInvalidArgument: a loader has one
+  /// iteration.
   class Iterator {
    public:
     using value_type = Batch;
@@ -304,24 +307,31 @@ class DataLoader {
     using pointer = Batch*;
     using reference = Batch&;
 
-    Batch& operator*() const& noexcept { return *batch_; }
-    const Batch operator*() const&& { return *batch_; }
-    Batch* operator->() const& noexcept { return &*batch_; }
+    Batch& operator*() const& { return *taken(); }
+    const Batch operator*() const&& { return *taken(); }
+    Batch* operator->() const& { return &*taken(); }
     Batch* operator->() const&& = delete;
     Iterator& operator++() {
-      batch_ = loader_->next_of(iteration_);
+      taken().reset();
+      is_due_ = true;
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) noexcept { return !it.batch_; }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.taken(); }
 
    private:
     friend class DataLoader;
-    explicit Iterator(DataLoader* loader)
-        : loader_(loader), iteration_(loader->begin_iteration()), batch_(loader->next()) {}
+    explicit Iterator(DataLoader* loader) : loader_(loader), iteration_(loader->begin_iteration()) {}
+    std::optional<Batch>& taken() const {
+      if (is_due_) batch_ = loader_->next_of(iteration_);
+      is_due_ = false;
+      return batch_;
+    }
     DataLoader* loader_;
     std::uint64_t iteration_;
-    mutable std::optional<Batch> batch_;  ///< a single-pass iterator hands out what it holds, const or not
+    // A single-pass iterator hands out what it holds, const or not.
+    mutable bool is_due_ = true;
+    mutable std::optional<Batch> batch_;
   };
   Iterator begin() { return Iterator(this); }
   std::default_sentinel_t end() const noexcept { return {}; }

@@ -11,7 +11,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/counted.h"
@@ -82,14 +81,24 @@ class LoaderState {
   std::int64_t batch_size() const noexcept { return options_.batch_sampler ? 0 : std::int64_t{options_.batch_size}; }
 
   TimedBatch next(std::optional<double> seconds) {
-    const Turn turn(*this);
+    if (prefetcher_.works_here()) {
+      refuse("the loader was asked for a batch by a function that it calls to make one; take another loader there");
+    }
+    const std::uint64_t stops = stops_;
+    std::optional<Prefetcher::Clock::time_point> deadline;
+    if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
+    std::unique_lock turn(next_mutex_, std::defer_lock);
+    if (!deadline) turn.lock();
+    if (deadline && !turn.try_lock_until(*deadline)) return {std::nullopt, true};
     require_going_on();
     if (std::exchange(told_none_, false)) return {};
     just_loaded_ = false;
+    const auto begun = Prefetcher::Clock::now();
     start();
+    if (deadline) *deadline += Prefetcher::Clock::now() - begun;  // to make an order is no waiting
+    // Who waited for its turn, or began, while all were stopped.
+    if (stops != stops_) throw_stopped();
     if (here_.batch >= order_->size()) return end_of_epoch();
-    std::optional<Prefetcher::Clock::time_point> deadline;
-    if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
     while (here_.batch < order_->size()) {
       TimedBatch out = unpack(prefetcher_.take(deadline));
       const bool left_out = out.batch && out.batch->indices.empty();
@@ -148,7 +157,10 @@ class LoaderState {
     if (!trace_) refuse("no trace was asked for; give the loader a path as its trace option");
     trace_->write();
   }
-  void stop() noexcept { prefetcher_.cancel(); }
+  void stop() noexcept {
+    ++stops_;
+    prefetcher_.cancel();
+  }
   static void let_go(std::unique_ptr<LoaderState> state) noexcept {
     Prefetcher& prefetcher = state->prefetcher_;
     data::let_go(std::move(state), prefetcher);
@@ -158,26 +170,6 @@ class LoaderState {
   void require_own_process() const { core::require_own_process(forks_); }
 
  private:
-  /// One thread's turn to ask. A function of the program that the same thread is in, because there are no workers,
-  /// would wait for itself.
-  class Turn {
-   public:
-    explicit Turn(LoaderState& of) : of_(of) {
-      if (of.asking_ == std::this_thread::get_id()) {
-        refuse("the loader was asked for a batch by a function that it calls to make one; take another loader there");
-      }
-      lock_ = std::unique_lock(of.next_mutex_);
-      of.asking_ = std::this_thread::get_id();
-    }
-    ~Turn() { of_.asking_ = std::thread::id(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    LoaderState& of_;
-    std::unique_lock<std::mutex> lock_;
-  };
-
   /// The position without what the origin alone knows.
   LoaderPosition own_position() const {
     if (!dataset_) dataset_ = origin_->dataset();
@@ -225,7 +217,7 @@ class LoaderState {
 
   TimedBatch unpack(Prefetcher::Outcome outcome) {
     if (const auto* nothing = std::get_if<Prefetcher::Nothing>(&outcome)) {
-      if (*nothing == Prefetcher::Nothing::kCancelled) throw Error(ErrorCode::kCancelled, "the loader was stopped");
+      if (*nothing == Prefetcher::Nothing::kCancelled) throw_stopped();
       return {std::nullopt, true};
     }
     const auto* const error = std::get_if<Error>(&outcome);
@@ -241,12 +233,14 @@ class LoaderState {
     return {std::move(batch), false};
   }
 
+  [[noreturn]] static void throw_stopped() { throw Error(ErrorCode::kCancelled, "the loader was stopped"); }
+
   void require_going_on() const {
     if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped by its stop option");
   }
 
-  std::mutex next_mutex_;                ///< threads that ask for batches take turns
-  std::atomic<std::thread::id> asking_;  ///< the one whose turn it is
+  std::timed_mutex next_mutex_;           ///< threads that ask for batches take turns
+  std::atomic<std::uint64_t> stops_ = 0;  ///< how often `stop` was called
   std::uint64_t iteration_ = 0;
   LoaderOptions options_;
   mutable std::optional<std::string> dataset_;  ///< as BatchOrigin says it, once it was asked

@@ -87,7 +87,11 @@ void read_field(const FieldsReader::Field& field, const char* name, std::string&
 std::string LoaderPosition::to_json() const {
   nlohmann::json out;
   data::for_each_field(*this, [&](const char* name, const auto& value, bool) { out[name] = value; });
-  return out.dump();
+  try {
+    return out.dump();
+  } catch (const nlohmann::json::exception& error) {
+    refuse(core::format("a field of the position is text that is not UTF-8, which JSON cannot hold: {}", error.what()));
+  }
 }
 
 LoaderPosition LoaderPosition::from_json(TextView json) {

@@ -5,6 +5,8 @@
 #include "data/loader/prefetcher.h"
 
 #include <algorithm>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "core/counted.h"
@@ -34,6 +36,35 @@ double seconds_since(Prefetcher::Clock::time_point start) {
 std::uint64_t bytes_of(const Prefetcher::Outcome& outcome) {
   const Batch* const batch = std::get_if<Batch>(&outcome);
   return batch == nullptr ? 0 : tensor_bytes(batch->value);
+}
+
+/// What a thread makes batches for: one inside of the other where a function of a loader asks another loader.
+class Working {
+ public:
+  explicit Working(const Prefetcher* for_whom) noexcept : for_(for_whom), outer_(std::exchange(innermost(), this)) {}
+  ~Working() { innermost() = outer_; }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+
+  static bool is_for(const Prefetcher* whom) noexcept {
+    const Working* at = innermost();
+    while (at != nullptr && at->for_ != whom) at = at->outer_;
+    return at != nullptr;
+  }
+
+ private:
+  static const Working*& innermost() noexcept {
+    thread_local const Working* at = nullptr;
+    return at;
+  }
+
+  const Prefetcher* for_;
+  const Working* outer_;
+};
+
+Error too_long(std::int64_t batch) {
+  return {ErrorCode::kOutOfMemory,
+          core::format("there is no memory left for the indices of batch {}; use a smaller batch_size", batch)};
 }
 
 constexpr std::int64_t kMostPrefetch = 1 << 20;
@@ -178,7 +209,10 @@ std::int64_t Prefetcher::window() const {
   return static_cast<std::int64_t>(std::max<std::size_t>(tuner_.workers() * options_.ahead, 1));
 }
 
+bool Prefetcher::works_here() const noexcept { return Working::is_for(this); }
+
 void Prefetcher::work(std::size_t number) {
+  const Working here(this);
   Workspace own;
   own.call.crew = &crew_;
   own.figures.clock.trace_to(lane(core::format("worker {}", number)));
@@ -254,6 +288,10 @@ Prefetcher::Outcome Prefetcher::prepare(BatchQueue& queue, std::int64_t batch, W
     out = std::move(made);
   } catch (const Error& error) {
     out = error;
+  } catch (const std::bad_alloc&) {
+    out = too_long(batch);
+  } catch (const std::length_error&) {
+    out = too_long(batch);
   } catch (...) {
     out = std::current_exception();
   }
@@ -317,6 +355,7 @@ Prefetcher::Outcome Prefetcher::take(std::optional<Clock::time_point> deadline) 
 }
 
 Prefetcher::Outcome Prefetcher::take_inline(const QueuePtr& queue, Clock::time_point begin) {
+  const Working here(this);
   Effort effort;
   Outcome outcome = prepare(*queue, queue->next(), caller_, effort);
   const std::scoped_lock lock(mutex_);

@@ -80,6 +80,8 @@ class Prefetcher {
   void cancel() noexcept;
   /// Cancels for good. Returns whether all workers have ended within `patience`.
   bool end(Clock::duration patience) noexcept;
+  /// Whether this thread is making a batch of this object, or is in a function that was called for one.
+  bool works_here() const noexcept;
   /// After `end` returned false: the last worker that ends destroys `whole`, because the workers use it until then.
   void leave_behind(Whole whole) noexcept { threads_.leave_behind(std::move(whole)); }
 

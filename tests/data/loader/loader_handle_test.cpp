@@ -5,9 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <concepts>
+#include <cstdint>
 #include <functional>
+#include <future>
 #include <iterator>
+#include <latch>
+#include <limits>
 #include <numeric>
 #include <ranges>
 #include <utility>
@@ -169,12 +174,103 @@ TEST(LoaderHandle, AFunctionThatAsksItsOwnLoaderIsRefused) {
     self->next();
     return sample;
   });
-  DataLoader loader(asking, {.num_workers = 0});
-  self = &loader;
-  const auto error = test::error_of([&] { loader.next(); });
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error->message(), HasSubstr("by a function that it calls"));
+  for (const int workers : {0, 2}) {
+    // By way of another loader too, whose function asks in the same thread.
+    const Dataset by_way = rows(test::numbered_rows(4, 3)).map([&asking](const Value& sample) {
+      DataLoader(asking, {.num_workers = 0}).next();
+      return sample;
+    });
+    for (const Dataset& of : {asking, by_way}) {
+      DataLoader loader(of, {.num_workers = workers});
+      self = &loader;
+      const auto error = test::error_of([&] { loader.next(); });
+      ASSERT_TRUE(error) << workers;
+      EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+      EXPECT_THAT(error->message(), HasSubstr("by a function that it calls"));
+    }
+  }
+}
+
+TEST(LoaderHandle, AnIterationTakesNoMoreThanIsLookedAt) {
+  for (const int workers : {0, 2}) {
+    DataLoader loader = some_loader(workers);
+    auto at = loader.begin();
+    EXPECT_EQ(loader.position().batch, 0);
+    EXPECT_EQ(at->indices.front(), 0);
+    ++at;
+    EXPECT_EQ(loader.position().batch, 1);
+    EXPECT_EQ((*at).indices.front(), 2);
+    EXPECT_EQ(loader.next()->indices.front(), 4);
+#if !defined(__clang__) || __clang_major__ >= 16  // older ones do not know libstdc++'s views
+    std::int64_t taken = 0;
+    for (const Batch& batch : loader | std::views::take(3)) taken += batch.size();
+    EXPECT_EQ(taken, 6);
+    EXPECT_EQ(loader.next()->indices.front(), 6);
+#endif
+  }
+}
+
+/// A loader of which a thread waits for the first batch, until `go_on` is called.
+class Waiting {
+ public:
+  Waiting()
+      : loader_(rows(test::numbered_rows(4, 3)).map([this](const Value& sample) {
+          is_called_ = true;
+          is_called_.notify_all();
+          may_go_on_.wait(false);
+          return sample;
+        }),
+                {.num_workers = 1}),
+        other_(std::async(std::launch::async, [this] { return loader_.next().has_value(); })) {
+    is_called_.wait(false);
+  }
+  ~Waiting() { go_on(); }
+  void go_on() {
+    may_go_on_ = true;
+    may_go_on_.notify_all();
+  }
+
+  std::atomic<bool> is_called_ = false;
+  std::atomic<bool> may_go_on_ = false;
+  DataLoader loader_;
+  std::future<bool> other_;
+};
+
+TEST(LoaderHandle, WaitsNoLongerThanAskedForItsTurn) {
+  Waiting waiting;
+  EXPECT_TRUE(waiting.loader_.next_for(0).timed_out);
+  waiting.go_on();
+  EXPECT_TRUE(waiting.other_.get());
+  EXPECT_TRUE(waiting.loader_.next());
+}
+
+TEST(LoaderHandle, AStopReachesThoseThatWaitForTheirTurn) {
+  // Nobody sees when a thread begins to wait; one that is too late gets a batch.
+  bool is_stopped = false;
+  for (int i = 0; i < 1000 && !is_stopped; ++i) {
+    Waiting waiting;
+    std::latch about_to_ask(1);
+    auto third = std::async(std::launch::async, [&] {
+      about_to_ask.count_down();
+      return test::code_of([&] { waiting.loader_.next(); }) == ErrorCode::kCancelled;
+    });
+    about_to_ask.wait();
+    waiting.loader_.stop();
+    EXPECT_EQ(test::code_of([&] { waiting.other_.get(); }), ErrorCode::kCancelled);
+    waiting.go_on();
+    is_stopped = third.get();
+    EXPECT_TRUE(waiting.loader_.next());
+  }
+  EXPECT_TRUE(is_stopped);
+}
+
+TEST(LoaderHandle, ABatchOfMoreIndicesThanThereIsMemoryForIsAnError) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Dataset numbers = dataset(kMost, [](std::int64_t index) { return Value(index); });
+  for (const int workers : {0, 1}) {
+    DataLoader loader(numbers, {.batch_size = kMost, .num_workers = workers});
+    EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kOutOfMemory);
+  }
 }
 
 }  // namespace

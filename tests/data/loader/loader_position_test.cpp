@@ -77,6 +77,10 @@ TEST(LoaderPosition, TakesStatesThatDoNotSayTheOrder) {
   EXPECT_THAT(test::error_of([&] { LoaderPosition::from_json(json.dump()); })->message(), HasSubstr("'order'"));
 }
 
+TEST(LoaderPosition, TextThatIsNotUtf8HasNoJson) {
+  EXPECT_EQ(test::code_of([] { LoaderPosition{.dataset = "\xFF"}.to_json(); }), ErrorCode::kInvalidArgument);
+}
+
 TEST(LoaderPosition, RefusesWhatIsNoObject) {
   for (const char* text : {"", "{", "[]", "3", "null", "{\"seed\":1,}", "\xff"}) {
     EXPECT_EQ(test::code_of([&] { LoaderPosition::from_json(text); }), ErrorCode::kInvalidArgument) << text;
