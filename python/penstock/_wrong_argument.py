@@ -95,6 +95,11 @@ def _first_wrong(arguments: list[tuple[str, Any, str, Any]], text: str, by: str)
                 return f"{name}: {text}"
             return f"found {name}={_shown(value)}, expected {_expected(annotation)}"
     for name, value, annotation, default in arguments if refused else ():
+        parts = _split(annotation, "|")
+        if "int" in parts and isinstance(value, int) and value.bit_length() > 63:
+            return f"found {name} of {value.bit_length()} bits, expected a number of at most 63 bits"
+        if "bool" in parts and not isinstance(value, bool) and _TESTS["bool"](value):
+            return f"found {name}={_shown(value)}, expected True or False"
         if value is None and default is not None and annotation in _LOOSE:
             advice = "a value" if default is _NONE else f"a value; leave it out for its default, {default!r}"
             return f"found {name}=None, expected {advice}"

@@ -12,10 +12,11 @@ for programs that have such an object already.
 from __future__ import annotations
 
 import operator
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
 from penstock._core import Source, _open_source, _source_from
+from penstock._files.paths import absolute
 from penstock._text import abbreviated
 from penstock.errors import (
     ChangedError,
@@ -180,9 +181,12 @@ def open(location: str, options: RemoteOptions | None = None) -> Source:
         As `penstock.open`.
     """
     values = {} if options is None else _values_of("options", options, RemoteOptions)
+    kept = options if options is None else replace(options)  # as they are now
     if "cache" in values:
         values["cache"] = _values_of("cache", values["cache"], CacheOptions)
-    return _open_source(location, values, (open, (location, options)))
+        kept.cache = replace(options.cache)
+    is_path = isinstance(location, (str, bytes)) or hasattr(location, "__fspath__")
+    return _open_source(location, values, (open, (absolute(location) if is_path else location, kept)))
 
 
 def _values_of(name: str, options: Any, kind: type[_Options]) -> dict[str, Any]:

@@ -11,6 +11,7 @@
 #include "archive/load_converted.h"
 #include "archive/load_into.h"
 #include "archive/load_tensors.h"
+#include "archive/map_view.h"
 #include "archive/one_block.h"
 #include "archive/unchanged.h"
 #include "archive/whole_storages.h"
@@ -190,6 +191,7 @@ std::vector<Tensor> load_many(const detail::ArchiveState& state, std::span<const
                               const LoadOptions& options, archive::Resident resident) {
   archive::require_convertible(options);
   archive::require_host_block(options);
+  archive::require_map_alone(options);
   return reported(state, options, touched_by(state, wanted, options), [&](Report& report) {
     if (archive::wants_one_block(options)) return archive::load_in_one_block(state, wanted, options, report);
     return options.dtype ? archive::load_converted(state, wanted, options, report, resident)
@@ -389,6 +391,7 @@ Tensor LazyTensor::load(const LoadOptions& options) const {
   require_tensor(*state_);
   archive::require_convertible(options);
   archive::require_host_block(options);
+  archive::require_map_alone(options);
   const archive::Extent extent = is_whole_ ? archive::Extent::kWhole : archive::Extent::kSlice;
   return reported(*state_, options, touched_by(*state_, {&entry_, 1}, options, extent), [&](Report& report) {
     if (archive::wants_one_block(options)) {

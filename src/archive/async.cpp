@@ -16,6 +16,7 @@
 #include "core/format.h"
 #include "core/per_process.h"
 #include "device/current.h"
+#include "io/locations.h"
 #include "penstock/error.h"
 
 namespace penstock {
@@ -23,15 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One path as it leads now. Locations with a scheme are left as they are.
-std::string absolute(std::string_view path) {
-  if (path.find("://") != path.npos || path.empty()) return std::string(path);
-  std::error_code error;
-  const fs::path whole = fs::absolute(fs::path(path), error);
-  return error ? std::string(path) : whole.string();
-}
-
-/// The same for all names of a file.
+/// One path for all names of a file.
 std::string file_of(const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::weakly_canonical(fs::path(path), error);
@@ -94,12 +87,12 @@ auto started(Work work) {
 }  // namespace
 
 std::future<Value> load_async(TextView path, const LoadOptions& options) {
-  return started([path = absolute(path), options] { return load(path, options); });
+  return started([path = io::absolute_or_same(path), options] { return load(path, options); });
 }
 
 std::future<void> save_async(const Value& value, TextView path, const AsyncSaveOptions& options) {
   const Value kept = options.copy ? value.to(Device{}, {.copy = true}) : value;
-  const std::string target = absolute(path);
+  const std::string target = io::absolute_or_same(path);
   return started([kept, target, how = options.save, turn = std::make_unique<Turn>(file_of(target))]() mutable {
     const std::unique_ptr<Turn> mine = std::move(turn);
     mine->wait();

@@ -8,6 +8,7 @@
 #include "archive/archive_state.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "core/stopwatch.h"
 #include "core/text.h"
 #include "penstock/error.h"
@@ -51,6 +52,7 @@ void add_open_time(const core::Stopwatch& watch, const LoadOptions& options) {
 
 Tensor load_tensor(TextView path, const LoadOptions& options) {
   core::Stopwatch watch;
+  const core::StopScope scope(options.stop);  // a server may not answer
   const Archive archive = open(path, {options.verify});
   const auto only = only_entry(archive.structure());
   if (!only) {
@@ -67,6 +69,7 @@ Tensor load_tensor(TextView path, const LoadOptions& options) {
 
 Value load(TextView path, const LoadOptions& options) {
   core::Stopwatch watch;
+  const core::StopScope scope(options.stop);
   Value value = open(path, {options.verify}).load(options);
   add_open_time(watch, options);
   return value;

@@ -170,12 +170,6 @@ void require_loadable(const detail::ArchiveState& state, const TensorEntry& entr
         {state.source_of(entry).name(), state.storage_of(entry).offset, entry.name});
   }
   device::require_device(options.device);
-  if (options.mmap.value_or(false) && options.device.type != DeviceType::kCpu) {
-    throw Error(ErrorCode::kUnsupported,
-                core::format("a mapped file is memory of the cpu and not of {}: leave out one of mmap and device",
-                             options.device.to_string()),
-                {state.path()});
-  }
 }
 
 std::vector<Tensor> load_tensors(const detail::ArchiveState& state, std::span<const TensorEntry> wanted, const Aim& aim,

@@ -12,7 +12,7 @@
 
 namespace penstock::archive {
 
-/// Refuses what cannot be loaded: kUnsafe for an array of objects, kNoDevice, kUnsupported for a map on a device.
+/// Refuses what cannot be loaded: kUnsafe for an array of objects, kNoDevice.
 void require_loadable(const detail::ArchiveState& state, const TensorEntry& entry, const LoadOptions& options);
 
 /// Loads `wanted`, which are entries of the archive or slices of them. Each storage is read once and whole, into common

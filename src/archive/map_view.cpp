@@ -43,6 +43,19 @@ Buffer map_view(const detail::ArchiveState& state, const TensorEntry& view) {
   return memory.part(static_cast<std::size_t>(view.byte_offset), static_cast<std::size_t>(span));
 }
 
+void require_map_alone(const LoadOptions& options) {
+  if (!options.mmap.value_or(false)) return;
+  const auto refuse_both = [](std::string_view name, std::string_view why) {
+    throw Error(ErrorCode::kUnsupported, core::format("{}: leave out one of mmap and {}", why, name));
+  };
+  if (options.device != Device{}) {
+    refuse_both("device",
+                core::format("a mapped file is memory of the cpu and not of {}", options.device.to_string()));
+  }
+  if (options.direct.value_or(false)) refuse_both("direct", "nothing is read of a mapped file");
+  if (options.gds.value_or(false)) refuse_both("gds", "nothing is read of a mapped file");
+}
+
 void report_mapped(std::size_t mapped, std::size_t copied, Report& report) {
   report.route = "map";
   report.why = core::format("asked for: {} {} of the mapped file", mapped,

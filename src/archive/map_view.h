@@ -11,6 +11,9 @@ namespace penstock::archive {
 /// that memory.
 Buffer map_view(const detail::ArchiveState& state, const TensorEntry& view);
 
+/// Refuses options that ask for other memory than a map, or for a way to read it: kUnsupported.
+void require_map_alone(const LoadOptions& options);
+
 /// Fills in the report of a load that mapped `mapped` tensors and copied `copied` ones that it could not map.
 void report_mapped(std::size_t mapped, std::size_t copied, Report& report);
 

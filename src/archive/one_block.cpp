@@ -202,10 +202,13 @@ void require_host_block(const LoadOptions& options) {
 }
 
 void require_no_memory(const LoadOptions& options) {
-  const bool wants_map = options.mmap.value_or(false);
-  if (!wants_map && !wants_one_block(options)) return;
-  throw Error(ErrorCode::kInvalidArgument, core::format("found {} for a load into memory that is given; leave it out",
-                                                        wants_map ? "mmap" : asked_for(options)));
+  const std::string_view given = options.mmap.value_or(false) ? "mmap"
+                                 : wants_one_block(options)   ? asked_for(options)
+                                 : options.device != Device{} ? "device"
+                                                              : "";
+  if (given.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found {} for a load into memory that is given; leave it out", given));
 }
 
 std::vector<Tensor> load_in_one_block(const detail::ArchiveState& state, std::span<const TensorEntry> wanted,

@@ -35,7 +35,7 @@ OneBlock lay_out_in_one(const format::Index& index, const std::vector<bool>& wan
 bool wants_one_block(const LoadOptions& options) noexcept;
 /// Refuses options that ask for other memory than such a block: kUnsupported.
 void require_host_block(const LoadOptions& options);
-/// Refuses a block, or a map, where memory is filled that is there: kInvalidArgument.
+/// Refuses a block, a map or a device, where memory is filled that is there: kInvalidArgument.
 void require_no_memory(const LoadOptions& options);
 
 /// Loads `wanted`, entries of the archive, into one block. Storages are read whole and stay shared. Values that lie in

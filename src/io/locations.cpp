@@ -8,6 +8,7 @@
 
 #include "core/format.h"
 #include "core/text.h"
+#include "core/url_scheme.h"
 #include "io/file/file_url.h"
 #include "io/file/folder_names.h"
 #include "io/file/url.h"
@@ -98,10 +99,20 @@ bool is_local_folder(std::string_view location) {
 }
 
 std::string absolute(std::string_view location) {
-  if (waits_for_server(location)) return std::string(location);
-  std::error_code error;
-  std::string out = fs::absolute(local_path(location), error).string();
-  return error ? std::string() : out;
+  const std::string_view scheme = core::scheme_of(location);
+  if (!scheme.empty() && scheme != "file") return std::string(location);
+  try {
+    std::error_code error;
+    std::string out = fs::absolute(local_path(location), error).string();
+    return error ? std::string() : out;
+  } catch (const Error&) {  // whoever opens it says what is wrong
+    return std::string(location);
+  }
+}
+
+std::string absolute_or_same(std::string_view location) {
+  std::string out = absolute(location);
+  return out.empty() ? std::string(location) : out;
 }
 
 bool tells_absence(const Error& error, std::string_view location) noexcept {

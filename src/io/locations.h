@@ -38,8 +38,11 @@ std::string in_folder(std::string_view folder, std::string_view name);
 std::vector<std::string> names_in(const std::string& folder);
 /// Whether a folder of this machine lies there. A store has none.
 bool is_local_folder(std::string_view location);
-/// For whoever looks from another folder: a URL as it is. Empty where the system does not tell.
+/// For whoever looks from another folder: a URL as it is, a file: URL as its path. Nothing is resolved, and a '/' at
+/// the end stays. Empty where the system does not tell.
 std::string absolute(std::string_view location);
+/// The same text where the system does not tell.
+std::string absolute_or_same(std::string_view location);
 
 /// Whether the error of opening the location says that nothing is there. A store that lists nothing to strangers
 /// refuses (kPermission) to say so.

@@ -3,12 +3,14 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <span>
 
 #include "core/format.h"
 #include "core/processor.h"
 #include "ops/blocks.h"
 #include "ops/device_ops.h"
 #include "ops/operands.h"
+#include "ops/overflow.h"
 #include "ops/philox.h"
 #include "ops/promotion.h"
 #include "penstock/error.h"
@@ -100,6 +102,16 @@ Tensor real_numbers(Draw kind, const char* name, const Shape& shape, Generator& 
   return out;
 }
 
+/// kInvalidArgument for a bound of random integers that the type has no number for.
+void require_drawable(std::int64_t bound, const DType& dtype) {
+  ops::require_in_range(bound, dtype);
+  const bool is_lost = ops::find_overflow(DType::Code::kInt64, std::as_bytes(std::span(&bound, 1)).data(),
+                                          dtype.code(), 1) == 0;
+  if (!is_lost && (dtype != DType::boolean || bound == 0 || bound == 1)) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("randint of {}: {} does not fit; choose a wider dtype", dtype.name(), bound));
+}
+
 }  // namespace
 
 Generator Generator::from_entropy() {
@@ -128,8 +140,8 @@ Tensor randint(Integer low, Integer high, const Shape& shape, Generator& generat
                 core::format("randint from {} to {}: the first must be less than the second", low, high));
   }
   ops::require_numeric(dtype, "randint");
-  ops::require_in_range(std::int64_t{low}, dtype);
-  ops::require_in_range(high - 1, dtype);
+  require_drawable(low, dtype);
+  require_drawable(high - 1, dtype);
   Tensor out = Tensor::empty(shape, dtype, device);
   const std::uint64_t first = generator.take(blocks_taken(out.numel(), DType::int64));
   const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);

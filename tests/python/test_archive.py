@@ -211,3 +211,44 @@ def test_an_archive_of_a_bare_tensor_saves_as_one(tmp_path, array):
     np.save(tmp_path / "a.npy", array)
     penstock.save(penstock.open(tmp_path / "a.npy"), tmp_path / "b.npy")
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), array)
+
+
+def test_a_closed_archive_is_shown_as_that(paths):
+    archive = penstock.open(paths[0])
+    with archive:
+        pass
+    assert repr(archive) == "penstock.Archive(closed)"
+
+
+def test_lazy_tensors_are_sequences_of_rows(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(6.0).reshape(2, 3))
+    np.save(tmp_path / "number.npy", np.float32(3))
+    lazy = penstock.open(tmp_path / "x.npy").structure
+    assert [row.load().tolist() for row in lazy] == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(TypeError, match="0-d"):
+        list(penstock.open(tmp_path / "number.npy").structure)
+    with pytest.raises(TypeError, match="not loaded"):
+        3 in lazy  # noqa: B015
+
+
+def test_lazy_tensors_have_no_memory_to_share(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(3.0))
+    lazy = penstock.open(tmp_path / "x.npy").structure
+    with pytest.raises(ValueError, match="copy"):
+        lazy.__array__(copy=False)
+    assert lazy.__array__("float32").tolist() == [0, 1, 2]
+    assert lazy.__array__(copy=True).tolist() == [0, 1, 2]
+
+
+def test_lazy_tensors_are_saved_as_what_they_are(tmp_path):
+    torch = pytest.importorskip("torch")
+    state = {"w": torch.ones(3, dtype=torch.float8_e8m0fnu), "b": torch.ones(2, requires_grad=True)}
+    torch.save(state, tmp_path / "x.pt")
+    archive = penstock.open(tmp_path / "x.pt")
+    penstock.save(dict(archive.items()), tmp_path / "y.pt")
+    back = penstock.load(tmp_path / "y.pt")
+    assert back["b"].requires_grad
+    assert back["w"].dtype == "float8_e8m0fnu"
+    with penstock.Writer(tmp_path / "z.safetensors") as writer:
+        writer.add("w", archive["w"])
+    assert penstock.load(tmp_path / "z.safetensors")["w"].equal(back["w"])

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,21 @@ def test_the_interpreters_end_waits(tmp_path):
     program = f"import numpy, penstock; penstock.save_async(numpy.ones(3_000_000), {str(path)!r})"
     subprocess.run([sys.executable, "-c", program], check=True)
     assert np.load(path).sum() == 3_000_000
+
+
+def test_a_forked_child_waits_for_no_save_of_its_parent(tmp_path):
+    from penstock._load import background
+
+    path = tmp_path / "x.npy"
+    background._LINES[str(path)] = threading.Event()  # of a save that is not over
+    try:
+        child = os.fork()
+        if child == 0:
+            try:
+                penstock.save_async(np.arange(3), path).result(timeout=60)
+            finally:
+                os._exit(0 if path.exists() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        del background._LINES[str(path)]
+    assert penstock.load(path).tolist() == [0, 1, 2]

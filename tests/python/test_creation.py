@@ -5,6 +5,7 @@ import pickle
 import struct
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from ctrl_c import answers_ctrl_c
 from hypothesis import given
@@ -243,3 +244,47 @@ def test_devices():
         with pytest.raises(ValueError, match="nonsense"):
             make(2, device="nonsense")
     assert penstock.tensor([1], device="cpu").device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype"),
+    [
+        ([1 + 2j], "float32"),
+        ([1 + 2j], "int64"),
+        ([1e10], "int8"),
+        ([300.0], "uint8"),
+        ([math.nan], "int32"),
+        ([math.inf, 1], "int64"),
+        ([300], "uint8"),
+        ([-1], "uint64"),
+        ([-1, 1.0], "uint64"),
+        ([2**70, 1.0], "int64"),
+    ],
+    ids=str,
+)
+def test_lists_with_numbers_that_the_type_has_not_are_refused(values, dtype):
+    for make in (penstock.tensor, penstock.asarray):
+        with pytest.raises(ValueError, match="does not fit"):
+            make(values, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "float64", "complex128"])
+def test_integers_beside_floats_stay_exact(dtype):
+    values = [1, 2.5, 3] if dtype == "int8" else [2**53 + 1, 2.0, True]
+    found = penstock.tensor(values, dtype=dtype)
+    assert (found.dtype, found.tolist()) == (dtype, np.array(values, dtype).tolist())
+
+
+@pytest.mark.parametrize(("high", "dtype"), [(10**6, "float16"), (5, "bool"), (10**3, "float8_e4m3fn")])
+def test_random_integers_that_a_type_has_not_are_refused(high, dtype):
+    with pytest.raises(ValueError, match="does not fit"):
+        penstock.randint(0, high, (3,), dtype=dtype)
+    assert penstock.randint(0, 2, (30,), dtype=dtype).to("float32").max().item() == 1
+
+
+@pytest.mark.parametrize("make", ["zeros", "ones", "empty", "rand", "randn"])
+def test_negative_sizes_are_arguments_that_make_no_sense(make):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"shape \(2, -1\)"):
+        getattr(penstock, make)(2, -1)
+    with pytest.raises(penstock.InvalidArgumentError, match=r"shape \(-1,\)"):
+        penstock.full(-1, 0)

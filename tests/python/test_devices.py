@@ -402,3 +402,16 @@ def test_samples_that_a_function_puts_on_a_device_are_an_error_that_says_so(work
     data = penstock.rows(np.zeros((4, 3))).map(on_the_device)
     with pytest.raises(penstock.DeviceMismatchError, match=r"sample 0 .*lies on cuda:0, .*give the loader a device"):
         list(penstock.DataLoader(data, 2, num_workers=1, workers=workers))
+
+
+@pytest.mark.parametrize("call", ["memory_stats", "device_properties", "Stream", "synchronize", "empty_cache"])
+def test_devices_are_taken_by_their_index(call):
+    with pytest.raises(penstock.Error, match="cuda:99"):
+        getattr(penstock.device, call)(99)
+    with pytest.raises(penstock.InvalidArgumentError, match="device -1"):
+        getattr(penstock.device, call)(-1)
+
+
+def test_memory_caps_are_counts():
+    with pytest.raises(penstock.InvalidArgumentError, match="bytes=-1"):
+        penstock.device.set_memory_cap("cpu", -1)

@@ -59,3 +59,24 @@ def test_documents_take_them(folder):
     )
     assert expected
     assert got == expected
+
+
+@pytest.mark.parametrize("scheme", ["file://", "file:"])
+def test_calls_in_the_background_take_them(folder, scheme):
+    url = f"{scheme}{folder}/x.npy".replace(" ", "%20")
+    first = penstock.save_async(np.zeros(200_000), url)
+    penstock.save_async(np.ones(200_000), folder / "x.npy").result()
+    first.result()
+    assert penstock.load_async(url).result().tolist() == [1.0] * 200_000  # saves to one file follow each other
+
+
+def test_numpy_takes_them(folder):
+    from penstock import numpy as pn
+
+    url = f"file://{folder}".replace(" ", "%20")
+    np.savez(folder / "x.npz", a=np.arange(3))
+    for mode in (None, "r", "c", "r+"):
+        assert pn.load(f"{url}/train/a/1.npy", mode).tolist() == [1, 1, 1]
+    with pn.load(f"{url}/x.npz") as npz:
+        assert npz["a"].tolist() == [0, 1, 2]
+        assert npz.zip.namelist() == ["a.npy"]

@@ -394,3 +394,30 @@ def test_corpus_loads_or_is_refused(corpus):
     for path in paths:
         message = refusal(path)
         assert message is None or str(path) in message
+
+
+@pytest.mark.parametrize("other", ["direct", "gds"])
+def test_a_map_is_not_read_in_any_way(tmp_path, other):
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(3.0))
+    calls = [
+        lambda **options: penstock.load(path, **options),
+        lambda **options: penstock.load(path, dtype="u1", offset=128, **options),
+        lambda **options: penstock.open(path).load(**options),
+        lambda **options: penstock.open(path)[""].load(**options),
+        lambda **options: penstock.load_async(path, **options).result(),
+    ]
+    for call in calls:
+        with pytest.raises(penstock.UnsupportedError, match=f"mmap and {other}"):
+            call(mmap=True, **{other: True})
+        assert call(mmap=True, **{other: False}).nbytes == 24
+        assert call(**{other: True}).nbytes == 24
+
+
+def test_negative_and_huge_numbers_of_threads_are_told(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(3.0))
+    for threads, said in ((-1, "threads=-1, expected 0 or more"), (2**70, "threads of 71 bits, expected")):
+        with pytest.raises(penstock.Error, match=said):
+            penstock.load(tmp_path / "x.npy", threads=threads)
+    with pytest.raises(TypeError, match="verify=.*numpy.*, expected True or False|verify=an object"):
+        penstock.load(tmp_path / "x.npy", verify=np.True_)

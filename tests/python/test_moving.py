@@ -82,3 +82,11 @@ def test_views_stay_views_of_one_memory():
     with penstock.device.transfers() as transfers:
         penstock.to([whole, whole[5:]], "cuda:0")
     assert transfers.stats()["host_to_device"]["bytes"] == whole.numel() * 8
+
+
+def test_what_is_nested_too_deep_is_told():
+    value = penstock.zeros(1)
+    for _ in range(10_000):
+        value = [value]
+    with pytest.raises(penstock.LimitError, match="nested"):
+        penstock.to(value, "cpu")

@@ -444,3 +444,40 @@ def test_in_place_operators_refuse_what_cannot_be_stored():
     with pytest.raises(TypeError):
         whole += "text"
     assert whole.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64", "int8", "uint64", "bool_", "complex64"])
+def test_numbers_of_numpy_are_numbers(kind):
+    np = pytest.importorskip("numpy")
+    number = getattr(np, kind)(1)
+    t = penstock.tensor([1.0, 2.0])
+    for operation in (operator.add, operator.mul, operator.eq):
+        found = operation(t, number)
+        assert isinstance(found, penstock.Tensor)
+        assert found.tolist() == operation(t, number.item()).tolist()
+        assert found.dtype == operation(t, number.item()).dtype
+    if kind != "complex64":
+        view = t[1:]
+        view += number
+        assert t.tolist() == [1.0, 3.0]
+    for other in (np.timedelta64(1, "ns"), np.str_("a")):
+        with pytest.raises(TypeError):
+            penstock.result_type(t, other)
+
+
+def test_in_place_operations_never_make_another_object():
+    np = pytest.importorskip("numpy")
+    t = penstock.tensor([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"numpy\.ndarray"):
+        t += np.ones(2)
+    assert t.tolist() == [1.0, 2.0]
+
+
+def test_tensors_of_two_libraries_do_not_differ_silently():
+    t = penstock.tensor([1.0, 2.0])
+    for compare in (operator.eq, operator.ne):
+        with pytest.raises(TypeError, match="asarray"):
+            compare(t, torch.tensor([1.0, 2.0]))
+        assert compare(t, penstock.asarray(torch.tensor([1.0, 2.0]))).shape == (2,)
+    assert t != "text"
+    assert t != None  # noqa: E711

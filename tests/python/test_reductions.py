@@ -414,3 +414,20 @@ def test_an_extremum_is_a_pair_with_names():
     back = pickle.loads(pickle.dumps(found))
     assert isinstance(back, penstock.Extremum)
     assert back.indices.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int32", "bool", "float16", "float64"])
+@pytest.mark.parametrize("values", [[300, 1], [1.5, 1.5], [0, 0]], ids=str)
+def test_sums_have_the_type_that_is_asked_for(name, values):
+    x = torch.tensor(values)
+    found, expected = penstock.tensor(x).sum(dtype=name), x.sum(dtype=getattr(torch, name))
+    assert (found.dtype, found.item()) == (expected.dtype, expected.item())
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 1, 3)], ids=str)
+def test_extremes_of_all_keep_dimensions(name, shape):
+    x = torch.arange(float(np.prod(shape, dtype=int))).reshape(shape)
+    found = getattr(penstock.tensor(x), name)(keepdim=True)
+    assert found.shape == (1,) * len(shape)
+    assert found.item() == getattr(x, name)().item()

@@ -102,3 +102,23 @@ def test_what_they_show():
     assert hash(options) == hash(pickle.loads(pickle.dumps(options)))
     with pytest.raises(penstock.InvalidArgumentError, match="TIMEOUT"):
         penstock.remote.open("x.npy", RemoteOptions(timeout=0))
+
+
+def test_archives_do_not_lose_them(url, proxy):
+    archive = penstock.open(penstock.remote.open(url, RemoteOptions(token="hush")))
+    for one in (archive, archive.structure):
+        with pytest.raises(penstock.UnsupportedError, match="options of its own"):
+            pickle.dumps(one)
+    assert np.array_equal(pickle.loads(pickle.dumps(penstock.open(url))).load(), ARRAY)
+
+
+def test_sources_are_pickled_as_they_were_opened(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", ARRAY)
+    monkeypatch.chdir(tmp_path)
+    options = RemoteOptions(timeout=5, cache=CacheOptions(None))
+    source = penstock.remote.open("x.npy", options)
+    options.timeout = options.cache.max_bytes = 7
+    monkeypatch.chdir("/")
+    assert np.array_equal(penstock.load(pickle.loads(pickle.dumps(source))), ARRAY)
+    _, (_, kept) = source.__reduce__()
+    assert (kept.timeout, kept.cache.max_bytes) == (5, CacheOptions().max_bytes)

@@ -376,6 +376,11 @@ def join(
     >>> pairs = penstock.join(penstock.files("images/*.npy"), penstock.files("masks/*.npy"))
     """
     if len(datasets) == 1 and isinstance(datasets[0], dict):
+        twice = sorted(named.keys() & datasets[0].keys())
+        if twice:
+            from penstock.errors import InvalidArgumentError
+
+            raise InvalidArgumentError(f"found two datasets of the name {twice[0]!r}; rename one")
         return _core.join((), {**named, **datasets[0]}, by, missing)
     return _core.join(datasets, named, by, missing)
 

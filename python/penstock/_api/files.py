@@ -49,16 +49,19 @@ def load(
     device
         Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
     mmap
-        Map the file instead of reading it. The tensors are read-only.
+        Map the file instead of reading it. The tensors are read-only. Nothing is read, so checksums are
+        not checked.
     verify
-        Check recorded checksums.
+        Check recorded checksums of what is read.
     direct
         Read past the page cache with O_DIRECT (True, where the file system can) or through it (False).
-        By default, cached bytes come from the cache and all others are read past it.
+        By default, cached bytes come from the cache and all others are read past it. What is in memory,
+        or behind a URL, has no such choice. True is refused together with mmap.
     gds
-        Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
+        Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says. It changes nothing on the
+        host. True is refused together with mmap.
     threads
-        How many threads read. By default chosen for the file and the machine.
+        How many threads read; 0, and by default, chosen for the file and the machine.
     key
         The part of the content to read: a key, several keys with dots between them
         ("optimizer.state.0"), or a list of keys and positions. Nothing else is read.
@@ -167,8 +170,8 @@ def save(
         replaced. With "/" at its end it is the folder of a distributed checkpoint, which
         torch.distributed.checkpoint loads.
     format
-        "npy", "npz", "pt", "safetensors" or "dcp", such a folder. By default chosen by the extension of
-        `path`.
+        "npy", "npz", "pt", "safetensors", "tar" (one sample), or "dcp", such a folder. By default
+        chosen by the extension of `path`.
     compress
         Deflate an `.npz`.
     metadata
@@ -221,7 +224,8 @@ def raw(
     Parameters
     ----------
     path
-        The file's path or URL, a Source of penstock.remote, or bytes.
+        The file's path or URL, a Source of penstock.remote, an open file, or bytes, which are the
+        content in any case: a path in bytes is for os.fsdecode.
     dtype
         What the elements are: a name ("uint16", "bfloat16"), a type of NumPy or torch, or NumPy's
         text, which may say the byte order (">u2").
@@ -298,12 +302,13 @@ class LazyTensorMethods:
         device
             Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
         mmap
-            Map the file instead of reading it. The tensors are read-only.
+            Map the file instead of reading it. The tensors are read-only, and checksums are not checked.
         direct
             Read past the page cache with O_DIRECT (True) or through it (False). By default, cached bytes
             come from the cache and all others are read past it.
         gds
-            Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
+            Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says. It changes nothing on the
+            host.
         threads
             How many threads read. By default chosen for the file and the machine.
         report
@@ -370,12 +375,13 @@ class ArchiveMethods:
         device
             Where the tensors go: "cpu", "cuda", "cuda:1", a Device.
         mmap
-            Map the file instead of reading it. The tensors are read-only.
+            Map the file instead of reading it. The tensors are read-only, and checksums are not checked.
         direct
             Read past the page cache with O_DIRECT (True) or through it (False). By default, cached bytes
             come from the cache and all others are read past it.
         gds
-            Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says.
+            Fill a device by GPUDirect Storage. By default as PENSTOCK_GDS says. It changes nothing on the
+            host.
         threads
             How many threads read. By default chosen for the file and the machine.
         report

@@ -221,7 +221,13 @@ def stack(tensors: Iterable[Tensor] | EllipsisType = ..., dim: int = 0) -> Tenso
     dim
         Along which dimension; negative ones count from the last.
     """
-    return _core.stack() if tensors is ... else _core.stack(tensors, dim)
+    if tensors is ...:
+        if dim != 0:
+            from penstock.errors import InvalidArgumentError
+
+            raise InvalidArgumentError(f"found dim={dim!r} without tensors: the rule of a DataLoader stacks along 0")
+        return _core.stack()
+    return _core.stack(tensors, dim)
 
 
 def promote_types(type1: object, type2: object) -> DType:

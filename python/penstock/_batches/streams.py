@@ -112,6 +112,9 @@ def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> Sa
     """
     held = getattr(source, "__penstock_dataset__", None)
     if isinstance(source, Dataset) or (held is not None and not isinstance(source, type)):
+        if seekable or name != "<stream>":
+            message = "found name= or seekable= beside a dataset, which has names and begins anywhere; leave them out"
+            raise InvalidArgumentError(message)
         return SampleStream(_stream_of_dataset(source), (stream, (source,), {}))
     begins = _begins(source, seekable)
     return SampleStream(

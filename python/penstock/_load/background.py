@@ -145,6 +145,16 @@ _LINES: dict[str | bytes, threading.Event] = {}
 _LOCK = allocate_lock()
 
 
+def _forget() -> None:
+    """A forked child has none of the threads that its parent's saves wait for."""
+    global _LOCK
+    _LOCK = allocate_lock()
+    _LINES.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
+
+
 def _absolute(path: Any) -> Any:
     """As it leads now. What is no path, such as bytes in memory, which have a zero among them, stays."""
     is_path = isinstance(path, (str, os.PathLike)) or (isinstance(path, bytes) and b"\0" not in path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock._core import Tensor, _move
 from penstock._wrong_argument import names_arguments
+from penstock.errors import LimitError
 
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
@@ -33,9 +34,12 @@ def to(value: Any, device: object, *, non_blocking: bool = False, copy: bool = F
     The same nesting, with the moved tensors.
     """
     found: dict[str, Tensor] = {}
-    _collect(value, "", found, set())
-    moved = _move(list(found), list(found.values()), device, non_blocking, copy)
-    return _rebuilt(value, dict(zip(map(id, found.values()), moved, strict=True)), {})
+    try:
+        _collect(value, "", found, set())
+        moved = _move(list(found), list(found.values()), device, non_blocking, copy)
+        return _rebuilt(value, dict(zip(map(id, found.values()), moved, strict=True)), {})
+    except RecursionError:
+        raise LimitError("the value is nested deeper than Python follows calls; move its parts") from None
 
 
 def _children(value: Any) -> list[tuple[object, Any]]:

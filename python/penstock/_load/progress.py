@@ -6,6 +6,8 @@ import sys
 import threading
 import time
 
+from penstock.errors import DTypeMismatchError
+
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ def watched(progress: object, name: str, meter: _Meter, work: Callable[[], Any],
     elif callable(progress):
         tell, close = progress, _nothing
     else:
-        raise TypeError(f"progress is True or a function (done, total), and not {type(progress).__name__}")
+        raise DTypeMismatchError(f"progress is True or a function (done, total), and not {type(progress).__name__}")
     outcome: list[Any] = []
 
     def run() -> None:

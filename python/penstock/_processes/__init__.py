@@ -23,6 +23,10 @@ def workers_for(workers: Any, num_workers: Any, context: Any) -> Any:
     """
     method = method_of(context)
     if why_threads(workers, num_workers):
+        if context is not None and workers == "threads":
+            raise InvalidArgumentError(
+                "found multiprocessing_context beside workers='threads', which starts no processes; set workers too"
+            )
         return None
     return processes_for(_count(num_workers), method, trial="batches" if workers == "auto" else None)
 

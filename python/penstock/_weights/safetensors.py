@@ -92,6 +92,19 @@ def translated(path: str | None = None) -> Translating:
     return Translating(translate)
 
 
+def require_text(argument: str, value: Any) -> None:
+    """TypeError, in the reference's words."""
+    if not isinstance(value, str):
+        raise TypeError(f"argument '{argument}': '{type(value).__name__}' object is not an instance of 'str'")
+
+
+def require_backend(backend: Any) -> None:
+    """SafetensorError for a name of none."""
+    require_text("backend", backend)
+    if backend not in {"mmap", "pread"}:
+        raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
+
+
 class SafeSlice:
     """A tensor in a file; indexing it reads only that part. It works after its file was closed."""
 
@@ -165,11 +178,8 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             together.open(lambda: self._begin(filename, framework, device, backend))
 
     def _begin(self, filename: Any, framework: str, device: Any, backend: str) -> penstock.Archive:
-        for argument, value in (("framework", framework), ("backend", backend)):
-            if not isinstance(value, str):
-                raise TypeError(f"argument '{argument}': '{type(value).__name__}' object is not an instance of 'str'")
-        if backend not in {"mmap", "pread"}:
-            raise SafetensorError(f'backend "{backend}" is invalid (expected one of: "mmap", "pread")')
+        require_text("framework", framework)
+        require_backend(backend)
         self._framework = _framework_of(framework, device)
         self._kind = framework
         self._device = device
@@ -343,7 +353,7 @@ class safe_open:  # noqa: N801 - named like the class it stands for
             raise SafetensorError('prefetch is only compatible with framework="pt"')
         if plan is not None and not isinstance(plan, dict):
             raise TypeError(f"argument 'plan': '{type(plan).__name__}' object is not an instance of 'dict'")
-        if not isinstance(threads, int) or threads < 1:
+        if not hasattr(type(threads), "__index__") or threads < 1:
             raise SafetensorError(f"prefetch reads with at least one thread, not {threads}")
         return self._wanted(plan), _framework_of(self._kind, place)
 

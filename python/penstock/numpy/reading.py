@@ -103,6 +103,8 @@ def load(
     if hasattr(file, "read"):
         return _load_stream(file, mmap_mode, max_header_size, allow_pickle, encoding)
     path = os.fspath(file)
+    if os.fsdecode(path).startswith("file:"):
+        path = file = absolute(path)
     before = identity(path) if mmap_mode is not None else None
     archive = _opened(path, lambda: _open_file(path, True, decoder_of(encoding)))
     if archive.format == "npz":
@@ -185,8 +187,8 @@ def _objects(archive: penstock.Archive, allow_pickle: bool) -> Array:
 
 
 def _version_in(path: str | bytes) -> int:
-    with open(path, "rb") as file:
-        return file.read(7)[6]
+    version: int = _open_bytes(path).read(6, 1)[0]
+    return version
 
 
 def _mapped(entry: penstock.LazyTensor, path: Any, mode: Any) -> Array:

@@ -20,6 +20,12 @@ __all__ = ["save", "savez", "savez_compressed"]
 # As NumPy has them: programs may set numpy.savez to ours.
 _SAVEZ, _SAVEZ_COMPRESSED = np.savez, np.savez_compressed
 
+
+
+class MaskedError(penstock.UnsupportedError, NotImplementedError):
+    """An array has a mask, which no file of NumPy's holds; NumPy raises the second of its types, or saves no mask."""
+
+
 File = str | bytes | os.PathLike[str] | IO[bytes]
 
 
@@ -52,18 +58,14 @@ def save(
         For arrays of Python objects.
     penstock.UnsupportedError
         For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
-    NotImplementedError
-        For a masked array, whose mask a `.npy` has no place for.
+    MaskedError
+        For a masked array, whose mask a `.npy` has no place for (a NotImplementedError too).
     """
     array = _checked(_array(arr))
     if hasattr(file, "write"):
         stream: Any = file
         np.lib.format.write_array(stream, array, allow_pickle=False)
         return
-    if isinstance(array, np.ma.MaskedArray):
-        raise NotImplementedError(
-            "a .npy has no place for the mask of a masked array; save its filled() values, or data and mask each"
-        )
     path = _with_suffix(file, ".npy")
     if _is_kept(array):
         penstock.save(array, path, format="npy", sync=sync)
@@ -102,6 +104,8 @@ def savez(file: File, *args: ArrayLike, allow_pickle: bool = True, **kwds: Array
         For arrays of Python objects.
     penstock.InvalidArgumentError
         For names that a zip archive cannot hold, or that would come back as others.
+    MaskedError
+        For a masked array, whose mask a `.npz` has no place for (a NotImplementedError too).
     penstock.UnsupportedError
         For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
     """
@@ -132,6 +136,8 @@ def savez_compressed(file: File, *args: ArrayLike, allow_pickle: bool = True, **
         For arrays of Python objects.
     penstock.InvalidArgumentError
         For names that a zip archive cannot hold, or that would come back as others.
+    MaskedError
+        For a masked array, whose mask a `.npz` has no place for (a NotImplementedError too).
     penstock.UnsupportedError
         For a torch tensor whose memory is not there (its storage freed or shortened, fake, meta).
     """
@@ -194,6 +200,12 @@ _LONGEST_NAME = 65535
 
 def _checked(array: np.ndarray[Any, Any], name: str | None = None) -> np.ndarray[Any, Any]:
     where = "" if name is None else f" ({name!r})"
+    if isinstance(array, np.ma.MaskedArray):
+        raise MaskedError(
+            f"a masked array cannot be saved{where}, because NumPy's files have no place for its mask; save its "
+            "filled() values, or data and mask each",
+            tensor=name,
+        )
     if array.dtype.kind == "T":
         raise penstock.UnsupportedError(
             f"an array of NumPy's StringDType cannot be saved{where}: its text lies outside of the array; give it a "

@@ -22,6 +22,7 @@ from penstock._weights.safetensors import (
     CODES,
     SafetensorError,
     bytes_opened,
+    require_backend,
     safe_open,
     save_bytes,
     save_to,
@@ -67,7 +68,7 @@ def load_file(
     device
         Where the tensors go: "cpu", "cuda:1", the number of a device.
     backend
-        "mmap" or "pread", as for `safe_open`.
+        "mmap" or "pread", as for `safe_open`. With `shared` and `ranks` the file is read in any case.
     shared
         Read into one block of host memory that other processes map too, as `penstock.torch.load` does.
     ranks
@@ -84,6 +85,7 @@ def load_file(
         For what is no such file.
     """
     if shared or ranks is not None:
+        require_backend(backend)
         return _load_together(filename, device, shared, ranks)
     with safe_open(filename, "pt", device, backend=backend) as file:
         return file.get_tensors()

@@ -133,6 +133,16 @@ class ListBuilder {
 
 }  // namespace
 
+// Told by the name of a base, as NumPy may not be there to ask.
+bool is_numpy_scalar(nb::handle object) {
+  PyObject* bases = Py_TYPE(object.ptr())->tp_mro;
+  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
+    const PyObject* base = PyTuple_GET_ITEM(bases, i);
+    if (std::strcmp(reinterpret_cast<const PyTypeObject*>(base)->tp_name, "numpy.generic") == 0) return true;
+  }
+  return false;
+}
+
 bool has_elements(const DType& dtype) noexcept { return dtype.is_numeric() || reader_for(dtype.code()) != nullptr; }
 
 Tensor on_host(const Tensor& tensor) {

@@ -17,6 +17,8 @@ nb::object to_item(const Tensor& tensor);
 /// "penstock.Tensor([[1, 2], [3, 4]], dtype=int64)", long ones shortened in the middle.
 std::string to_repr(const Tensor& tensor);
 
+/// Whether it is a scalar of NumPy's, such as numpy.float32(1).
+bool is_numpy_scalar(nb::handle object);
 /// Whether elements of this type can be given to Python one by one.
 bool has_elements(const DType& dtype) noexcept;
 /// A tensor of the same values in host memory and of a type that `element_at` knows.

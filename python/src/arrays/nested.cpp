@@ -9,6 +9,7 @@
 #include "core/format.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
+#include "ops/promotion.h"
 #include "penstock/error.h"
 #include "penstock/ops.h"
 
@@ -19,16 +20,6 @@ namespace {
 bool is_plain_number(nb::handle object) {
   return PyLong_CheckExact(object.ptr()) || PyFloat_CheckExact(object.ptr()) || PyBool_Check(object.ptr()) ||
          PyComplex_CheckExact(object.ptr());
-}
-
-/// Told by the name of a base, as NumPy may not be there to ask.
-bool is_numpy_scalar(nb::handle object) {
-  PyObject* bases = Py_TYPE(object.ptr())->tp_mro;
-  for (Py_ssize_t i = 0; bases != nullptr && i < PyTuple_GET_SIZE(bases); ++i) {
-    const PyObject* base = PyTuple_GET_ITEM(bases, i);
-    if (std::strcmp(reinterpret_cast<const PyTypeObject*>(base)->tp_name, "numpy.generic") == 0) return true;
-  }
-  return false;
 }
 
 bool is_list(nb::handle object) { return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr()); }
@@ -191,19 +182,35 @@ nb::object number_of(const nb::object& leaf) {
   return array ? to_item(*array) : leaf;
 }
 
-/// A cast that loses integers would do so silently.
+/// A cast that loses a number, or the imaginary part of one, would do so silently. Floats may become infinite.
 void require_in_range(const std::vector<nb::object>& leaves, const DType& dtype) {
-  if (!dtype.is_integer()) return;
-  const std::size_t bits = 8 * dtype.itemsize() - (dtype.is_signed() ? 1 : 0);
-  if (bits >= 63) return;
-  const std::int64_t most = (std::int64_t{1} << bits) - 1;
-  const std::int64_t least = dtype.is_signed() ? -most - 1 : 0;
   for (const nb::object& leaf : leaves) {
-    if (kind_of(leaf) != NumberKind::kInteger) continue;
-    const std::int64_t value = integer_from(leaf);
-    if (value < least || value > most) {
-      throw Error(ErrorCode::kInvalidArgument, core::format("{} is outside the range of {}", value, dtype.name()));
+    switch (kind_of(leaf)) {
+      case NumberKind::kBool:
+        break;
+      case NumberKind::kInteger:
+        if (!dtype.is_integer()) break;
+        ops::require_in_range(dtype == DType::uint64 ? Scalar(unsigned_from(leaf)) : Scalar(integer_from(leaf)), dtype);
+        break;
+      case NumberKind::kReal:
+        ops::require_in_range(real_of(leaf), dtype);
+        break;
+      default:
+        ops::require_in_range(complex_of(leaf), dtype);
     }
+  }
+}
+
+/// Beside floats, integers become float64 on their way, which does not hold all of 64 bits.
+void put_integers(const std::vector<nb::object>& leaves, const Tensor& out) {
+  std::byte* to = out.data();
+  for (const nb::object& leaf : leaves) {
+    if (kind_of(leaf) == NumberKind::kInteger) {
+      const std::uint64_t bits =
+          out.dtype() == DType::uint64 ? unsigned_from(leaf) : static_cast<std::uint64_t>(integer_from(leaf));
+      std::memcpy(to, &bits, sizeof bits);
+    }
+    to += sizeof(std::uint64_t);
   }
 }
 
@@ -230,9 +237,12 @@ Tensor tensor_from(nb::handle data, nb::handle dtype) {
   }
   const DType type = wanted ? *wanted : common_type(leaves);
   for (nb::object& leaf : leaves) leaf = number_of(leaf);
-  const Tensor values = from_leaves(shape, leaves, type);
-  if (wanted) require_in_range(leaves, type);
-  return values.to(type);
+  Tensor out = from_leaves(shape, leaves, type).to(type);
+  if (!wanted) return out;
+  require_in_range(leaves, type);
+  const bool has_floats = common_kind(leaves) == NumberKind::kReal;
+  if (has_floats && (type == DType::int64 || type == DType::uint64)) put_integers(leaves, out);
+  return out;
 }
 
 }  // namespace penstock::python

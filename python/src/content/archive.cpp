@@ -12,6 +12,7 @@
 
 #include "archive/opening.h"
 #include "arrays/elements.h"
+#include "arrays/foreign.h"
 #include "bindings.h"
 #include "call/arguments.h"
 #include "call/progress.h"
@@ -24,6 +25,7 @@
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
 #include "io/read/reader.h"
+#include "io/remote/remote.h"
 #include "io/source/composed_source.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
@@ -146,6 +148,12 @@ bool waits_for_server(const Source& source) { return io::costs_of(*source).waits
 nb::object reducible_path(const Source& source) {
   const std::string& path = source.name();
   const bool is_opened = io::as_composed(source) != nullptr || io::opened_by_name(*source);
+  if (io::remote::has_own_options(io::beneath(*source))) {
+    throw Error(ErrorCode::kUnsupported,
+                "it was opened with options of its own, which its URL does not tell; pickle what penstock.remote.open "
+                "gave, and open that again",
+                {path});
+  }
   if (is_opened && io::waits_for_server(path)) {
     if (!path.ends_with("?...")) return path_text(path);
     throw Error(ErrorCode::kUnsupported, "a URL with a signature or token in its query cannot be pickled", {path});
@@ -223,7 +231,10 @@ void bind_archive_class(nb::module_& module) {
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
       .def_static("_restore",
                   [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify = verify}); })
-      .def("__repr__", [](const PyArchive& a) { return describe(a.get()); });
+      .def("__repr__", [](const PyArchive& a) {
+        const std::optional<Archive> open = a.if_open();
+        return open ? describe(*open) : std::string("penstock.Archive(closed)");
+      });
 }
 
 /// Where the bytes lie in the file, or None when they are compressed.
@@ -291,11 +302,31 @@ void bind_entry_class(nb::module_& module) {
           nb::arg("device"), nb::arg("mmap").none(), nb::arg("direct").none(), nb::arg("gds").none(),
           nb::arg("threads").none(), nb::arg("report").none(), nb::arg("dtype").none(), nb::arg("strict"))
       .def(
-          "__array__",
-          [](const PyLazyTensor& e, const nb::args& args, const nb::kwargs& kwargs) {
-            return nb::cast(load_entry(e, {.verify = e.verify}, {})).attr("__array__")(*args, **kwargs);
+          "__iter__",
+          [](nb::handle self) {
+            // By __getitem__ alone, what has no dimensions would be an empty sequence.
+            if (nb::cast<const PyLazyTensor&>(self).tensor.shape().rank() == 0) {
+              throw nb::type_error("iteration over a 0-d tensor");
+            }
+            return checked(PySeqIter_New(self.ptr()));
           },
-          nb::sig("def __array__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"))
+          nb::sig("def __iter__(self) -> typing.Iterator[LazyTensor]"))
+      .def(
+          "__contains__",
+          [](const PyLazyTensor&, nb::handle) -> bool {
+            throw nb::type_error("the tensor is not loaded, so nobody knows what is in it; load it");
+          },
+          nb::arg("value").none(), nb::sig("def __contains__(self, value: object, /) -> bool"))
+      .def(
+          "__array__",
+          [](const PyLazyTensor& e, nb::handle dtype, nb::handle copy) {
+            if (copy.is(Py_False)) {
+              throw nb::value_error("a tensor that is not loaded has no memory to share; leave copy=False out");
+            }
+            return nb::cast(load_entry(e, {.verify = e.verify}, {})).attr("__array__")(dtype);
+          },
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"))
       .def(
           "__reduce__", [](const PyLazyTensor& entry) { return reduce(entry); },
           nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
@@ -309,9 +340,13 @@ void bind_entry_class(nb::module_& module) {
 
 }  // namespace
 
-Archive PyArchive::get() const {
+std::optional<Archive> PyArchive::if_open() const {
   const nb::ft_lock_guard lock(mutex_);
-  if (archive_) return *archive_;
+  return archive_;
+}
+
+Archive PyArchive::get() const {
+  if (std::optional<Archive> open = if_open()) return *std::move(open);
   throw Error(ErrorCode::kInvalidArgument, "the archive is closed; open the file again");
 }
 
@@ -428,6 +463,12 @@ nb::object load_value(Archive archive, const LoadOptions& options, const ReportD
 Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report) {
   return reporting(ReadEffort::of(entry.tensor).takes_long(), options, report,
                    [tensor = entry.tensor](const LoadOptions& o) { return tensor.load(o); });
+}
+
+std::optional<Tensor> array_given(nb::handle object) {
+  if (!nb::isinstance<PyLazyTensor>(object)) return array_from(object);
+  const auto& entry = nb::cast<const PyLazyTensor&>(object);
+  return load_entry(entry, {.verify = entry.verify}, {});
 }
 
 void load_placed(Archive archive, std::vector<StoragePlacement> placements, const LoadOptions& options,

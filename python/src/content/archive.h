@@ -41,6 +41,7 @@ class PyArchive {
   /// A handle of the caller's own, which outlives a close() by another thread, or by code of Python that the caller
   /// runs. kInvalidArgument when it is closed.
   Archive get() const;
+  std::optional<Archive> if_open() const;
   /// The only handle on it, which this is no more.
   Archive take() { return *std::exchange(archive_, std::nullopt); }
   bool verify() const noexcept { return verify_; }
@@ -101,6 +102,8 @@ nb::object in_file(const std::string& path, const Make& make) {
     throw error.within({.path = path});
   }
 }
+/// The array that an object is, or nothing; a LazyTensor is loaded.
+std::optional<Tensor> array_given(nb::handle object);
 Tensor load_entry(const PyLazyTensor& entry, const LoadOptions& options, const ReportDict& report);
 /// Storages into memory that is there; answers signals while it loads.
 void load_placed(Archive archive, std::vector<StoragePlacement> placements, const LoadOptions& options,

@@ -258,7 +258,7 @@ class Collector {
   void take_tensor(Node& node, nb::handle object, std::size_t position) {
     std::optional<Tensor> tensor;
     try {
-      tensor = array_from(object);
+      tensor = array_given(object);
     } catch (const Error& error) {
       throw error.prefixed(place_of(position));
     }

@@ -72,6 +72,9 @@ void make_buckets(nb::pointer_and_handle<PyLengthBuckets> self, nb::handle given
                   nb::handle drop_last, nb::handle num_replicas, nb::handle rank, nb::handle too_long) {
   const LengthBucketOptions options =
       bucket_options(boundaries, max_tokens, batch_size, shuffle, drop_last, num_replicas, rank, too_long);
+  if (!has_dataset(given) && (integer_argument(dim, "dim") != 0 || !key.is_none())) {
+    throw Error(ErrorCode::kInvalidArgument, "found dim= or key= beside lengths, expected them beside a dataset");
+  }
   const std::vector<std::int64_t> found =
       has_dataset(given) ? read_lengths(given, lengths_options(dim, key)) : indices_from(given, "lengths");
   const auto name = [&](std::int64_t i) {

@@ -112,6 +112,11 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
     return interruptible(
         true, [entry = nb::cast<PyLazyTensor>(source).tensor, mmap](std::stop_token) { return rows(entry, mmap); });
   }
+  if (mmap) {
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("found mmap={} beside values in memory, expected it beside a file; leave it out",
+                             *mmap ? "True" : "False"));
+  }
   if (const std::optional<Tensor> tensor = array_from(source)) {
     forbid_resizing(source);
     return rows(*tensor);

@@ -263,6 +263,10 @@ void make_batches(nb::pointer_and_handle<PyBatchSampler> self, nb::handle sample
   if (is_sampler(sampler) && !batch_size) {
     throw Error(ErrorCode::kInvalidArgument, "found no batch_size, expected one beside a sampler");
   }
+  if (drop_last && !batch_size) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "found drop_last without a batch_size: batches that are given have no size that the last could lack");
+  }
   if (batch_size) {
     const nb::object kept =
         is_sampler(sampler) ? nb::borrow(sampler) : nb::object(list_of(integers_argument(sampler, "sampler")));

@@ -298,6 +298,9 @@ void bind_files(nb::module_& module) {
                      "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "
                      "progress: bool | typing.Callable[[int, int], object] | None, most: int) -> bytes | None"));
   module.def("_goes_to_store", goes_to_store, nb::arg("path"));
+  module.def(
+      "_absolute", [](nb::handle path) { return text_from(io::absolute_or_same(name_from(path))); }, nb::arg("path"),
+      nb::sig("def _absolute(path: str) -> str"));
   module.def("_is_url", io::is_url, nb::arg("path"), nb::sig("def _is_url(path: str) -> bool"));
   module.def("_is_in_store", io::is_in_store, nb::arg("path"), nb::sig("def _is_in_store(path: str) -> bool"));
   module.def("_store_schemes", core::store_schemes, nb::arg("word"), nb::sig("def _store_schemes(word: str) -> str"));

@@ -93,9 +93,12 @@ RemoteOptions options_from(const nb::dict& given) {
   if (given.contains("anonymous")) out.anonymous = flag_argument(nb::object(given["anonymous"]), "anonymous");
   if (!given.contains("cache")) return out;
   const nb::dict cache = nb::cast<nb::dict>(given["cache"]);
-  out.cache = CacheOptions{.folder = path_from(cache["folder"]),
-                           .max_bytes = count_argument(nb::object(cache["max_bytes"]), "max_bytes"),
-                           .trust_seconds = number_argument(nb::object(cache["trust_seconds"]), "trust_seconds")};
+  out.cache.emplace();
+  if (cache.contains("folder")) out.cache->folder = path_from(cache["folder"]);
+  if (cache.contains("max_bytes")) out.cache->max_bytes = count_argument(nb::object(cache["max_bytes"]), "max_bytes");
+  if (cache.contains("trust_seconds")) {
+    out.cache->trust_seconds = number_argument(nb::object(cache["trust_seconds"]), "trust_seconds");
+  }
   return out;
 }
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "arrays/foreign.h"
 #include "bindings.h"
 #include "call/arguments.h"
+#include "content/archive.h"
 #include "content/value.h"
 #include "core/format.h"
 #include "interpreter/convert.h"
@@ -65,7 +65,7 @@ class PyWriter {
 };
 
 Tensor array_argument(nb::handle object, const char* call) {
-  if (std::optional<Tensor> tensor = array_from(object)) return *std::move(tensor);
+  if (std::optional<Tensor> tensor = array_given(object)) return *std::move(tensor);
   throw Error(ErrorCode::kDTypeMismatch,
               core::format("found an object of type {} where {} takes an array", object_type(object), call));
 }

@@ -1,5 +1,7 @@
 #include "interpreter/convert.h"
 
+#include <limits>
+
 #include "core/format.h"
 #include "format/text/npy_dtype.h"
 #include "interpreter/gil.h"
@@ -72,6 +74,13 @@ Device device_from(nb::handle device) {
   throw Error(ErrorCode::kInvalidArgument,
               core::format("a device is written \"cpu\", \"cuda\" or \"cuda:1\"; found an object of type {}",
                            object_type(device)));
+}
+
+Device numbered_device_from(nb::handle device) {
+  if (PyBool_Check(device.ptr()) || !PyIndex_Check(device.ptr())) return device_from(device);
+  const std::int64_t index = integer_from(device);
+  if (index >= 0 && index <= std::numeric_limits<int>::max()) return {DeviceType::kCuda, static_cast<int>(index)};
+  throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected 0 or more", index));
 }
 
 std::optional<DType> try_dtype_from(nb::handle dtype) {

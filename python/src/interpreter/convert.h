@@ -22,6 +22,8 @@ std::string path_from(nb::handle path);
 bool is_path(nb::handle object);
 /// A Device, its text, or another library's device that prints as such.
 Device device_from(nb::handle device);
+/// The same, or the index of a CUDA device.
+Device numbered_device_from(nb::handle device);
 /// A DType, a name or descr, a Python number type, or another library's dtype. kInvalidArgument names what was given
 /// for `argument`.
 DType dtype_from(nb::handle dtype, const char* argument = "dtype");

@@ -29,10 +29,17 @@ std::optional<DType> optional_dtype(nb::handle dtype) {
   return dtype.is_none() ? std::nullopt : std::optional(dtype_from(dtype));
 }
 
+Shape sizes_from(nb::handle sizes) {
+  Shape out = shape_argument(sizes);
+  if (std::ranges::all_of(out, [](std::int64_t size) { return size >= 0; })) return out;
+  throw Error(ErrorCode::kInvalidArgument,
+              core::format("found the shape {}, expected sizes of 0 or more", out.to_string()));
+}
+
 /// Sizes as separate arguments or as one sequence.
 Shape shape_of(const nb::tuple& sizes) {
   const bool nested = sizes.size() == 1 && !PyIndex_Check(sizes[0].ptr());
-  return nested ? shape_argument(sizes[0]) : shape_argument(sizes);
+  return sizes_from(nested ? nb::handle(nb::object(sizes[0])) : nb::handle(sizes));
 }
 
 Scalar number_from(nb::handle object) {
@@ -109,7 +116,7 @@ Tensor random_integers(const nb::tuple& args, nb::handle generator, nb::handle d
   if (args.size() < 2 || args.size() > 3) throw nb::type_error("randint() takes (high, size) or (low, high, size)");
   const std::int64_t low = args.size() == 3 ? integer_from(args[0]) : 0;
   const std::int64_t high = integer_from(args[args.size() - 2]);
-  const Shape shape = shape_argument(args[args.size() - 1]);
+  const Shape shape = sizes_from(args[args.size() - 1]);
   const DType type = dtype_or(dtype, DType::int64);
   const Device where = device_or_cpu(device);
   return Draws(generator).draw(shape, DType::int64, where,
@@ -194,7 +201,7 @@ void bind_creation(nb::module_& module) {
   module.def(
       "full",
       [](nb::handle size, nb::handle value, nb::handle dtype, nb::handle device) {
-        const Shape shape = shape_argument(size);
+        const Shape shape = sizes_from(size);
         const std::optional<DType> type = optional_dtype(dtype);
         const Device where = device_or_cpu(device);
         return computed(bytes_of(shape, type.value_or(DType::int64), where),

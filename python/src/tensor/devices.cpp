@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings.h"
+#include "call/arguments.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
 #include "penstock/device.h"
@@ -22,7 +23,9 @@ namespace {
 using Released = nb::call_guard<ReleasedGil>;
 
 /// None stands for the current device.
-Device device_or_current(nb::handle device) { return device.is_none() ? current_device() : device_from(device); }
+Device device_or_current(nb::handle device) {
+  return device.is_none() ? current_device() : numbered_device_from(device);
+}
 
 nb::dict stats_of(nb::handle device) {
   const MemoryStats stats = memory_stats(device_or_current(device));
@@ -55,12 +58,16 @@ void bind_functions(nb::module_& module) {
   module.def("device_count", [] { return device_count(); });
   module.def("current_device", [] { return current_device(); });
   module.def(
-      "set_current_device", [](nb::handle device) { set_current_device(device_from(device)); }, nb::arg("device"));
+      "set_current_device", [](nb::handle device) { set_current_device(numbered_device_from(device)); },
+      nb::arg("device"));
   module.def("device_properties", properties_of, nb::arg("device").none());
   module.def("memory_stats", stats_of, nb::arg("device").none());
   module.def(
       "set_memory_cap",
-      [](nb::handle device, std::optional<std::uint64_t> bytes) { set_memory_cap(device_or_current(device), bytes); },
+      [](nb::handle device, nb::handle bytes) {
+        set_memory_cap(device_or_current(device),
+                       bytes.is_none() ? std::nullopt : std::optional(count_argument(bytes, "bytes")));
+      },
       nb::arg("device").none(), nb::arg("bytes").none());
   module.def(
       "empty_cache",

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "bindings.h"
+#include "core/format.h"
 #include "interpreter/convert.h"
 #include "penstock/ops.h"
 #include "tensor/operands.h"
@@ -81,7 +82,13 @@ Tensor call(Unary function, const Tensor& tensor) {
   return computed(tensor.nbytes(), [=] { return function(tensor); });
 }
 
-/// NotImplemented for objects that are no operand, so that Python asks the other side.
+HeldOperand required(nb::handle object) {
+  if (std::optional<HeldOperand> operand = operand_from(object)) return *std::move(operand);
+  throw nb::type_error(
+      ("found a " + object_type(object) + " where a penstock.Tensor or a number was expected").c_str());
+}
+
+/// NotImplemented for objects that are no operand, so that Python asks the other side. NumPy then makes an array.
 nb::object call_operator(Binary function, const Tensor& self, nb::handle other, bool reflected) {
   const std::optional<HeldOperand> operand = operand_from(other);
   if (!operand) return nb::borrow(Py_NotImplemented);
@@ -89,17 +96,24 @@ nb::object call_operator(Binary function, const Tensor& self, nb::handle other, 
   return nb::cast(reflected ? call(function, *operand, tensor) : call(function, tensor, *operand));
 }
 
-HeldOperand required(nb::handle object) {
-  if (std::optional<HeldOperand> operand = operand_from(object)) return *std::move(operand);
-  throw nb::type_error(
-      ("found a " + object_type(object) + " where a penstock.Tensor or a number was expected").c_str());
+/// Where both sides know nothing of each other, Python itself says that objects differ, as one value.
+void require_comparable(nb::handle other) {
+  if (nb::isinstance<Tensor>(other) || comes_from(other, "numpy") || !has_attribute(other, "__dlpack__")) return;
+  throw nb::type_error(core::format("found a {} beside a penstock.Tensor: compare it with penstock.asarray() of it",
+                                    object_type(other))
+                           .c_str());
 }
 
 void bind_binary(nb::class_<Tensor>& tensor, const BinaryRow& row) {
   const Binary function = row.call;
   tensor.def(
       row.method,
-      [function](const Tensor& self, nb::handle other) { return call_operator(function, self, other, false); },
+      [function](const Tensor& self, nb::handle other) {
+        if (function == static_cast<Binary>(operator==) || function == static_cast<Binary>(operator!=)) {
+          require_comparable(other);
+        }
+        return call_operator(function, self, other, false);
+      },
       nb::arg("other").none(), nb::sig(row.method_signature), row.doc);
   if (row.reflected == nullptr) return;
   tensor.def(
@@ -113,10 +127,10 @@ void bind_compound(nb::class_<Tensor>& tensor, const CompoundRow& row) {
   tensor.def(
       row.method,
       [function = row.call](nb::handle self, nb::handle other) -> nb::object {
-        const std::optional<HeldOperand> operand = operand_from(other);
-        if (!operand) return nb::borrow(Py_NotImplemented);
+        // Not NotImplemented: `t += array` would make t an array of NumPy's, and leave the memory as it was.
+        const HeldOperand operand = required(other);
         Tensor held = nb::cast<const Tensor&>(self);
-        computed(held.nbytes() + operand->nbytes(), [&] { return function(held, operand->operand()); });
+        computed(held.nbytes() + operand.nbytes(), [&] { return function(held, operand.operand()); });
         return nb::borrow(self);
       },
       nb::arg("other").none(), nb::sig(row.signature),

@@ -1,8 +1,19 @@
 #include "tensor/operands.h"
 
+#include "arrays/elements.h"
 #include "interpreter/convert.h"
 
 namespace penstock::python {
+namespace {
+
+/// A scalar of NumPy's for which `item` gives a number of Python's: not dates, nor the long double, which stays one.
+bool is_numpy_number(nb::handle object) {
+  if (!is_numpy_scalar(object)) return false;
+  const std::string_view kind = nb::borrow<nb::str>(object.attr("dtype").attr("kind")).c_str();
+  return kind.find_first_of("biufc") == 0 && !comes_from(object.attr("item")(), "numpy");
+}
+
+}  // namespace
 
 std::optional<Scalar> scalar_from(nb::handle object) {
   if (PyBool_Check(object.ptr())) return Scalar(object.is(Py_True));
@@ -11,6 +22,7 @@ std::optional<Scalar> scalar_from(nb::handle object) {
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(object.ptr()), PyComplex_ImagAsDouble(object.ptr())));
   }
   if (!PyLong_Check(object.ptr()) && !comes_from(object, "numpy")) return std::nullopt;
+  if (is_numpy_number(object)) return scalar_from(object.attr("item")());
   if (PyIndex_Check(object.ptr())) {
     const nb::object index = nb::steal(PyNumber_Index(object.ptr()));
     if (!index.is_valid()) {

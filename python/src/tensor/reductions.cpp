@@ -27,8 +27,16 @@ Tensor reduce(Over function, const Tensor& tensor, nb::handle dim, bool keepdim,
   if (dims.empty() && keepdim) {
     for (std::size_t d = 0; d < tensor.rank(); ++d) dims.push_back(static_cast<std::int64_t>(d));
   }
-  const DType type = dtype.is_none() ? tensor.dtype() : dtype_from(dtype);
-  return computed(tensor.nbytes(), [=] { return function(tensor.to(type), dims, keepdim); });
+  if (dtype.is_none()) return computed(tensor.nbytes(), [=] { return function(tensor, dims, keepdim); });
+  // Integers are added in int64, whose low bits are the sum in any type.
+  return computed(tensor.nbytes(), [=, type = dtype_from(dtype)] {
+    return function(tensor.to(type), dims, keepdim).to(type);
+  });
+}
+
+/// What was made of all elements, with as many dimensions as those had where they are kept.
+Tensor of_all(const Tensor& made, const Tensor& tensor, bool keepdim) {
+  return keepdim ? made.reshape(Shape(std::vector<std::int64_t>(tensor.rank(), 1))) : made;
 }
 
 struct ExtremeRow {
@@ -41,7 +49,8 @@ constexpr ExtremeRow kExtremes[] = {{"_max", max, max}, {"_min", min, min}};
 
 nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle dim, bool keepdim) {
   if (dim.is_none()) {
-    return nb::cast(computed(tensor.nbytes(), [tensor, all = row.all] { return all(tensor); }));
+    const Tensor found = computed(tensor.nbytes(), [tensor, all = row.all] { return all(tensor); });
+    return nb::cast(of_all(found, tensor, keepdim));
   }
   const auto along = nb::cast<std::int64_t>(dim);
   const Extremum found =
@@ -51,8 +60,7 @@ nb::object find_extreme(const ExtremeRow& row, const Tensor& tensor, nb::handle 
 
 Tensor find_argmax(const Tensor& tensor, nb::handle dim, bool keepdim) {
   if (dim.is_none()) {
-    const Tensor index = computed(tensor.nbytes(), [tensor] { return argmax(tensor); });
-    return keepdim ? index.reshape(Shape(std::vector<std::int64_t>(tensor.rank(), 1))) : index;
+    return of_all(computed(tensor.nbytes(), [tensor] { return argmax(tensor); }), tensor, keepdim);
   }
   const auto along = nb::cast<std::int64_t>(dim);
   return computed(tensor.nbytes(), [=] { return argmax(tensor, along, keepdim); });

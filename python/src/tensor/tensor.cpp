@@ -7,7 +7,6 @@
 #include <nanobind/stl/string.h>
 
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -101,14 +100,7 @@ Tensor converted(const Tensor& tensor, const Target& to, const TransferOptions& 
 /// "cuda", the index of a CUDA device, or nothing for the current one.
 Device cuda_device_from(nb::handle device) {
   if (device.is_none()) return current_device(DeviceType::kCuda);
-  if (PyIndex_Check(device.ptr())) {
-    const std::int64_t index = integer_from(device);
-    if (index < 0 || index > std::numeric_limits<int>::max()) {
-      throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected 0 or more", index));
-    }
-    return {DeviceType::kCuda, static_cast<int>(index)};
-  }
-  const Device out = device_from(device);
+  const Device out = numbered_device_from(device);
   if (out.type == DeviceType::kCuda) return out;
   throw Error(ErrorCode::kInvalidArgument, core::format("found device {}, expected a CUDA device", out.to_string()));
 }

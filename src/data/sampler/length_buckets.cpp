@@ -61,6 +61,9 @@ void require_options(const LengthBucketOptions& options) {
   if (!options.max_tokens && !options.batch_size) {
     refuse("found boundaries alone; give batch_size or max_tokens, which say how many samples a batch has");
   }
+  if (!options.max_tokens && options.too_long != TooLong::kRaise) {
+    refuse("found too_long without max_tokens, which samples are too long for; give that too");
+  }
   if (options.max_tokens && *options.max_tokens < 1) {
     refuse(core::format("max_tokens is {}; it must be 1 or more", *options.max_tokens));
   }

@@ -24,11 +24,6 @@ constexpr std::array<std::string_view, 12> kNames = {
     "open", "read",  "decode",          "function",      "collate",        "copy",
     "send", "batch", "wait for memory", "wait for work", "wait for batch", "caller"};
 
-std::string absolute(const std::string& path) {
-  std::string out = path.empty() ? path : io::absolute(path);
-  return out.empty() ? path : out;
-}
-
 }  // namespace
 
 /// A lane as it was at one moment. The events do not change any more.
@@ -47,7 +42,7 @@ struct Trace::View {
   }
 };
 
-Trace::Trace(const std::string& path) : path_(absolute(path)) {
+Trace::Trace(const std::string& path) : path_(io::absolute_or_same(path)) {
   const std::unique_ptr<io::Output> probe = io::open_output(path_, {.sync = false});
 }
 

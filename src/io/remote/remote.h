@@ -36,6 +36,9 @@ class SameOptions {
   ValuesScope scope_;
 };
 
+/// Whether it was opened with options in place of the environment's.
+bool has_own_options(const ByteSource& source) noexcept;
+
 /// What opening the source took, where it is behind a URL.
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept;
 

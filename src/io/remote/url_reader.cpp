@@ -27,6 +27,11 @@ SameOptions::SameOptions(const ByteSource& source) noexcept
         return remote != nullptr && remote->values() ? remote->values() : ValuesScope::current();
       }()) {}
 
+bool has_own_options(const ByteSource& source) noexcept {
+  const RemoteSource* const remote = as_remote(source);
+  return remote != nullptr && remote->values() != nullptr && !remote->values()->of.empty();
+}
+
 RemoteTraffic opening_traffic(const ByteSource& source) noexcept {
   const RemoteSource* const remote = as_remote(source);
   return remote != nullptr ? remote->opening_traffic() : RemoteTraffic();

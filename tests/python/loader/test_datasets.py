@@ -183,3 +183,17 @@ def test_what_was_left_out_stays_so(tree):
 def test_what_is_no_list_of_samples(given):
     with pytest.raises(penstock.DTypeMismatchError, match=rf"type {type(given).__name__} .*a size and a function"):
         penstock.dataset(given)
+
+
+@pytest.mark.parametrize("mmap", [True, False])
+def test_values_in_memory_are_not_mapped(mmap):
+    for source in (np.zeros((2, 3)), [1, 2], ["a", "b"], penstock.zeros(2)):
+        with pytest.raises(penstock.InvalidArgumentError, match=f"mmap={mmap}"):
+            penstock.rows(source, mmap=mmap)
+
+
+def test_a_name_joins_one_dataset(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    files = penstock.files(tmp_path)
+    with pytest.raises(penstock.InvalidArgumentError, match="'a'"):
+        penstock.join({"a": files, "b": files}, a=files)

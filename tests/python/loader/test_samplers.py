@@ -317,3 +317,16 @@ def test_a_walk_keeps_the_order_of_its_epoch():
     order.set_epoch(1)
     assert head + list(walk) == order.order(0, 0)
     assert list(order) == order.order(0, 1)
+
+
+def test_arguments_that_nothing_follows_are_refused():
+    for make, said in (
+        (lambda: penstock.BatchSampler([[0, 1], [2]], drop_last=True), "drop_last without a batch_size"),
+        (lambda: penstock.length_buckets([1, 2], [2], batch_size=2, dim=1), "dim= or key= beside lengths"),
+        (lambda: penstock.length_buckets([1, 2], [2], batch_size=2, key="x"), "dim= or key= beside lengths"),
+        (lambda: penstock.length_buckets([1, 2], [2], batch_size=2, too_long="skip"), "too_long without max_tokens"),
+        (lambda: penstock.stack(dim=1), "dim=1 without tensors"),
+        (lambda: penstock.DataLoader(penstock.rows([1]), multiprocessing_context="spawn"), "starts no processes"),
+    ):
+        with pytest.raises(penstock.InvalidArgumentError, match=said):
+            make()

@@ -290,3 +290,10 @@ def test_batched_functions_and_own_collation():
     assert values(
         penstock.DataLoader(penstock.stream([np.ones(2), np.ones(3)]), batch_size=2, collate=penstock.pad())
     ) == [[1, 1, 0, 1, 1, 1]]
+
+
+def test_a_dataset_brings_its_own_names_and_places():
+    rows = penstock.rows([1, 2])
+    for given in ({"name": "clips"}, {"seekable": True}):
+        with pytest.raises(penstock.InvalidArgumentError, match="beside a dataset"):
+            penstock.stream(rows, **given)

@@ -724,3 +724,23 @@ def test_files_are_read_into_memory_where_they_can_be(tmp_path):
     stream = Into(npy(arrays[0]))
     pn.load(stream)
     assert stream.calls == {"readinto"}
+
+
+@pytest.mark.parametrize("name", ["save", "savez", "savez_compressed"])
+def test_masks_are_never_lost(tmp_path, name):
+    masked = np.ma.array([1, 2], mask=[0, 1])
+    for place in (tmp_path / "x", io.BytesIO()):
+        with pytest.raises(penstock.UnsupportedError, match="mask"):
+            getattr(pn, name)(place, masked)
+    if name != "save":  # beside an array that NumPy writes
+        with pytest.raises(NotImplementedError, match="'a'"):
+            getattr(pn, name)(tmp_path / "x", a=masked, b=np.zeros(2, ">i4"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_headers_that_are_just_too_long_are_told_of_urls(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    for path in (tmp_path / "x.npy", f"file://{tmp_path}/x.npy"):
+        with pytest.raises(ValueError, match="max_header_size=117"):
+            pn.load(path, max_header_size=117)
+        assert len(pn.load(path, max_header_size=118)) == 3

@@ -398,3 +398,11 @@ def test_packed_tensors_without_dimensions_are_refused(tmp_path):
         with pytest.raises(safetensors.SafetensorError):
             save({"a": packed[0]}, tmp_path / "x.safetensors")
         save({"a": packed[:1]}, tmp_path / "x.safetensors")
+
+
+def test_a_backend_that_is_none_is_refused_whoever_reads(model):
+    for options in ({}, {"shared": True}):
+        with pytest.raises(ours.SafetensorError, match="carrier pigeon"):
+            ours.load_file(model, backend="carrier pigeon", **options)
+        for backend in ("mmap", "pread"):
+            same(ours.load_file(model, backend=backend, **options)["w"], peer.load_file(model)["w"])
