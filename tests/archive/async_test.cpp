@@ -39,6 +39,15 @@ TEST_F(AsyncTest, TheResultAndErrorsArriveByTheFuture) {
   EXPECT_EQ(folder.names().size(), 1U);
 }
 
+TEST_F(AsyncTest, FileUrlsAreTheirPaths) {
+  for (const std::string scheme : {"file://", "file:"}) {
+    save_async(Value::tensor(tensor), scheme + (folder / "x.npy")).get();
+    EXPECT_TRUE(Tensor::identical(load_async(scheme + (folder / "x.npy")).get().as_tensor(), tensor));
+  }
+  auto elsewhere = load_async("file://another.host/x.npy");
+  EXPECT_EQ(code_of([&] { elsewhere.get(); }), ErrorCode::kUnsupported);
+}
+
 TEST_F(AsyncTest, ACopyIsWhatTheTensorWas) {
   const Tensor changing = tensor.clone();
   const Value shared = dict_of({{"a", changing}, {"b", changing.slice(0, 0, 1)}});

@@ -214,7 +214,10 @@ TEST(OneBlock, DoesNotGoTogetherWithOtherMemory) {
   };
   for (const Case& each : {Case{{.device = Device(DeviceType::kCuda, 0), .shared = true}, "shared and device"},
                            Case{{.mmap = true, .shared = true}, "shared and mmap"},
-                           Case{{.gds = true, .pinned = true}, "pinned and gds"}}) {
+                           Case{{.gds = true, .pinned = true}, "pinned and gds"},
+                           Case{{.device = Device(DeviceType::kCuda, 0), .mmap = true}, "mmap and device"},
+                           Case{{.mmap = true, .direct = true}, "mmap and direct"},
+                           Case{{.mmap = true, .gds = true}, "mmap and gds"}}) {
     for (const auto& error : {error_of([&] { penstock::load(folder / "m.npz", each.options); }),
                               error_of([&] { archive["few"].load(each.options); }),
                               error_of([&] { archive.load_storages(each.options); })}) {
@@ -224,7 +227,9 @@ TEST(OneBlock, DoesNotGoTogetherWithOtherMemory) {
     }
   }
   const Tensor few = Tensor::empty({3}, DType::int16);
-  for (const LoadOptions& options : {LoadOptions{.shared = true}, LoadOptions{.pinned = true}}) {
+  for (const LoadOptions& options :
+       {LoadOptions{.shared = true}, LoadOptions{.pinned = true}, LoadOptions{.mmap = true},
+        LoadOptions{.device = Device(DeviceType::kCuda, 0)}}) {
     for (const auto& error : {error_of([&] {
                                 archive.load_into({{"few", few}}, options);
                               }),
