@@ -5,12 +5,12 @@
 #include <nanobind/stl/string.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "bindings.h"
 #include "call/arguments.h"
+#include "call/turns.h"
 #include "content/functions.h"
 #include "content/value.h"
 #include "core/format.h"
@@ -107,7 +107,8 @@ class PyWalk {
     std::optional<Value> sample;
     {
       const ReleasedGil released;
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock lock(turns_.mutex);
+      const Making making(turns_, "iterator");
       sample = kept_ ? std::exchange(kept_, std::nullopt) : walk_.next();
     }
     if (!sample) throw nb::stop_iteration();
@@ -115,7 +116,7 @@ class PyWalk {
       check_signals();
     } catch (...) {
       const ReleasedGil released;
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock lock(turns_.mutex);
       kept_ = std::move(sample);
       throw;
     }
@@ -123,7 +124,7 @@ class PyWalk {
   }
 
  private:
-  std::mutex mutex_;
+  Turns turns_;
   data::StreamWalk walk_;
   std::optional<Value> kept_;  ///< was there when a signal handler raised
 };

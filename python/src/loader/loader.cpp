@@ -118,6 +118,7 @@ std::uint64_t PyLoader::epoch() {
 void PyLoader::set_epoch(std::uint64_t epoch) {
   kept_.drop();
   locked([this, epoch](DataLoader& loader) {
+    turns_->require_at_rest("loader");
     ++turns_->iteration;
     loader.set_epoch(epoch);
   });
@@ -135,6 +136,7 @@ LoaderPosition PyLoader::position() {
 
 void PyLoader::seek(const LoaderPosition& position) {
   locked([&](DataLoader& loader) {
+    turns_->require_at_rest("loader");
     loader.seek(position);
     ++turns_->iteration;
   });
@@ -177,6 +179,7 @@ void PyLoader::close() {
 std::uint64_t PyLoader::begin() {
   kept_.drop();
   return locked([this](DataLoader& loader) {
+    turns_->require_at_rest("loader");
     loader.restart();
     return ++turns_->iteration;
   });
@@ -226,7 +229,8 @@ nb::object PyLoader::hand_over(Batch batch, const nb::object& states) {
 }
 
 template <class Take>
-std::optional<Batch> PyLoader::take(Turns& turns, std::uint64_t iteration, Take take_next) {
+std::optional<Batch> PyLoader::take(Iterations& turns, std::uint64_t iteration, Take take_next) {
+  const Making making(turns, "loader");
   if (iteration != turns.iteration) {
     throw Error(ErrorCode::kInvalidArgument,
                 "this iteration ended when another began, or its position or epoch was set; take a new iterator");

@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "call/turns.h"
 #include "data/sample/runner.h"
 #include "dataset/handles.h"
 #include "interpreter/nanobind.h"
@@ -84,8 +84,7 @@ class PyLoader {
 
  private:
   /// One thread takes at a time; what is left behind owns this too.
-  struct Turns {
-    std::mutex mutex;
+  struct Iterations : Turns {
     /// Changed under the mutex only.
     std::atomic<std::uint64_t> iteration = 0;
     std::uint64_t ended = 0;
@@ -101,7 +100,7 @@ class PyLoader {
   auto locked(Work work);
   /// take_next(waiting) for an iteration that neither ended nor was followed by another. The mutex must be held.
   template <class Take>
-  static std::optional<Batch> take(Turns& turns, std::uint64_t iteration, Take take_next);
+  static std::optional<Batch> take(Iterations& turns, std::uint64_t iteration, Take take_next);
   std::optional<Batch> next_prepared(std::uint64_t iteration);
   /// Of the generators that all threads share, before the first batch; null where it is not the first, or where others
   /// than functions of samples may draw meanwhile.
@@ -120,7 +119,7 @@ class PyLoader {
   nb::object parts_;
   std::shared_ptr<Raised> raised_;
   std::shared_ptr<DataLoader> loader_;
-  const std::shared_ptr<Turns> turns_ = std::make_shared<Turns>();
+  const std::shared_ptr<Iterations> turns_ = std::make_shared<Iterations>();
   std::uint64_t forks_;  ///< core::forks() where its threads are
   KeptBatch kept_;       ///< of the iteration that runs
   bool is_stream_ = false;

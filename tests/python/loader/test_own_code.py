@@ -208,6 +208,36 @@ def test_collate_fn_makes_the_batch():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+def test_a_function_may_ask_its_loader_where_it_stands(workers):
+    def told(sample):
+        assert len(loader) == COUNT
+        assert 0 <= loader.state_dict()["batch"] <= COUNT
+        return sample + 100 * loader.epoch
+
+    loader = penstock.DataLoader(numbers().map(told), num_workers=workers)
+    for epoch in range(2):
+        assert [batch.numpy().max() for batch in loader] == [100 * epoch + index for index in range(COUNT)]
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        lambda loader, iterator: next(iterator),
+        lambda loader, iterator: iter(loader),
+        lambda loader, iterator: loader.set_epoch(3),
+        lambda loader, iterator: loader.load_state_dict(loader.state_dict()),
+    ],
+)
+def test_a_function_that_moves_its_loader_is_refused(moves):
+    """Without workers the thread that makes the batch would wait for itself; with some it is another thread."""
+    loader = penstock.DataLoader(numbers().map(lambda sample: moves(loader, iterator)), num_workers=0)
+    iterator = iter(loader)
+    for _ in range(2):  # the first batch is made in another thread than the others
+        with pytest.raises(penstock.InvalidArgumentError, match="take another loader there"):
+            next(iterator)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
 def test_what_functions_of_batches_raise_names_the_batch(workers):
     def odd(batch):
         raise ValueError("odd")

@@ -270,6 +270,17 @@ def test_generators_are_closed_and_nothing_is_kept():
     assert comes_true(lambda: closed)
 
 
+def test_a_function_that_asks_its_own_iterator_is_refused():
+    def own():
+        yield np.array([0])
+        yield next(walk)
+
+    for stream in (penstock.stream(own), penstock.stream(counting()).map(lambda sample: next(walk))):
+        walk = iter(stream)
+        with pytest.raises(penstock.InvalidArgumentError, match="take another iterator there"):
+            list(walk)
+
+
 def test_a_loader_of_an_endless_stream_is_left_at_any_time():
     def endless():
         number = 0
