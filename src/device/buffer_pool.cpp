@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core/forks.h"
 #include "device/buffer_access.h"
 #include "device/rounded.h"
 
@@ -29,6 +31,7 @@ struct BufferPool::State {
   const Device device;
   const std::function<Buffer(std::size_t)> allocate;
   const std::size_t max_idle_bytes;
+  const std::uint64_t forks = core::forks();
   std::atomic<std::size_t> allocations{0};
   std::mutex mutex;
   std::vector<Buffer> idle;  ///< longest unused first
@@ -51,6 +54,7 @@ Buffer BufferPool::State::reuse(std::size_t bytes) {
 }
 
 void BufferPool::State::give_back(Buffer block) noexcept {
+  if (core::forks() != forks) return;  // a child may have inherited the lock of a thread that it does not have
   // Freed after the lock: unmapping a large block takes long.
   std::vector<Buffer> dropped;
   const std::scoped_lock lock(mutex);

@@ -1,6 +1,8 @@
 #include "device/buffer_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <optional>
@@ -143,6 +145,22 @@ TEST(BufferPool, ThreadsTakeAndReturn) {
   }
   threads.clear();
   EXPECT_LE(pool.allocations(), 8U);
+}
+
+TEST(BufferPool, AForkedChildGivesNothingBack) {
+  // The lock may be one that another thread of the parent has.
+  BufferPool pool({}, 64 * kMiB);
+  Buffer block = pool.take(kMiB);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    block = Buffer();
+    ::_exit(pool.idle_bytes() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  block = Buffer();
+  EXPECT_GE(pool.idle_bytes(), kMiB);
 }
 
 TEST(BufferPool, AbsurdSizesAreRefused) {

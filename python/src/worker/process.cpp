@@ -67,6 +67,7 @@ std::shared_ptr<const void> AnswerBlocks::lend(const std::shared_ptr<SharedBlock
 }
 
 void AnswerBlocks::take_back(std::uint64_t id) noexcept {
+  if (core::forks() != forks_) return;  // a child has no worker, and may have inherited the lock of another thread
   std::shared_ptr<SharedBlock> gone;  // unmapped behind the lock
   const std::scoped_lock lock(mutex_);
   if (const auto found = blocks_.find(id); found != blocks_.end()) lent_ -= found->second->bytes().size();

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/forks.h"
 #include "data/trace/trace.h"
 #include "penstock/buffer.h"
 #include "worker/block.h"
@@ -47,6 +48,7 @@ class AnswerBlocks : public std::enable_shared_from_this<AnswerBlocks> {
   std::shared_ptr<SharedBlock> taken_out(std::uint64_t id) noexcept;
 
   static constexpr std::size_t kMostIdle = 4;
+  const std::uint64_t forks_ = core::forks();
   mutable std::mutex mutex_;
   std::uint64_t lent_ = 0;   ///< bytes
   std::uint64_t bytes_ = 0;  ///< of all blocks
