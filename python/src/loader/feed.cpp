@@ -74,7 +74,8 @@ class PyFeed {
     return feed_;
   }
 
-  /// act(feed) without the GIL: `act` takes a lock, and a worker that holds this lock may be waiting for the GIL.
+  /// act(feed) without the GIL: `act` waits for workers or for a lock, and so does the end of a feed that another thread
+  /// has closed meanwhile; a worker may be waiting for the GIL.
   template <class Act>
   auto unlocked(Act act) const {
     std::shared_ptr<BatchFeed> held = usable();
@@ -169,14 +170,10 @@ class PyFeed {
 
  private:
   std::optional<Batch> waited_for() const {
-    const std::shared_ptr<BatchFeed> held = usable();
     const Clock::time_point start = Clock::now();
     for (;;) {
-      std::optional<Batch> batch;
-      {
-        const ReleasedGil released;
-        batch = held->next_for(std::chrono::duration<double>(kSignalPeriod).count());
-      }
+      std::optional<Batch> batch = unlocked(
+          [](BatchFeed& feed) { return feed.next_for(std::chrono::duration<double>(kSignalPeriod).count()); });
       if (batch) return batch;
       check_signals();
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) return {};

@@ -85,11 +85,11 @@ class HeaderWalk {
     }
   }
 
-  void note(const Error& error, std::int64_t index) {
+  void note(std::optional<Error> error, std::int64_t index) {
     const std::scoped_lock lock(mutex_);
     if (index >= bad_) return;
     bad_ = index;
-    error_ = error;
+    error_.swap(error);  // the one before outlives the lock: its cause may be Python's
   }
 
   const Dataset& dataset_;

@@ -115,15 +115,16 @@ void StreamFeed::read_one(const Work& work) {
   if (!done.ends() && (first_batch_ < place_.batch || !place_.place || done.place.read == place_.place->read)) return;
   first_batch_ = place_.batch;
   ended_ = true;
-  done.error =
+  StreamBatch end;  // what was read outlives the lock: it may be Python's
+  end.place = done.place;
+  end.error =
       Error(ErrorCode::kChanged,
             core::format("{} has changed: at the saved position {} had been read for {}, but now {} were read; go on "
                          "from the beginning of an epoch, or with the stream as it was",
                          core::escaped(stream_.node()->name()),
                          core::counted(static_cast<std::uint64_t>(place_.place ? place_.place->read : 0), "sample"),
                          core::counted(static_cast<std::uint64_t>(place_.batch), "batch", "batches"), done.place.read));
-  done.items.clear();
-  batches_.push_back(std::make_shared<const StreamBatch>(std::move(done)));
+  batches_.push_back(std::make_shared<const StreamBatch>(std::move(end)));
 }
 
 std::optional<Error> StreamFeed::fill_current(const Work& work) {
