@@ -109,7 +109,7 @@ Writer::Impl::Impl(std::string_view path, const WriterOptions& options)
         path, {.format = options.format, .compress = options.compress, .metadata = options.metadata});
     if (format_->stream == nullptr) {
       throw Error(ErrorCode::kUnsupported,
-                  core::format("a folder of {} is written as a whole, by save, and not piece by piece", format_->name));
+                  core::format("{} is written as a whole, by save, and not piece by piece", format_->name));
     }
     if (!format_->is_one_tensor && (options.resume || options.dtype || options.row_shape)) {
       throw Error(ErrorCode::kUnsupported,

@@ -23,12 +23,16 @@ namespace penstock {
 namespace io {
 namespace {
 
-/// Files, and every scheme of core/url_scheme.h.
+/// Of this machine.
+constexpr Scheme kOwnSchemes[] = {{"", open_file}, {"file", open_file_url}};
+
+/// Those, and every scheme of core/url_scheme.h.
 constexpr auto kSchemes = [] {
-  std::array<Scheme, 2 + std::size(core::kUrlSchemes)> out = {{{"", open_file}, {"file", open_file_url}}};
-  for (std::size_t i = 0; i < std::size(core::kUrlSchemes); ++i) {
-    out[i + 2] = {core::kUrlSchemes[i].name, remote::open_url};
-  }
+  std::array<Scheme, std::size(kOwnSchemes) + std::size(core::kUrlSchemes)> out{};
+  const auto rest = std::ranges::copy(kOwnSchemes, out.begin()).out;
+  std::ranges::transform(core::kUrlSchemes, rest, [](const core::UrlScheme& url) {
+    return Scheme{url.name, remote::open_url};
+  });
   return out;
 }();
 
