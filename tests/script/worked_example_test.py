@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The worked examples of HACKING.md do what they say: each is applied, compiled, linked with the library and run.
+"""The worked examples of HACKING.md and docs/design/writing.md do what they say: each is applied, compiled, linked with
+the library and run.
 
 worked_example_test.py BUILD COMPILER
 """
@@ -19,6 +20,30 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD, COMPILER = Path(sys.argv[1]), sys.argv[2]
 FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror", "-DFMT_HEADER_ONLY", "-Dfmt=penstock_fmt"]
 LIBRARY = [f"{BUILD}/src/libpenstock.a", "-l:libdeflate.a", "-lz", "-lpthread", "-ldl"]
+
+WRITES_IDX = r"""
+#include "penstock/error.h"
+#include "penstock/load.h"
+#include "penstock/save.h"
+
+using namespace penstock;
+
+int main(int, char** argv) {
+  for (const Tensor& tensor : {Tensor::of<float>({1, -2, 3e30F}), Tensor::of<std::uint8_t>({7, 8}),
+                               Tensor::zeros({3, 0, 2}, DType::int16)}) {
+    save(tensor, argv[1]);
+    if (open(argv[1]).format() != "idx" || !Tensor::identical(load(argv[1]).as_tensor(), tensor)) return 1;
+  }
+  for (const Value& value : {Value(Tensor::of<std::int64_t>({1})), Value::list({Value(1)})}) {
+    try {
+      save(value, argv[1]);
+      return 2;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupported || error.path() != argv[1]) return 3;
+    }
+  }
+}
+"""
 
 BLOCK = re.compile(r"```(?:cpp|python)\n(.*?)```", re.DOTALL)
 FILE = re.compile(r"\*\*\d\. `([^`]+)`\*\*")
@@ -124,30 +149,13 @@ class WorkedExampleTest(unittest.TestCase):
         self.check("add a transform", "data/transform")
 
     def test_a_format(self) -> None:
+        source, test, fuzzer = BLOCK.findall(section("add a format"))
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
-            (work / "src/format").mkdir(parents=True)
-            (work / "format").mkdir()
-            header = (ROOT / "src/format/rows.h").read_text()
-            table = (ROOT / "src/format/formats.cpp").read_text()
-            source, test, fuzzer = BLOCK.findall(section("add a format"))
-            table, count = re.subn(r"(kFormats\{[^}]*)\}", r"\1, kIdxFormat}", table, count=1)
-            self.assertEqual(count, 1)
-            table_path = "src/format/formats.cpp"
-            for name, text in {
-                "format/rows.h": header.replace(
-                    "\nextern const Format", "\nextern const Format kIdxFormat;\nextern const Format", 1
-                ),
-                table_path: table,
-                "idx.cpp": source,
-                "idx_test.cpp": test,
-                "fuzz_idx.cpp": fuzzer,
-                "seed.idx": "\0\0\b\1\0\0\0\1a",
-            }.items():
-                (work / name).write_text(text)
-            flags = [*FLAGS, f"-I{work}", "-Isrc", "-Iinclude", "-Itests", "-Ifuzz"]
-            ours = [str(work / "idx.cpp"), *room_with(work, "format", {table_path: table})]
-
+            ours, flags = self.idx(work, source)
+            (work / "idx_test.cpp").write_text(test)
+            (work / "fuzz_idx.cpp").write_text(fuzzer)
+            (work / "seed.idx").write_text("\0\0\b\1\0\0\0\1a")
             tests = [str(work / "idx_test.cpp"), *ours, "-lgtest_main", "-lgtest", *LIBRARY]
             run([COMPILER, *flags, "-o", str(work / "test_idx"), *tests])
             run([str(work / "test_idx")])
@@ -155,6 +163,36 @@ class WorkedExampleTest(unittest.TestCase):
             fuzz = [str(work / "fuzz_idx.cpp"), *support]
             run([COMPILER, *flags, "-o", str(work / "fuzz_idx"), *fuzz, *ours, *LIBRARY])
             run([str(work / "fuzz_idx"), str(work / "seed.idx")])
+
+    def test_a_format_that_writes(self) -> None:
+        """docs/design/writing.md: what is written comes back, and what has no place is refused."""
+        source = BLOCK.findall(section("add a format"))[0]
+        (write,) = BLOCK.findall((ROOT / "docs/design/writing.md").read_text())
+        source = replace_once(source, "}  // namespace\n\nconstinit", f"{write}\n}}  // namespace\n\nconstinit")
+        source = replace_once(source, ".write = nullptr", ".write = write")
+        source = replace_once(source, ".fingerprint = fingerprint}", ".fingerprint = fingerprint, .is_one_tensor = true}")
+        with tempfile.TemporaryDirectory() as folder:
+            work = Path(folder)
+            ours, flags = self.idx(work, source)
+            (work / "write_idx.cpp").write_text(WRITES_IDX)
+            run([COMPILER, *flags, "-o", str(work / "write_idx"), str(work / "write_idx.cpp"), *ours, *LIBRARY])
+            run([str(work / "write_idx"), str(work / "a.idx")])
+
+    def idx(self, work: Path, source: str) -> tuple[list[str], list[str]]:
+        """The library's sources with that format in its table, and what they are compiled with."""
+        (work / "src/format").mkdir(parents=True)
+        (work / "format").mkdir()
+        header = (ROOT / "src/format/rows.h").read_text()
+        table = (ROOT / "src/format/formats.cpp").read_text()
+        table, count = re.subn(r"(kFormats\{[^}]*)\}", r"\1, kIdxFormat}", table, count=1)
+        self.assertEqual(count, 1)
+        table_path = "src/format/formats.cpp"
+        header = header.replace("\nextern const Format", "\nextern const Format kIdxFormat;\nextern const Format", 1)
+        (work / "format/rows.h").write_text(header)
+        (work / table_path).write_text(table)
+        (work / "idx.cpp").write_text(source)
+        ours = [str(work / "idx.cpp"), *room_with(work, "format", {table_path: table})]
+        return ours, [*FLAGS, f"-I{work}", "-Isrc", "-Iinclude", "-Itests", "-Ifuzz"]
 
 
 if __name__ == "__main__":
