@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -86,7 +87,7 @@ class Narrowing {
     for (const std::string& name : from_.unknown_globals) {
       if (names.contains(name)) out_.unknown_globals.push_back(name);
     }
-    for (const std::size_t entry : wanted_) at_[place_of(from_.entries[entry])].push_back(entry);
+    for (const std::size_t entry : wanted_) at_[&from_.entries[entry]].numbers.push_back(entry);
   }
 
   /// Takes an entry for each name within the part. A tensor that several ways lead to has a name for each; the
@@ -95,13 +96,13 @@ class Narrowing {
     for (std::size_t i = 0; i < from_.entries.size(); ++i) {
       const TensorEntry& entry = from_.entries[i];
       if (!entry.name.starts_with(stem_) || entry.name.size() == stem_.size()) continue;
-      const auto found = at_.find(place_of(entry));
+      const auto found = at_.find(&entry);
       if (found == at_.end()) continue;
-      const auto same = [&](std::size_t other) { return is_same(from_.entries[other], entry); };
-      if (std::none_of(found->second.begin(), found->second.end(), same)) continue;
-      for (const std::size_t other : found->second) {
-        if (same(other) && (positions_[other] == archive::kNowhere || other == i))
-          positions_[other] = out_.entries.size();
+      auto& [numbers, has_name] = found->second;
+      if (!std::exchange(has_name, true)) {
+        for (const std::size_t number : numbers) positions_[number] = out_.entries.size();
+      } else if (std::binary_search(wanted_.begin(), wanted_.end(), i)) {
+        positions_[i] = out_.entries.size();
       }
       out_.entries.push_back(entry);
       out_.entries.back().name.erase(0, stem_.size());
@@ -128,19 +129,29 @@ class Narrowing {
     }
   }
 
-  using Place = std::pair<std::size_t, std::uint64_t>;
-  static Place place_of(const TensorEntry& entry) { return {entry.storage, entry.byte_offset}; }
-
-  static bool is_same(const TensorEntry& a, const TensorEntry& b) {
-    return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides && a.requires_grad == b.requires_grad &&
-           a.encoding == b.encoding;
-  }
+  /// Tensors that are one but for their names. Very many may be one, or begin at one byte.
+  struct Same {
+    std::vector<std::size_t> numbers;
+    bool has_name = false;  ///< within the part
+  };
+  struct ByView {
+    bool operator()(const TensorEntry* a, const TensorEntry* b) const {
+      if (a->shape != b->shape) return std::ranges::lexicographical_compare(a->shape, b->shape);
+      if (a->strides != b->strides) return std::ranges::lexicographical_compare(a->strides, b->strides);
+      if (a->dtype != b->dtype) return a->dtype.name() < b->dtype.name();
+      const auto rest = [](const TensorEntry& of) {
+        return std::tuple(of.storage, of.byte_offset, of.requires_grad, of.encoding.swapped, of.encoding.conjugate,
+                          of.encoding.negative);
+      };
+      return rest(*a) < rest(*b);
+    }
+  };
 
   const format::Index& from_;
   std::string_view stem_;
   std::vector<std::size_t> positions_;  ///< of each entry that the part leads to, among those that are taken
   std::vector<std::size_t> wanted_;
-  std::map<Place, std::vector<std::size_t>> at_;
+  std::map<const TensorEntry*, Same, ByView> at_;
   format::Index out_;
 };
 

@@ -5,6 +5,8 @@
 #include "format/check_index.h"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "core/checked.h"
 #include "core/counted.h"
@@ -89,6 +91,10 @@ void check_index(Index& index) {
     entry.nbytes();  // throws where the size of an expanded view does not fit
   }
   write_encodings(index);
+  // Parts of a file may name the same.
+  std::vector<std::string>& names = index.unknown_globals;
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
 }
 
 }  // namespace penstock::format

@@ -7,6 +7,7 @@ import os
 import resource
 import struct
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -322,3 +323,40 @@ def test_little_memory_whatever_the_size(tmp_path):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
     diff(tmp_path / "a.npy", tmp_path / "b.npy", code=0, preexec_fn=limited)
+
+
+PARTS = {
+    "tuples in sets": ({(1, 2)}, {(1, 3)}),
+    "frozensets in sets": ({frozenset({1})}, {frozenset({2})}),
+    "objects in sets": ({Fraction(1, 2)}, {Fraction(1, 3)}),
+    "tuples in keys": ({((1, 2), 3): 0}, {((1, 9), 3): 0}),
+    "frozensets as keys": ({frozenset({1}): 0}, {frozenset({2}): 0}),
+    "objects as keys": ({Fraction(1, 2): 0}, {Fraction(1, 3): 0}),
+}
+
+
+@pytest.mark.parametrize("parts", PARTS.values(), ids=PARTS)
+def test_what_lies_in_sets_and_keys_counts(tmp_path, parts):
+    import torch
+
+    for name, part in zip("ab", parts, strict=True):
+        torch.save({"part": part}, tmp_path / f"{name}.pt")
+    torch.save({"part": parts[0]}, tmp_path / "c.pt")
+    diff(tmp_path / "a.pt", tmp_path / "b.pt", code=1)
+    diff(tmp_path / "a.pt", tmp_path / "c.pt", code=0)
+
+
+def test_attributes_of_tensors_count(tmp_path):
+    import torch
+
+    for name, note in (("a", 1), ("b", 2)):
+        tensor = torch.ones(2)
+        tensor.note = note
+        torch.save({"w": tensor}, tmp_path / f"{name}.pt")
+    assert "w.state.note" in diff(tmp_path / "a.pt", tmp_path / "b.pt", code=1).stdout
+
+
+def test_elements_without_bytes_are_not_counted_one_by_one(tmp_path):
+    header = f"{{'descr': '|S0', 'fortran_order': False, 'shape': ({2**62},), }}\n".encode()
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    diff(tmp_path / "a.npy", tmp_path / "a.npy", code=0)

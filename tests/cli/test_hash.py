@@ -109,6 +109,23 @@ def test_what_differs_has_another_hash(tmp_path):
     assert hash_json(tmp_path / "x.npz")["hash"] != hash_json(tmp_path / "y.npz")["hash"]
 
 
+def test_what_lies_in_sets_is_hashed(tmp_path):
+    import torch
+
+    for name, second in (("a", 2), ("b", 3)):
+        torch.save({"part": {(1, second), ("x",)}}, tmp_path / f"{name}.pt")
+    torch.save({"part": {("x",), (1, 2)}}, tmp_path / "c.pt")
+    a, b, c = (each["hash"] for each in hash_json(*(tmp_path / f"{name}.pt" for name in "abc")))
+    assert a == c != b
+
+
+def test_elements_without_bytes_have_a_hash(tmp_path, xxh3):
+    header = f"{{'descr': '|S0', 'fortran_order': False, 'shape': ({2**62},), }}\n".encode()
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    (tensor,) = hash_json(tmp_path / "a.npy")["tensors"]
+    assert tensor["hash"] == xxh3(f"bytes {2**62}\n".encode()).hex()
+
+
 def test_duplicates_are_grouped(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.ones(3), y=np.ones(3), empty=np.ones(0))
     np.savez_compressed(tmp_path / "b.npz", empty=np.ones(0), y=np.ones(3), x=np.ones(3))

@@ -201,6 +201,12 @@ def test_a_pickle_that_deflates_to_nothing_makes_no_more_than_a_stored_one(tmp_p
         penstock.open(tmp_path / "x.pt")
 
 
+def test_one_tensor_very_often_is_read(tmp_path):
+    """Two bytes of pickle lead there each time."""
+    torch.save([torch.ones(2)] * 200_000, tmp_path / "a.pt")
+    assert len(penstock.load(tmp_path / "a.pt")) == 200_000
+
+
 def test_a_deflated_pickle_of_many_values_is_read(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x/data.pkl", b"\x80\x02](" + b"K\7" * 400_000 + b"e.")

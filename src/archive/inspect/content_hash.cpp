@@ -87,8 +87,7 @@ ContentHashes hash_content(const Archive& archive, const std::function<void(std:
     hashed.push_back(i);
     const Elements& of = elements.emplace_back(files, i, ElementOrder::kC);
     jobs.push_back({&of});
-    const bool has_bytes = of.dtype().itemsize() > 0 && of.count() > 0;
-    pieces.emplace_back(has_bytes ? static_cast<std::size_t>((of.count() - 1) / jobs.back().piece() + 1) : 0);
+    pieces.emplace_back(of.count() > 0 ? static_cast<std::size_t>((of.count() - 1) / jobs.back().piece() + 1) : 0);
   }
   for_each_part(
       jobs,

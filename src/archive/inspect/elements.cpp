@@ -92,7 +92,7 @@ Elements::Elements(const ElementFiles& files, TensorEntry entry, ElementOrder or
   const StorageEntry& storage = state.storage_of(view_);
   if (view_.pickled) view_ = bytes_of_objects(view_, storage);
   if (order == ElementOrder::kStored) view_ = in_stored_order(view_);
-  count_ = view_.shape.numel();
+  count_ = view_.nbytes() == 0 ? 0 : view_.shape.numel();
   try {
     require_modest(view_, storage);
   } catch (const Error& error) {

@@ -54,6 +54,7 @@ class Elements {
   Elements(const ElementFiles& files, TensorEntry entry, ElementOrder order);
 
   const DType& dtype() const noexcept { return view_.dtype; }
+  /// None where elements take no bytes: there is nothing to go through, and may be 2^62 of them.
   std::int64_t count() const noexcept { return count_; }
   /// Whether pieces come only from front to back, to one thread: a deflated tensor.
   bool is_stream() const noexcept { return !is_scattered_ && way_ == Way::kInflate; }

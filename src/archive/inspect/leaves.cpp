@@ -61,6 +61,14 @@ std::string number_bytes(double value) {
 
 std::string below(const std::string& path, const std::string& key) { return path.empty() ? key : path + "." + key; }
 
+/// Whether key_text tells it from every other key of its kind.
+bool is_told_whole(const Value& key) {
+  if (!key.is(Kind::kTuple)) return !is_container(key) && !key.is(Kind::kSet);
+  bool is_flat = key.size() <= 16;
+  for (std::size_t i = 0; is_flat && i < key.size(); ++i) is_flat = !key[i].is(Kind::kTuple) && is_told_whole(key[i]);
+  return is_flat;
+}
+
 class Walk {
  public:
   explicit Walk(bool with_tensors) : with_tensors_(with_tensors) {}
@@ -72,7 +80,11 @@ class Walk {
 
  private:
   void go(const Value& value, const std::string& path) {
-    if (value.is(Kind::kTensor) && !with_tensors_) return;
+    if (value.is(Kind::kTensor)) {
+      if (with_tensors_) add(value, path);
+      if (const auto attributes = value.state(); attributes && !with_tensors_) go(*attributes, below(path, "state"));
+      return;
+    }
     if (!is_container(value)) return add(value, path);
     if (value.is(Kind::kObject)) {
       add(value, path);
@@ -84,7 +96,9 @@ class Walk {
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (value.is(Kind::kDict)) {
         const auto [key, item] = value.item(i);
-        go(item, path_below(path, key));
+        const std::string place = path_below(path, key);
+        if (!with_tensors_ && !is_told_whole(key)) add(Value::set({key}), place);
+        go(item, place);
       } else {
         go(value[i], below(path, core::format("{}", i)));
       }
@@ -101,14 +115,35 @@ class Walk {
   core::SharedWalk walk_{"each way to a value is compared by itself; load the parts that matter"};
 };
 
-std::string canonical_set(const Value& value) {
-  std::vector<std::string> items;
-  for (std::size_t i = 0; i < value.size(); ++i) items.push_back(canonical(value[i]));
-  std::sort(items.begin(), items.end());
-  std::string out = "set:";
-  for (const std::string& item : items) out += core::format("{},{}", item.size(), item);
-  return out;
-}
+/// Texts of what lies in sets: parts and all that they hold.
+class WholeText {
+ public:
+  std::string of(const Value& value) {
+    if (!is_container(value) && !value.is(Kind::kSet)) return canonical(value);
+    if (!above_.insert(value.node_id()).second) return "again:";
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      parts.push_back(value.is(Kind::kDict) ? pair_text(value.item(i)) : of(value[i]));
+    }
+    if (value.is(Kind::kSet) || value.is(Kind::kDict)) std::sort(parts.begin(), parts.end());
+    if (const auto state = state_of(value)) parts.push_back(of(*state));
+    above_.erase(value.node_id());
+    std::string out = head(value);
+    for (const std::string& part : parts) core::append(out, "{},{}", part.size(), part);
+    walk_.visit(value.node_id(), value.size(), out.size());
+    return out;
+  }
+
+ private:
+  static std::string head(const Value& value) { return value.is(Kind::kSet) ? "set:" : canonical(value); }
+  std::string pair_text(const Value::Item& item) {
+    const std::string key = of(item.first);
+    return core::format("{},{}{}", key.size(), key, of(item.second));
+  }
+
+  std::unordered_set<const void*> above_;
+  core::SharedWalk walk_{"a set of them is compared as a whole; load the parts that matter"};
+};
 
 }  // namespace
 
@@ -148,7 +183,7 @@ std::string canonical(const Value& value) {
     case Kind::kObject:
       return "object:" + value.type_name();
     case Kind::kSet:
-      return canonical_set(value);
+      return WholeText().of(value);
     case Kind::kTuple:
       return "tuple:";
     case Kind::kList:

@@ -12,7 +12,8 @@
 namespace penstock::archive {
 
 /// What a nested content holds besides tensors: numbers, text, None, dtypes, bare names, objects of unknown classes,
-/// sets of these, and containers with nothing in them.
+/// sets, and containers with nothing in them. Attributes of tensors are among them, by `state`. A key of a dict that
+/// its path does not tell from others (a tuple in a tuple, a frozenset, an object) is one too: a set of it alone.
 struct Leaf {
   /// The keys that lead to it joined with dots, as names of tensors are made; positions in digits.
   std::string path;
@@ -31,7 +32,7 @@ std::vector<std::string> paths_in(const Value& part, const std::string& path);
 std::string path_below(const std::string& path, const Value& key);
 
 /// A text for which two leaves are equal exactly when theirs are, whatever the format they come from: the kind, a
-/// colon, and the value. Of an object, its class alone.
+/// colon, and the value. Of an object, and of a list, tuple or dict, its kind or class alone; but all of a set's items.
 std::string canonical(const Value& value);
 
 }  // namespace penstock::archive

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -126,10 +127,7 @@ class CheckpointReader {
     const auto number = static_cast<std::uint32_t>(files_.at(place.file));
     file = index_.sources[number];
     Index stream = dcp::read_stream(file, number, place, ends_->take(place), item.name, options_);
-    for (std::string& name : stream.unknown_globals) {
-      auto& known = index_.unknown_globals;
-      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
-    }
+    std::ranges::move(stream.unknown_globals, std::back_inserter(index_.unknown_globals));
     return stream;
   }
 
