@@ -95,6 +95,8 @@ void bind_checks(nb::module_& module) {
   module.def("_is_of_surroundings", is_of_surroundings, nb::arg("error"));
   module.def("_outage", outage_of, nb::arg("error"), nb::arg("in_a_row"),
              nb::sig("def _outage(error: BaseException, in_a_row: int) -> BaseException | None"));
+  module.def("_why_set_aside", why_set_aside, nb::arg("error"), nb::arg("dataset"), nb::arg("index"),
+             nb::sig("def _why_set_aside(error: BaseException, dataset: Dataset, index: int) -> str"));
   module.def("_safetensors_dtypes", safetensors_table);
   module.def(
       "_resumed_batch",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from typing import Any
 
 from penstock._processes import _worker
@@ -22,6 +23,8 @@ def workers_for(workers: Any, num_workers: Any, context: Any) -> Any:
     For "auto" a trial says whether they are asked at all (`src/data/sample/runner_trial.h`).
     """
     method = method_of(context)
+    if lost := without_workers(workers, num_workers):
+        warnings.warn(lost, stacklevel=3)
     if why_threads(workers, num_workers):
         if context is not None and workers == "threads":
             raise InvalidArgumentError(
@@ -52,6 +55,16 @@ def why_threads(workers: Any, num_workers: Any) -> str:
     if workers == "auto" and _worker.here.number is not None:
         return "this is a worker process itself"
     return ""
+
+
+def without_workers(workers: Any, num_workers: Any) -> str:
+    """What a warning says where processes are asked for and there will be none; empty elsewhere."""
+    if workers != "processes" or num_workers != 0:
+        return ""
+    return (
+        "workers='processes' starts none with num_workers=0, and the caller's thread calls the functions; give "
+        "num_workers, or leave workers out"
+    )
 
 
 def explained(workers: Any, processes: Any, threads: int) -> str:

@@ -3,7 +3,7 @@ tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -35,6 +35,24 @@ def has_span(tensor: torch.Tensor) -> bool:
 def shares_elements(tensor: torch.Tensor) -> bool:
     """Whether two of its elements are one in memory, so that torch writes none of them."""
     return has_span(tensor) and debug_has_internal_overlap(tensor) == 1
+
+
+def with_memory_of_their_own(tensors: Sequence[torch.Tensor]) -> list[bool]:
+    """For each tensor whether its memory is free of other tensors, and of a second element of its own."""
+    alone = [not has_span(tensor) or debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
+    spans = []
+    for number, tensor in enumerate(tensors):
+        if has_span(tensor):
+            steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            begin = tensor.data_ptr()
+            spans.append((str(tensor.device), begin, begin + (steps + 1) * tensor.itemsize, number))
+    reach: tuple[str, int, int] = ("", 0, -1)  # device, end, and whose that is
+    for device, begin, end, number in sorted(spans):
+        if device == reach[0] and begin < reach[1]:
+            alone[number] = alone[reach[2]] = False
+        if device != reach[0] or end > reach[1]:
+            reach = (device, end, number)
+    return alone
 
 
 def require_memory(tensors: Iterable[tuple[str, torch.Tensor]], *, wrappers: bool = True) -> None:

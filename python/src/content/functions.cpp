@@ -287,6 +287,10 @@ nb::object outage_of(nb::handle exception, std::size_t in_a_row) {
   return exception_of(data::outage(error_of(exception), in_a_row));
 }
 
+nb::object why_set_aside(nb::handle exception, const Dataset& dataset, std::int64_t index) {
+  return path_text(data::of_sample(error_of(exception), dataset, index).what());
+}
+
 nb::object raised_in_python(const Error& error) {
   if (!error.cause()) return {};
   try {

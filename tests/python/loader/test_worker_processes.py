@@ -115,7 +115,8 @@ def test_they_run_in_as_many_processes():
 
 
 def test_without_workers_the_caller_calls():
-    loader = penstock.DataLoader(rows().map(functions.process), num_workers=0, workers="processes")
+    with pytest.warns(UserWarning, match=r"starts none with num_workers=0"):
+        loader = penstock.DataLoader(rows().map(functions.process), num_workers=0, workers="processes")
     assert {batch.tolist()[0] for batch in loader} == {os.getpid()}
 
 

@@ -155,6 +155,18 @@ class Recorded(DefaultLoadPlanner):
         super().load_bytes(read_item, value)
 
 
+@pytest.mark.parametrize("verify", [False, True])
+def test_targets_that_are_one_memory_take_the_last_of_the_plan(tmp_path, verify):
+    """Tied weights, of a checkpoint in which they are not tied."""
+    size = 1 << 18
+    state = {"a": torch.zeros(size), "b": torch.ones(size)}
+    dcp.save(state, storage_writer=StorageWriter(tmp_path / "x"), no_dist=True)
+    for reader in (dcp.FileSystemReader(tmp_path / "x"), StorageReader(tmp_path / "x", verify=verify)):
+        tied = torch.full((size,), 7.0)
+        dcp.load({"b": tied, "a": tied}, storage_reader=reader, no_dist=True)
+        assert tied.unique().tolist() == [1.0]  # the plan goes by name
+
+
 def test_the_planner_is_asked_as_torch_asks_it(ranks):
     calls = []
     for reader in (StorageReader(ranks), dcp.FileSystemReader(ranks)):

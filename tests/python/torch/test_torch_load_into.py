@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import types
 import warnings
 
 import pytest
@@ -148,7 +149,7 @@ def test_tied_parameters(path):
 class Special(torch.nn.Linear):
     def _load_from_state_dict(self, state_dict, prefix, *args):
         state_dict[prefix + "weight"] = state_dict[prefix + "weight"] * 2
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        torch.nn.Module._load_from_state_dict(self, state_dict, prefix, *args)
 
 
 def hooked():
@@ -165,13 +166,45 @@ class WithState(Net):
         self.state = state
 
 
-@pytest.mark.parametrize("make", [lambda: Special(3, 4), hooked, WithState])
+class TakesState(torch.nn.Linear):
+    """It is told a state that it does not write."""
+
+    def set_extra_state(self, state):
+        raise AssertionError(state)
+
+
+def with_a_way_in_the_object():
+    net = Net()
+    net.first._load_from_state_dict = types.MethodType(Special._load_from_state_dict, net.first)
+    return net
+
+
+@pytest.mark.parametrize("make", [lambda: Special(3, 4), hooked, WithState, with_a_way_in_the_object])
 def test_modules_that_load_in_their_own_way(path, make):
     torch.save(make().state_dict(), path)
     theirs, ours = both(make, path)
     assert ours[0] == theirs[0]
     for key, value in theirs[1].items():
         assert torch.equal(ours[1][key], value) if isinstance(value, torch.Tensor) else ours[1][key] == value
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_state_that_a_module_takes_is_missing(path, strict):
+    torch.save(TakesState(3, 4).state_dict(), path)
+    result, _ = agree(lambda: TakesState(3, 4), path, strict=strict)
+    assert "_extra_state" in result if strict else result == (["_extra_state"], [])
+
+
+def test_keys_of_a_child_that_was_set_to_none_are_passed_over(path):
+    torch.save(Net().state_dict(), path)
+
+    def cut():
+        net = Net()
+        net.first = net.rest[1] = None
+        return net
+
+    result, _ = agree(cut, path)
+    assert result == ([], [])
 
 
 def test_state_dicts_as_targets(path):

@@ -6,6 +6,7 @@ import collections
 import copy
 import gc
 import itertools
+import json
 import os
 import pickle
 import signal
@@ -157,6 +158,33 @@ def test_an_iterable_that_overruns_its_length_is_warned_about():
             assert len(list(loader)) == 5
         said.append(len(caught))
     assert said == [2, 2]
+
+
+class WithoutLength(td.Dataset):
+    def __len__(self):
+        raise RuntimeError("it has no length")
+
+    def __getitem__(self, key):
+        return key
+
+
+def test_a_dataset_whose_length_raises_beside_a_sampler():
+    """torch does not ask for it then."""
+    loader = pt.DataLoader(WithoutLength(), sampler=["a", ("b", 1), 7])
+    assert list(loader) == list(td.DataLoader(WithoutLength(), sampler=["a", ("b", 1), 7]))
+    assert loader.state_dict()["samples"] is None
+
+
+class NotedEpoch(list):
+    """What it calls epoch is no number."""
+
+    def epoch(self):
+        return 3
+
+
+def test_an_epoch_that_is_no_number_is_none_of_a_position():
+    loader = pt.DataLoader(pt.Rows(torch.arange(4)), sampler=NotedEpoch([2, 1]))
+    assert json.loads(json.dumps(loader.state_dict()))["sampler_epoch"] is None
 
 
 def test_chains_and_bulk_loading():

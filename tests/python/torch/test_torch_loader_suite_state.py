@@ -181,6 +181,59 @@ def test_samplers_with_a_state_of_their_own(numbers, workers):
         assert lists(again) == lists(loader)
 
 
+class Shuffled(td.BatchSampler):
+    """Batches in an order of their own in each epoch, around a sampler that knows nothing of it."""
+
+    def __init__(self):
+        super().__init__(td.SequentialSampler(range(COUNT)), 4, False)
+        self.epoch = 0
+
+    def __iter__(self):
+        generator = torch.Generator().manual_seed(self.epoch)
+        return iter([[int(i) for i in part] for part in torch.randperm(COUNT, generator=generator).split(4)])
+
+
+class ShuffledByItself(Shuffled):
+    def __iter__(self):
+        self.epoch += 1
+        return super().__iter__()
+
+    def state_dict(self):
+        return {"epoch": self.epoch}
+
+    def load_state_dict(self, state):
+        self.epoch = state["epoch"]
+
+
+class ShuffledWhenTold(Shuffled):
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+
+@pytest.mark.parametrize("taken", [0, 2])
+@pytest.mark.parametrize("batches", [ShuffledByItself, ShuffledWhenTold])
+def test_batch_samplers_with_a_state_or_an_epoch_of_their_own(batches, taken):
+    def begun(epoch):
+        if batches is ShuffledWhenTold:
+            loader.batch_sampler.set_epoch(epoch)
+        return iter(loader)
+
+    def make():
+        return pt.DataLoader(pt.Rows(torch.arange(COUNT)), batch_sampler=batches())
+
+    loader = make()
+    for epoch in range(2):
+        list(begun(epoch))
+    iterator = begun(2) if taken else None
+    for _ in range(taken):
+        next(iterator)
+    state = loader.state_dict()
+    expected = lists(iterator if taken else loader)
+    again = make()
+    again.load_state_dict(state)
+    assert lists(again) == expected
+
+
 @pytest.mark.parametrize(("before", "after"), [(0, 3), (3, 0), (1, 2)])
 def test_the_number_of_workers_may_change(numbers, before, after):
     """torchdata's refuses that."""

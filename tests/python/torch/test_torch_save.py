@@ -169,6 +169,15 @@ def test_storages_of_quantized_tensors(path, name):
     same(torch.load(path), [storage])
 
 
+def test_hooks_are_warned_of_as_by_torch(path):
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.register_hook(print)
+    for save in (torch.save, pt.save):
+        with pytest.warns(UserWarning, match="backward hook .* on tensor will not be serialized"):
+            save({"t": tensor}, path)
+    same(torch.load(path)["t"], torch.ones(2, requires_grad=True))
+
+
 def test_metadata_of_state_dicts(path):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     pt.save(net.state_dict(), path)

@@ -87,6 +87,16 @@ def test_a_stream_with_a_dtype_is_told_its_epochs():
         pt.DataLoader(Own(range(3)), dtype=torch.float16)
 
 
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_that_stay_are_told_epochs(method):
+    loader = shuffled(num_workers=1, persistent_workers=True, multiprocessing_context=method)
+    for epoch in (0, 2, 0):
+        loader.dataset.set_epoch(epoch)
+        found, alone = [batch.tolist() for batch in loader], shuffled()
+        alone.dataset.set_epoch(epoch)
+        assert found == [batch.tolist() for batch in alone]
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_stream_goes_on_in_its_epoch(workers):
     loader = shuffled(num_workers=workers)

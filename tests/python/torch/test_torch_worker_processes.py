@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.utils.data as torch_data
 import torch_worker_functions as functions
+from torch.utils.data._utils.collate import default_collate_fn_map
 from torch_worker_pairs import DATASETS, PROCESSES, WITHOUT_TORCHS_OWN, rows, same
 
 import penstock
@@ -293,7 +294,7 @@ def test_on_error_is_the_same_rule_for_functions_wherever_they_are_called(option
     loader = pt.DataLoader(data, 4, on_error="skip", **options)
     for _ in range(2):
         assert indices_of(loader) == [batch if 3 not in batch else [0, 1, 2] for batch in whole]
-    assert [(index, "six" in why) for index, _, why in loader.set_aside] == [(3, True)]
+    assert loader.set_aside == [(3, "<tensor>[3]", "sample 3 (<tensor>[3]): KeyError: 'six'")]
     loader = pt.DataLoader(data, 4, on_error="replace", **options)
     assert indices_of(loader) == [batch if 3 not in batch else [0, 1, 2, 4] for batch in whole]
     batches = list(pt.DataLoader(data, 4, on_error="mask", **options))
@@ -325,6 +326,35 @@ def test_samples_without_a_native_form_are_made_in_threads(tmp_path):
     with pytest.warns(UserWarning, match="threads call the functions of this dataset from here on"):
         assert [sample.is_sparse for batch in loader for sample in batch] == [True] * 4
     assert len(list(loader)) == 2  # and it is said once
+
+
+@pytest.mark.parametrize("of_dataset", [False, True])
+def test_processes_without_workers_are_none_and_that_is_said(of_dataset):
+    data, options = (rows().map(functions.twice, processes=of_dataset), {} if of_dataset else {"workers": "processes"})
+    with pytest.warns(pt.NotNativeWarning, match=r"starts none with num_workers=0.*give num_workers"):
+        loader = pt.DataLoader(data, 4, **options)
+    assert same(list(loader), list(pt.DataLoader(rows().map(functions.twice), 4)))
+
+
+def test_a_context_that_is_set_afterwards_counts():
+    loader = pt.DataLoader(rows().map(functions.process), 4, **PROCESSES)
+    first = {pid for batch in loader for pid in batch.tolist()}
+    loader.multiprocessing_context = "spawn"
+    assert first.isdisjoint(pid for batch in loader for pid in batch.tolist())
+    loader.multiprocessing_context = multiprocessing.get_context("spawn")
+    loader.multiprocessing_context = None
+
+
+def test_types_that_default_collate_was_taught_here_are_known_in_processes(monkeypatch):
+    monkeypatch.setitem(default_collate_fn_map, torch.Tensor, functions.summed)
+    for options in ({}, {"num_workers": 1}, PROCESSES):
+        assert [batch.tolist() for batch in pt.DataLoader(rows(4), 4, **options)] == [[12.0, 16.0]]
+
+
+@pytest.mark.parametrize("key", ["a", ("b", 1), 0.5, None])
+def test_what_a_sampler_gives_is_an_integer(key):
+    with pytest.raises(TypeError, match=r"the sampler gave .*, expected integers"):
+        list(pt.DataLoader(functions.Own(), sampler=[key], **PROCESSES))
 
 
 def test_iterable_datasets_go_to_torchs_own_loader():

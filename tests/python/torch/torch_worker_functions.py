@@ -18,6 +18,10 @@ def as_dict(sample):
     return {"x": sample * 2, "name": "a", "n": 3, "array": sample.numpy().astype("int16"), "pair": (sample, 1.5)}
 
 
+def summed(samples, *, collate_fn_map=None):
+    return torch.stack(samples).sum(0)
+
+
 def noisy(sample, generator):
     return sample + torch.rand((), generator=generator)
 

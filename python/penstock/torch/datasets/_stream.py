@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 import torch.utils.data as torch_data
 
 import penstock
@@ -77,7 +78,7 @@ class Stream(torch_data.IterableDataset[Any]):
         self.native = source if isinstance(source, penstock.SampleStream) else penstock.stream(source)
         self.ranks = (rank, size)
         self.seed = seed
-        self._told = [0]  # the epoch
+        self._told = torch.zeros(1, dtype=torch.int64, device="cpu").share_memory_()  # the epoch
         self._batch = 1
 
     def _in_batches(self, size: int) -> Stream:
@@ -95,14 +96,14 @@ class Stream(torch_data.IterableDataset[Any]):
     @property
     def epoch(self) -> int:
         """The number of the next iteration, from 0."""
-        return self._told[0]
+        return int(self._told)
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
         self._told[0] = epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch the next iteration is, for shuffles and random steps. Workers that persist keep theirs.
+        """Which epoch the next iteration is, for shuffles and random steps.
 
         Parameters
         ----------

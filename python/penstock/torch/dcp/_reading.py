@@ -8,6 +8,8 @@ fails would leave the others waiting for bytes that never come. While a round is
 from __future__ import annotations
 
 import io
+import itertools
+import operator
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -19,6 +21,7 @@ from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPla
 
 from penstock._core import _ObjectStreams
 from penstock.errors import InvalidArgumentError, ShapeMismatchError
+from penstock.torch._memory import with_memory_of_their_own
 from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, saved_dtype
 from penstock.torch.dcp._metadata import failed
 from penstock.torch.dcp._objects import safe_stream
@@ -146,16 +149,27 @@ class Reading:
         self._read_batch(boxes, batch)
 
     def _read_batch(self, boxes: Boxes, batch: list[tuple[ReadItem, torch.Tensor, torch.Tensor]]) -> None:
-        boxes.read([(item, memory) for item, _, memory in batch])
+        self._read_into(boxes, [(item, memory) for item, _, memory in batch])
         for item, target, memory in batch:
             self.commit(item, target, memory)
+
+    def _read_into(self, boxes: Boxes, wanted: Sequence[tuple[ReadItem, torch.Tensor]]) -> None:
+        """Fills memory. What is the memory of several items (tied weights) is read for one after the other, so that the
+        last one of the plan counts."""
+        own = with_memory_of_their_own([memory for _, memory in wanted])
+        boxes.read([part for part, is_own in zip(wanted, own, strict=True) if is_own])
+        for part in sorted(itertools.compress(wanted, map(operator.not_, own)), key=self._place_in_plan):
+            boxes.read([part])
+
+    def _place_in_plan(self, part: tuple[ReadItem, torch.Tensor]) -> int:
+        return next(number for number, item in enumerate(self._items) if item is part[0])
 
     def _fill(self, packets: Sequence[_Packet]) -> None:
         """Reads the packets that this rank is to send."""
         parts = [(item, memory) for packet in packets for item, memory in packet.parts()]
         tensors = [(item, memory) for item, memory in parts if item.type != LoadItemType.BYTE_IO]
         boxes = Boxes([item for item, _ in tensors], self._metadata, self._path, self._verify)
-        boxes.read(tensors)
+        self._read_into(boxes, tensors)
         for item, memory in parts:
             if item.type == LoadItemType.BYTE_IO:
                 memory.copy_(torch.frombuffer(bytearray(self._object(item)), dtype=torch.uint8))

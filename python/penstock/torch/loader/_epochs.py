@@ -6,6 +6,7 @@ that each epoch would have the order of the first one. Here epochs follow each o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,12 @@ _OURS = (penstock.Sampler, penstock.BatchSampler)
 def epoch_of(sampler: Any) -> int | None:
     """The epoch that the sampler stands at, or None where it knows none."""
     own = getattr(sampler, "epoch", None)
-    return sampler._epoch if own is None and isinstance(sampler, _OURS) else own
+    if own is None and isinstance(sampler, _OURS):
+        return sampler._epoch  # type: ignore[no-any-return]
+    try:
+        return operator.index(own)
+    except TypeError:  # what a program has by that name: a method, a number that processes share
+        return None
 
 
 def with_epochs(indices: Any, sampler: Any) -> Any:

@@ -169,7 +169,7 @@ class Feeds:
         """Sets the sample aside whose function raised."""
         index = sample_of(error)
         assert index is not None
-        self._set_aside.refuse(index, self.samples.describe(index), error)
+        self._set_aside.refuse(self.samples, index, error)
         if isinstance(feed, _Feed):
             feed.know(self._set_aside.listed())
 

@@ -143,12 +143,12 @@ class Finish:
             self._raise(error, indices)
 
     def _raise(
-        self, error: Exception, indices: Sequence[int], note: Callable[[Exception, int], None] | None = None
+        self, error: Exception, indices: Sequence[int], note: Callable[[Exception, int, Exception], None] | None = None
     ) -> NoReturn:
         """The error that is at hand, with what the function was called with in its text, and `note`d at its sample."""
         other = self._located(error, indices)
         if note is not None:
-            note(other, indices[0])
+            note(other, indices[0], error)
         try:
             if other is error:
                 raise

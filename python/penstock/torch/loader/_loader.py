@@ -19,7 +19,7 @@ import penstock
 from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
 from penstock._core import _require_loader_options, _typed
-from penstock._processes import workers_argument
+from penstock._processes import without_workers, workers_argument
 from penstock._wrong_argument import names_arguments
 from penstock.torch._devices import device_of, present
 from penstock.torch._shared_parts import bounded
@@ -38,6 +38,7 @@ from penstock.torch.loader._processes import (
     Chosen,
     Finisher,
     Started,
+    asked_of,
     chosen,
     require_processes,
     why_it_stays,
@@ -245,7 +246,6 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        self._context = multiprocessing_context
         self.device = None if device is None else device_of(device)
         self._say_what_is_lost()
         self._set_aside = SetAside()
@@ -403,7 +403,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
                 "random steps of a Penstock dataset that Python code reads are those of epoch 0 in each epoch; "
                 "give the loader that dataset, and what the code does as .map(function)"
             )
-        for text in lost:
+        for text in filter(None, (*lost, without_workers(asked_of(self.dataset, self.workers), self.num_workers))):
             warnings.warn(text, NotNativeWarning, stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:

@@ -23,15 +23,22 @@ def noted(error: Exception, indices: Sequence[int]) -> None:
         setattr(error, _NOTE, list(indices))
 
 
-def of_sample(error: Exception, index: int) -> None:
-    """Notes whose function raised it, for `on_error`."""
+def of_sample(error: Exception, index: int, raised: Exception) -> None:
+    """Notes whose function raised it, for `on_error`. `raised`: as that did, which is the cause of one with another
+    text."""
     with contextlib.suppress(AttributeError):
-        setattr(error, _SAMPLE, index)
+        setattr(error, _SAMPLE, (index, raised is not error))
 
 
 def sample_of(error: Exception) -> int | None:
     """The sample whose function raised it; None where that was no function of samples."""
-    return getattr(error, _SAMPLE, None)
+    return getattr(error, _SAMPLE, (None,))[0]
+
+
+def as_raised(error: Exception) -> BaseException:
+    """What the function of that sample raised, without the sample in its text."""
+    is_renamed = getattr(error, _SAMPLE, (None, False))[1]
+    return error.__cause__ if is_renamed and error.__cause__ is not None else error
 
 
 def raised_there(error: BaseException, describe: Callable[[int], str]) -> BaseException:

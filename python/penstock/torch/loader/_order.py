@@ -15,18 +15,30 @@ import torch.utils.data as torch_data
 from penstock._core import _dataset_name as dataset_name
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
+from penstock.torch.loader._epochs import epoch_of
 from penstock.torch.loader._settings import Settings
+from penstock.torch.loader._worker_states import has_state
 
 _SETTLED = (torch_data.SequentialSampler.__iter__, *DEALING)
 
 
-def order_of(settings: Any) -> Any:
-    """The sampler that decides the order of the samples, of all ranks where they share one. Of a loader or its
-    settings."""
-    if settings.batch_size is None and settings.batch_sampler is not None:  # the caller's own
+def _samplers(settings: Any) -> list[Any]:
+    """What decides the order of the samples, of all ranks where they share one: the caller's own batch sampler, then
+    the sampler in it. Of a loader or its settings."""
+    if settings.batch_size is None and settings.batch_sampler is not None:
         batches = _of_all_ranks(settings.batch_sampler)
-        return getattr(batches, "sampler", batches)
-    return _of_all_ranks(settings.sampler)
+        return [batches, batches.sampler] if hasattr(batches, "sampler") else [batches]
+    return [_of_all_ranks(settings.sampler)]
+
+
+def order_of(settings: Any) -> Any:
+    """The sampler that decides the order of the samples, as far as one by itself does."""
+    return _samplers(settings)[-1]
+
+
+def keeps_state(settings: Any) -> Any:
+    """The sampler that has a state of its own, or None."""
+    return next((each for each in _samplers(settings) if has_state(each)), None)
 
 
 def _of_all_ranks(sampler: Any) -> Any:
@@ -34,8 +46,11 @@ def _of_all_ranks(sampler: Any) -> Any:
 
 
 def counts_epochs(settings: Settings) -> Any:
-    """What stands at an epoch: a stream, or the sampler that decides the order."""
-    return settings.dataset if isinstance(settings.dataset, Stream) else order_of(settings)
+    """What stands at an epoch and is told it: a stream, or a sampler that decides the order; or None."""
+    if isinstance(settings.dataset, Stream):
+        return settings.dataset
+    count = (each for each in _samplers(settings) if hasattr(each, "set_epoch") and epoch_of(each) is not None)
+    return next(count, None)
 
 
 def own_generator(settings: Settings) -> torch.Generator | None:
@@ -91,7 +106,7 @@ def samples_of(settings: Settings) -> int | None:
         return None
     try:
         return len(settings.dataset)
-    except (TypeError, NotImplementedError):
+    except Exception:  # whatever the program's class raises there; torch does not ask beside a sampler
         return None
 
 

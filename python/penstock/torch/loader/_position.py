@@ -27,6 +27,7 @@ from penstock.torch.loader._order import (
     batches_of,
     counts_epochs,
     dataset_name_of,
+    keeps_state,
     order_name,
     order_of,
     own_generator,
@@ -102,13 +103,13 @@ class Position:
         generator = settings.generator
         torch_random = torch.get_rng_state()
         random = generator.get_state() if isinstance(generator, torch.Generator) else torch_random
-        sampler, own = order_of(settings), own_generator(settings)
+        own = own_generator(settings)
         return Position(
             random,
             0,
             samples_of(settings),
             epoch_of(counts_epochs(settings)),
-            state_of(sampler),
+            state_of(keeps_state(settings)),
             settings.set_aside.listed(),
             settings.batch_size,
             None if own is None else own.get_state(),
@@ -241,10 +242,10 @@ class Position:
         What the program seeds or tells them after this and before it iterates counts.
         """
         counting = counts_epochs(settings)
-        if self.sampler_epoch is not None and hasattr(counting, "set_epoch"):
+        if self.sampler_epoch is not None and counting is not None:
             counting.set_epoch(self.sampler_epoch)
         if not self.begun:
-            self._load_sampler(order_of(settings))
+            self._load_sampler(keeps_state(settings))
             Generators(settings).put(self.later or {})
 
     def settle(self, settings: Settings) -> None:
@@ -255,7 +256,7 @@ class Position:
     def _load_sampler(self, sampler: Any) -> None:
         """Sets the sampler to where it was when the epoch began. That state may be the end of the epoch before; then
         the sampler begins anew when it is iterated once."""
-        if self.sampler is None or not hasattr(sampler, "load_state_dict"):
+        if self.sampler is None or sampler is None:
             return
         load_state(sampler, self.sampler)
         if next(iter(sampler), None) is not None:
@@ -274,7 +275,7 @@ class Position:
         own = settings.generator is not None
         begin = {"loader": self.random if own else None, "sampler": self.sampler_random}
         try:
-            self._load_sampler(order_of(settings))
+            self._load_sampler(keeps_state(settings))
             generators.put({**begin, "torch": self.torch_random if own else self.random})
             indices = drawn_from(settings)
             if self.draws_seed:

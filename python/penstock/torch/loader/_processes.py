@@ -12,10 +12,11 @@ import random
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import torch
+import torch.utils.data as torch_data
 
 from penstock._core import _HeldFunction, _note_part
 from penstock._processes import method_of, processes_for, why_threads
@@ -48,9 +49,14 @@ class Chosen(NamedTuple):
     trial: bool = False
 
 
+def asked_of(dataset: Any, workers: str) -> str:
+    """What is asked for by `workers`, or by a function of the dataset."""
+    return "processes" if asks_for_processes(dataset) else workers
+
+
 def chosen(dataset: Any, workers: str, num_workers: int, init: Any, why_not_there: Callable[[Road], str]) -> Chosen:
     """`why_not_there`: why Python's part of a road in processes cannot get there, if it cannot."""
-    asked = "processes" if asks_for_processes(dataset) else workers
+    asked = asked_of(dataset, workers)
     why = why_threads(asked, num_workers)
     if why:
         return Chosen(road_of(dataset, init), why)
@@ -133,7 +139,7 @@ class Finisher:
         # What is read by the parent does not travel, unless the program wants to see it there.
         looks_up = functions is not None and any(True for _ in looked_up(functions.make))
         self._dataset = dataset if init is not None or looks_up else None
-        self._collate_fn = collate_fn
+        self._collate_fn = _with_its_types(collate_fn)
         self._functions = None if functions is None else functions._replace(dataset=None)
         self._alone = alone
         self._init = init
@@ -194,6 +200,14 @@ def _has_accelerator() -> bool:
     return torch.accelerator.is_available()
 
 
+def _with_its_types(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """torch's default_collate with the types that this process has taught it, which workers have not; others
+    unchanged."""
+    if collate is not torch_data.default_collate or is_default(collate):
+        return collate
+    return partial(_private.collate, collate_fn_map=dict(_private.default_collate_fn_map))
+
+
 class _Uninformed:
     """A collation that does not know of being in a worker: torch's would take memory in /dev/shm, of which containers
     have little, and the batch is copied into memory of the loader's anyway."""
@@ -238,7 +252,8 @@ class Started:
         persistent and torch's settings are as before."""
         if not choice.road.processes:
             return None
-        asked = operator.index(loader.num_workers), choice.trial
+        method = method_of(loader.multiprocessing_context)
+        asked = operator.index(loader.num_workers), method, choice.trial
         stays = self._finisher is not None and loader.persistent_workers and self._finisher[0].is_of_now()
         if self._asked != asked or not stays:
             finisher = Finisher(
@@ -252,7 +267,7 @@ class Started:
             self._finisher = finisher, _HeldFunction(finisher)
         if self._asked != asked:  # behind what forks of the program are to have
             trial = "callers" if choice.trial else None
-            self._workers = processes_for(asked[0], method_of(loader._context), trial)
+            self._workers = processes_for(asked[0], method, trial)
             self._asked = asked
         finisher, held = self._finisher
         return Finishing(self._workers, finisher, held, choice.trial)

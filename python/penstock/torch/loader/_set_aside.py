@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import penstock
-from penstock._core import _is_of_surroundings, _outage
+from penstock._core import _is_of_surroundings, _outage, _why_set_aside
+from penstock.torch.loader._located import as_raised
 
 
 class Samples:
@@ -27,6 +28,10 @@ class Samples:
 
     def describe(self, index: int) -> str:
         return self._native.describe(index)
+
+    def why(self, index: int, error: BaseException) -> str:
+        """What is told of an error of that sample's functions."""
+        return _why_set_aside(error, self._native, index)
 
 
 class SetAside:
@@ -50,9 +55,9 @@ class SetAside:
     def any_of(self, indices: Iterable[int]) -> bool:
         return bool(self._reasons) and any(index in self._reasons for index in indices)
 
-    def refuse(self, index: int, what: str, error: Exception) -> None:
+    def refuse(self, samples: Samples, index: int, error: Exception) -> None:
         """Sets a sample aside whose function raised; raises where too many did so behind each other, as `try_each`."""
-        self._reasons[index] = (what, str(error))
+        self._reasons[index] = (samples.describe(index), samples.why(index, as_raised(error)))
         self._refused.append(index)
         self._require_no_outage(error, self._refused)
 

@@ -9,6 +9,7 @@ import torch
 
 import penstock
 from penstock._core import _next_into, _plain_indices
+from penstock._text import abbreviated
 from penstock.torch.datasets._dataset import counted
 from penstock.torch.loader._drawn import Drawn
 from penstock.torch.loader._signals import cut_generator, is_of_signal
@@ -57,4 +58,10 @@ def indices_of(drawn: Any, alone: bool, samples: int) -> Sequence[int]:
         drawn = [drawn]
     elif isinstance(drawn, torch.Tensor) and drawn.dim() == 1 and not drawn.is_floating_point():
         drawn = drawn.tolist()
-    return counted(drawn, samples)
+    try:
+        return counted(drawn, samples)
+    except TypeError as error:
+        raise TypeError(
+            f"the sampler gave {abbreviated(repr(drawn))}, expected integers, by which Penstock knows samples ({error}); "
+            "torch's own loader (pt.DataLoader of a Python dataset with workers='threads') hands on whatever it gives"
+        ) from error

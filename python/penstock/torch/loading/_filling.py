@@ -11,8 +11,7 @@ import penstock
 from penstock._core import _entry_parts, _load_into
 from penstock.torch._convert import to_torch
 from penstock.torch._devices import reachable
-from penstock.torch._memory import has_span, is_wrapper
-from penstock.torch._private import debug_has_internal_overlap
+from penstock.torch._memory import has_span, is_wrapper, with_memory_of_their_own
 from penstock.torch.loading._content import EntryAt
 
 
@@ -28,7 +27,7 @@ def fill(archive: penstock.Archive, places: Sequence[tuple[torch.Tensor, EntryAt
     direct: list[tuple[int, torch.Tensor]] = []
     # Not detached: the parts of a sparse tensor are its own.
     copied: list[tuple[EntryAt | torch.Tensor, torch.Tensor, str]] = []
-    own = _with_memory_of_their_own([place for place, _, _ in last.values()])
+    own = with_memory_of_their_own([place for place, _, _ in last.values()])
     with torch.no_grad():
         for (tensor, leaf, path), is_alone in zip(last.values(), own, strict=True):
             place = tensor.detach()
@@ -66,24 +65,6 @@ def _memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     if not has_span(tensor):
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.is_conj())
-
-
-def _with_memory_of_their_own(tensors: list[torch.Tensor]) -> list[bool]:
-    """For each tensor whether its memory is free of other tensors, and of a second element of its own."""
-    alone = [not has_span(tensor) or debug_has_internal_overlap(tensor) == 0 for tensor in tensors]
-    spans = []
-    for number, tensor in enumerate(tensors):
-        if has_span(tensor):
-            steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-            begin = tensor.data_ptr()
-            spans.append((str(tensor.device), begin, begin + (steps + 1) * tensor.itemsize, number))
-    reach: tuple[str, int, int] = ("", 0, -1)  # device, end, and whose that is
-    for device, begin, end, number in sorted(spans):
-        if device == reach[0] and begin < reach[1]:
-            alone[number] = alone[reach[2]] = False
-        if device != reach[0] or end > reach[1]:
-            reach = (device, end, number)
-    return alone
 
 
 def _can_be_read_into(place: torch.Tensor) -> bool:

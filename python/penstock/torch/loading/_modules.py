@@ -18,20 +18,26 @@ def has_own_ways(module: torch.nn.Module) -> bool:
     """
     if torch.__future__.get_swap_module_params_on_conversion() or any(t.is_meta for _, t in tensors_of(module)):
         return True
-    plain = torch.nn.Module._load_from_state_dict
+    plain = torch.nn.Module
     norm = NormBase._load_from_state_dict  # differs where its counter is not in the file
     for part in module.modules():
         kind = type(part)
-        if (
-            kind._load_from_state_dict not in (plain, norm)
-            or kind.load_state_dict is not torch.nn.Module.load_state_dict
-        ):
-            return True
-        if kind.get_extra_state is not torch.nn.Module.get_extra_state:
+        if any(getattr(kind, way) not in (getattr(plain, way), norm) or way in vars(part) for way in _WAYS):
             return True
         if part._load_state_dict_pre_hooks or part._load_state_dict_post_hooks:
             return True
     return False
+
+
+# Of a class, or put into the object itself.
+_WAYS = ("_load_from_state_dict", "load_state_dict", "get_extra_state", "set_extra_state")
+
+
+def passed_over(module: torch.nn.Module) -> tuple[str, ...]:
+    """What the keys begin with that torch takes for expected and for nothing: of children that were set to None."""
+    parts = module.named_modules(remove_duplicate=False)
+    gone = ((name, child) for name, part in parts for child, inner in part._modules.items() if inner is None)
+    return tuple(f"{name}.{child}.".lstrip(".") for name, child in gone)
 
 
 def keys_of_later(module: torch.nn.Module, state: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from penstock._text import abbreviated
 from penstock.torch._convert import to_torch
 from penstock.torch._memory import require_memory, shares_elements
 from penstock.torch.loading._content import Content, EntryAt, Made, is_plain, kind_of, shape_of
-from penstock.torch.loading._modules import has_own_ways, keys_of_later, tensors_of
+from penstock.torch.loading._modules import has_own_ways, keys_of_later, passed_over, tensors_of
 
 _Steps = tuple[Any, ...]
 _MOST_OF_A_PATH = 1000
@@ -117,7 +117,9 @@ class Plan:
             for key in keys_of_later(module, content):
                 del wanted[key]
             self.missing += [_joined(node.path, key) for key in wanted if key not in content]
-            self.unexpected += [_joined(node.path, key) for key in content if key not in wanted]
+            known = passed_over(module)
+            unexpected = [key for key in content if key not in wanted and not key.startswith(known)]
+            self.unexpected += [_joined(node.path, key) for key in unexpected]
             for key, place in wanted.items():
                 if key in content:
                     self._place(place, content[key], _joined(node.path, key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils.hooks import warn_if_has_hooks
 
 import penstock
 from penstock._core import _memory_fault
@@ -41,6 +42,7 @@ def described(obj: Any) -> _Described | None:
         if type(obj) is torch.nn.Parameter:
             return _parameter(obj)
         if type(obj) is torch.Tensor:
+            warn_if_has_hooks(obj)
             return _tensor(obj)
         kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
         if kind == "torch.nested._internal.nested_tensor.NestedTensor":
