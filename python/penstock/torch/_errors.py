@@ -58,6 +58,10 @@ class UnequalSamplesError(penstock.ShapeMismatchError, RuntimeError):
     """Samples of one batch are not of one size."""
 
 
+class UnequalDTypesError(penstock.DTypeMismatchError, RuntimeError):
+    """Samples of one batch are not of one dtype, and not of one size either."""
+
+
 class UnlikeKeysError(penstock.ShapeMismatchError, KeyError):
     """Samples of one batch do not have the same keys."""
 
@@ -85,6 +89,7 @@ _KINDS: dict[type[penstock.Error], type[penstock.Error]] = {
 
 _OF_BATCHES: tuple[type[penstock.Error], ...] = (
     UnequalSamplesError,
+    UnequalDTypesError,
     UnlikeKeysError,
     UnlikeTypesError,
     UnstackableTypeError,

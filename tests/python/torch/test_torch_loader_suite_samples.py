@@ -249,6 +249,7 @@ def test_subsets_of_what_is_outside(tmp_path):
 REFUSED = {
     "shapes": [torch.ones(1), torch.ones(2)],
     "shapes within": [{"x": (torch.ones(1), 1)}, {"x": (torch.ones(2), 1)}],
+    "types and shapes": [torch.ones(1), torch.ones(2, dtype=torch.int64)],
     "lengths": [[1], [1, 2]],
     "keys": [{"a": 1}, {"b": 1}],
     "a number, then text": [{"a": 1}, {"a": "x"}],
