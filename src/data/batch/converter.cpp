@@ -163,7 +163,7 @@ Converter::Item Converter::item(const Placement& placement, std::size_t position
   std::byte* to = block_ + placement.slot(position);
   if (!placement.takes_as_is(of.conversion->output()))
     to = scratch_.arena.allocate(static_cast<std::size_t>(of.conversion->output().nbytes));
-  return {of.conversion, from, to, position, of.conversion->draw(of.key)};
+  return {of.conversion, from, to, position, of.conversion->draw(of.keys)};
 }
 
 void Converter::settle(const Placement& placement, const Item& item) {

@@ -3,7 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "core/checked.h"
 #include "data/dataset/map.h"
 #include "data/dataset/slices.h"
 #include "data/dataset_impl.h"
@@ -19,7 +18,7 @@ class Concat final : public detail::DatasetImpl {
     std::int64_t end = 0;
     for (const Dataset& part : parts_) {
       data::require_samples(part, "concat");
-      end = core::checked_add(end, part.size(), "the size of a concatenated dataset");
+      end = data::joined_size(end, part.size());
       ends_.push_back(end);
     }
   }

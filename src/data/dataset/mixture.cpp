@@ -10,13 +10,30 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/checked.h"
+#include "core/format.h"
+#include "core/refuse.h"
 #include "data/dataset/turns.h"
+#include "data/sample/require_samples.h"
 
 namespace penstock::data {
 namespace {
 
 constexpr std::int64_t kLeastBlock = 256;
+/// Turns that are kept where their order does not repeat.
+constexpr double kMostKept = 4.3e9;
+
+/// About how many turns there are until the mixture ends.
+double turns_of(const std::vector<std::int64_t>& sizes, const std::vector<double>& shares, const MixOptions& options) {
+  if (options.size) return static_cast<double>(*options.size);
+  const bool first = options.end == MixEnd::kFirst;
+  double out = first ? std::numeric_limits<double>::infinity() : 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (shares[i] == 0) continue;
+    const double turns = static_cast<double>(sizes[i]) / shares[i];
+    out = first ? std::min(out, turns) : std::max(out, turns);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -27,7 +44,7 @@ Mixture::Mixture(std::vector<std::int64_t> sizes, const std::vector<double>& sha
   std::int64_t end = 0;
   for (const std::int64_t size : sizes_) {
     begins_.push_back(end);
-    end = core::checked_add(end, size, "the size of all datasets of a mixture");
+    end = joined_size(end, size);
   }
   auto unfinished = std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; });
   if (sizes_.size() > 256) turns_ = std::vector<std::uint16_t>();
@@ -41,6 +58,12 @@ Mixture::Mixture(std::vector<std::int64_t> sizes, const std::vector<double>& sha
     keep(part);
     if (each_[part] == sizes_[part]) --unfinished;
     repeats = turns.period() != 0;
+    if (repeats || period_ != Turns::kMostPeriod || turns_of(sizes_, shares, options) <= kMostKept) continue;
+    core::refuse(
+        core::format("the turns of these weights do not repeat within a million, so that each is kept, and the mixture "
+                     "would have about {:.3g}; round the weights so that they are whole numbers with a sum below a "
+                     "million, or choose a smaller size",
+                     turns_of(sizes_, shares, options)));
   }
   std::visit([](auto& kept) { kept.shrink_to_fit(); }, turns_);
   size_ = options.size ? std::int64_t{*options.size} : repeats ? end_by_size(shares, options.end) : period_;

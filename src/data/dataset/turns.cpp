@@ -74,7 +74,6 @@ std::int64_t Turns::first_turn(std::size_t i) const noexcept {
 
 /// Whether each has given just its share. Most often the one that had the last turn has not.
 bool Turns::is_balanced(std::size_t last) const noexcept {
-  constexpr std::int64_t kMostPeriod = 1 << 20;  // beyond, products of shares are not exact enough
   constexpr double kExact = 1e-11;
   if (count_ > kMostPeriod) return false;
   const auto is_even = [this](std::size_t i) {

@@ -20,6 +20,9 @@ std::vector<double> shares_of(std::size_t parts, std::string_view what, const st
 /// assignment problem, Discrete Mathematics 32 (1980).
 class Turns {
  public:
+  /// Beyond, products of shares are not exact enough to tell whether turns begin anew.
+  static constexpr std::int64_t kMostPeriod = 1 << 20;
+
   explicit Turns(std::vector<double> shares);
   std::size_t next();
   /// After how many turns they begin anew; 0 while that has not happened.

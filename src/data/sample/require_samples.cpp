@@ -1,7 +1,9 @@
 #include "data/sample/require_samples.h"
 
+#include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "core/refuse.h"
 #include "data/dataset_impl.h"
 #include "penstock/error.h"
 
@@ -23,6 +25,12 @@ void require_equal_sizes(std::span<const Dataset> datasets, std::string_view wha
                              i, core::counted(static_cast<std::uint64_t>(datasets[i].size()), "sample"),
                              datasets[0].size(), advice));
   }
+}
+
+std::int64_t joined_size(std::int64_t a, std::int64_t b) {
+  if (const auto sum = core::try_add(a, b)) return *sum;
+  core::refuse(core::format("{} and {} more are more than a dataset may have; put fewer together",
+                            core::counted(static_cast<std::uint64_t>(a), "sample"), b));
 }
 
 std::int64_t from_start(std::int64_t index, std::int64_t size) {

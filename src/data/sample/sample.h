@@ -47,7 +47,8 @@ struct Payload {
   std::variant<std::monostate, InMemory, InMapping, InFile, InLargeFile> place = {};
   /// What makes the sample's tensor of that payload, which lies as Conversion::input says. Null: it needs none.
   const Conversion* conversion = nullptr;
-  std::uint64_t key = 0;  ///< of the random numbers that the conversion takes
+  /// Of the random numbers that the conversion takes: a key for each index by which its steps draw, Conversion::keys.
+  const std::uint64_t* keys = nullptr;
 
   /// The first element where it has an address, or null.
   const std::byte* data() const noexcept {

@@ -22,6 +22,29 @@ std::uint32_t draws_of(const Op& op) noexcept {
 
 bool is_random(const Op& op) noexcept { return draws_of(op) > 0; }
 
+Op with_key(Op op, std::uint32_t key) {
+  std::visit(
+      [key](auto& one) {
+        if constexpr (requires { one.key; }) one.key = key;
+      },
+      op);
+  return op;
+}
+
+namespace {
+
+/// How many keys the step wants.
+std::uint32_t keys_of(const Op& op) noexcept {
+  return std::visit(
+      [](const auto& one) -> std::uint32_t {
+        if constexpr (requires { one.key; }) return one.draws() > 0 ? one.key + 1 : 0;
+        return 0;
+      },
+      op);
+}
+
+}  // namespace
+
 Op behind(Op op, std::uint32_t draws) {
   std::visit(
       [draws](auto& one) {
@@ -33,6 +56,7 @@ Op behind(Op op, std::uint32_t draws) {
 
 Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input, bool keeps_order)
     : ops_(std::move(ops)), input_(input), input_extent_(input.extent()), keeps_order_(keeps_order) {
+  for (const Op& op : ops_) keys_ = std::max(keys_, keys_of(op));
   std::span<const Op> rest(ops_);
   const TensorLayout* layout = &input_;
   while (!rest.empty()) {
@@ -43,7 +67,6 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input, bool keep
       passes_.push_back(make_element_pass(rest, *layout, keeps_order));
     }
     layout = &passes_.back()->output();
-    random_ |= passes_.back()->draw(0).has_value();
     // The memory between passes has two halves: a pass reads one and fills the other.
     if (!rest.empty()) between_ = std::max(between_, 2 * ((layout->nbytes + 63) & ~std::uint64_t{63}));
   }
@@ -51,11 +74,11 @@ Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input, bool keep
 
 const TensorLayout& Conversion::output() const noexcept { return passes_.empty() ? input_ : passes_.back()->output(); }
 
-Conversion::Drawn Conversion::draw(std::uint64_t key) const {
+Conversion::Drawn Conversion::draw(const std::uint64_t* keys) const {
   Drawn out;
-  if (!random_) return out;
+  if (keys_ == 0) return out;
   out.reserve(passes_.size());
-  for (const auto& pass : passes_) out.push_back(pass->draw(key));
+  for (const auto& pass : passes_) out.push_back(pass->draw(keys));
   return out;
 }
 

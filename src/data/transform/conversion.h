@@ -32,8 +32,8 @@ class Pass {
  public:
   virtual ~Pass() = default;
   virtual const TensorLayout& output() const noexcept = 0;
-  /// Where random numbers decide what it takes: the walk over a sample with this key. Else nothing.
-  virtual std::optional<Walk> draw(std::uint64_t) const { return std::nullopt; }
+  /// Where random numbers decide what it takes: the walk over a sample with these keys. Else nothing.
+  virtual std::optional<Walk> draw(const std::uint64_t*) const { return std::nullopt; }
   /// Writes the result, without gaps. `drawn` is what draw() gave for the sample, or null. Owns nothing, because it may
   /// be abandoned at any access to `from`.
   virtual std::optional<Refused> run(const std::byte* from, std::byte* to, const Walk* drawn) const noexcept = 0;
@@ -54,11 +54,12 @@ class Conversion {
   const TensorLayout& output() const noexcept;
   /// Bytes from the first element of a source to behind its last.
   std::uint64_t input_extent() const noexcept { return input_extent_; }
-  bool is_random() const noexcept { return random_; }
+  /// How many keys the random numbers of a sample have: one for each index by which steps draw.
+  std::uint32_t keys() const noexcept { return keys_; }
   /// What random numbers decided for one sample: a walk for each pass that has some. Empty where none has.
   using Drawn = std::vector<std::optional<Walk>>;
-  /// `key` is that of the sample's random numbers.
-  Drawn draw(std::uint64_t key) const;
+  /// `keys` are those of the sample's random numbers.
+  Drawn draw(const std::uint64_t* keys) const;
   /// Bytes that `run` wants for what lies between its passes.
   std::uint64_t between() const noexcept { return between_; }
 
@@ -74,7 +75,7 @@ class Conversion {
   std::vector<std::unique_ptr<const Pass>> passes_;
   std::uint64_t input_extent_ = 0;
   std::uint64_t between_ = 0;
-  bool random_ = false;
+  std::uint32_t keys_ = 0;
   bool keeps_order_;
 };
 

@@ -68,9 +68,9 @@ class ElementPass final : public Pass {
 
   const TensorLayout& output() const noexcept override { return plan_.output; }
 
-  std::optional<Walk> draw(std::uint64_t key) const override {
+  std::optional<Walk> draw(const std::uint64_t* keys) const override {
     if (!plan_.random) return std::nullopt;
-    Draws draws(key);
+    Draws draws(keys);
     return walk_of(geometry_of(plan_, &draws));
   }
 

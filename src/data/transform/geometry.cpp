@@ -81,7 +81,7 @@ void Geometry::permute(const PermuteOp& op) {
 void Geometry::crop(const CropOp& op, Draws* draws) {
   const std::string_view what = op.name();
   const std::vector<std::size_t> dims = checked_dims(op.dims, op.size.size(), shape, what);
-  if (draws != nullptr) draws->go_to(op.first_draw);
+  if (draws != nullptr) draws->go_to(op.key, op.first_draw);
   for (std::size_t i = 0; i < dims.size(); ++i) {
     std::int64_t& size = shape[dims[i]];
     const std::int64_t room = size - op.size[i];
@@ -101,7 +101,7 @@ void Geometry::crop(const CropOp& op, Draws* draws) {
 
 void Geometry::flip(const FlipOp& op, Draws* draws) {
   const std::vector<std::size_t> dims = checked_dims(op.dims, 1, shape, op.probability < 1 ? "random_flip" : "flip");
-  if (draws != nullptr) draws->go_to(op.first_draw);
+  if (draws != nullptr) draws->go_to(op.key, op.first_draw);
   if (op.probability < 1 && (draws == nullptr || draws->uniform() >= op.probability)) return;
   for (const std::size_t dim : dims) {
     for (View& view : views) view.flip(dim, shape[dim]);

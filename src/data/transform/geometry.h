@@ -20,8 +20,15 @@ namespace penstock::data {
 class Draws {
  public:
   explicit Draws(std::uint64_t key) noexcept : key_(key) {}
+  /// Of steps that draw by several keys, which outlive this.
+  explicit Draws(const std::uint64_t* keys) noexcept : key_(*keys), keys_(keys) {}
   /// Goes on with draw `next` of the sample, counted from 0.
   void go_to(std::uint64_t next) noexcept { next_ = next; }
+  /// The same under key `key`.
+  void go_to(std::uint32_t key, std::uint64_t next) noexcept {
+    key_ = keys_[key];
+    next_ = next;
+  }
   /// Uniform in [0, bound); `bound` is at least 1.
   std::int64_t below(std::int64_t bound) noexcept;
   /// Uniform in [0, 1).
@@ -29,6 +36,7 @@ class Draws {
 
  private:
   std::uint64_t key_;
+  const std::uint64_t* keys_ = nullptr;
   std::uint64_t next_ = 0;
 };
 

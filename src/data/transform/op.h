@@ -21,6 +21,8 @@ bool is_random(const Op& op) noexcept;
 std::uint32_t draws_of(const Op& op) noexcept;
 /// The same op, but its random numbers follow the first `draws` of the sample, which earlier ops take.
 Op behind(Op op, std::uint32_t draws);
+/// The same op, drawing by that key of a sample.
+Op with_key(Op op, std::uint32_t key);
 /// "cast", "normalize": its name for users.
 std::string_view name_of(const Op& op) noexcept;
 

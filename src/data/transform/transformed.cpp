@@ -46,6 +46,9 @@ struct Kind {
   bool in_file = false;                ///< it is read without gaps, even if it has gaps in its file
 
   explicit Kind(const Payload& payload) : before(payload.conversion), in_file(payload.in_large_file()) {}
+  /// Those that steps of the dataset below draw by. A sample may have another index here: what stands behind a repeat()
+  /// draws by a key of its own.
+  std::uint32_t keys() const noexcept { return before == nullptr ? 0 : before->keys(); }
   friend bool operator==(const Kind&, const Kind&) = default;
 };
 
@@ -121,11 +124,13 @@ class Transformed final : public data::Forwarding {
         payloads[t] = out[i].payloads[t];
         const ConversionPtr& conversion = converted->conversions[t];
         if (conversion == nullptr) continue;
-        // The first that draws decides by which index: what draws nothing below a repeat() leaves that to what is
-        // above.
-        const data::Conversion* const before = payloads[t].conversion;
-        const bool draws_first = conversion->is_random() && (before == nullptr || !before->is_random());
-        if (draws_first) payloads[t].key = work.call.key_of(indices[i]);
+        const std::uint32_t keys = converted->kinds[t].keys();
+        if (conversion->keys() > keys) {
+          const auto all = work.scratch.arena.array<std::uint64_t>(conversion->keys());
+          std::copy_n(payloads[t].keys, keys, all.begin());
+          all[keys] = work.call.key_of(indices[i]);
+          payloads[t].keys = all.data();
+        }
         payloads[t].conversion = conversion.get();
       }
       out[i] = {converted->to.get(), {payloads.data()}};
@@ -288,7 +293,7 @@ class Transformed final : public data::Forwarding {
                                      const data::Leaf& leaf, const OnWay& way) {
     if (kind.before == nullptr) return made_of(std::move(ops), input, leaf, way);
     std::vector<Op> all = kind.before->ops();
-    all.insert(all.end(), ops.begin(), ops.end());
+    for (Op& op : ops) all.push_back(data::with_key(std::move(op), kind.keys()));
     return made_of(std::move(all), kind.before->input(), leaf, way);
   }
 
