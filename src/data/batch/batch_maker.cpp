@@ -126,7 +126,7 @@ BatchMaker::BatchMaker(Dataset dataset, Collate collate, Device device, std::siz
               }),
       target_(device),
       device_(has_functions() ? Device{} : device),
-      policy_(on_error, dataset_.size() == kEndless) {}
+      policy_(on_error, dataset_.size() == kEndless || dataset_.impl().is_random()) {}
 
 bool BatchMaker::has_functions() const {
   return collate_.rule().function() != nullptr || !dataset_.impl().batch_functions().empty();

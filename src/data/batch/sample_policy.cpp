@@ -6,6 +6,7 @@
 #include "data/batch/sample_policy.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/format.h"
 #include "data/dataset_impl.h"
@@ -90,6 +91,16 @@ std::optional<std::pair<std::int64_t, Sample>> SamplePolicy::replacement(const D
   return std::nullopt;
 }
 
+bool SamplePolicy::add(const Key& key, std::string what, std::string why) {
+  const auto [added, is_new] = set_aside_.try_emplace(key, std::move(what), std::move(why));
+  if (!is_new) return false;
+  for (auto at = set_aside_.lower_bound({key.first, 0}); at != set_aside_.end() && at->first.first == key.first;) {
+    const bool is_told = at != added && at->second.second == added->second.second;
+    at = is_told ? set_aside_.erase(at) : std::next(at);
+  }
+  return true;
+}
+
 bool SamplePolicy::knows(std::int64_t index, std::uint64_t epoch) const {
   const std::scoped_lock lock(mutex_);
   return set_aside_.contains(key(index, epoch));
@@ -109,7 +120,7 @@ void SamplePolicy::note_bad(std::int64_t index, std::uint64_t epoch, const Datas
   // `named` outlives the lock, because the error before goes with it: to release an exception of Python takes the
   // interpreter's lock, and who holds that may be asking for `listed`.
   const std::scoped_lock lock(mutex_);
-  if (!set_aside_.try_emplace(key(index, epoch), std::move(what), std::move(why)).second) return;
+  if (!add(key(index, epoch), std::move(what), std::move(why))) return;
   in_a_row_.push_back({key(index, epoch), ++bad_, asked.batch});
   last_.swap(named);
 }
@@ -127,13 +138,13 @@ void SamplePolicy::require_no_outage() {
 bool SamplePolicy::set_aside(std::int64_t index, std::uint64_t epoch, std::string what, const Error& error) {
   if (on_error_ != OnError::kSkip || is_of_surroundings(error)) return false;
   const std::scoped_lock lock(mutex_);
-  set_aside_.try_emplace(key(index, epoch), std::move(what), error.what());
+  add(key(index, epoch), std::move(what), error.what());
   return true;
 }
 
 void SamplePolicy::know(const std::vector<SetAside>& samples) {
   const std::scoped_lock lock(mutex_);
-  for (const SetAside& one : samples) set_aside_.try_emplace(key(one.index, 0), one.what, one.why);
+  for (const SetAside& one : samples) add(key(one.index, 0), one.what, one.why);
 }
 
 std::vector<SetAside> SamplePolicy::listed() const {

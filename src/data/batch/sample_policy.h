@@ -26,7 +26,7 @@ Error none_left(const std::vector<SetAside>& all);
 /// What becomes of samples that cannot be had: OnError, and the list of them. Thread-safe.
 class SamplePolicy {
  public:
-  /// `by_epoch`: an index may stand for another sample in another epoch.
+  /// `by_epoch`: an index may stand for another sample in another epoch, as random steps make it.
   explicit SamplePolicy(OnError on_error, bool by_epoch = false) noexcept : on_error_(on_error), by_epoch_(by_epoch) {}
 
   OnError on_error() const noexcept { return on_error_; }
@@ -67,6 +67,9 @@ class SamplePolicy {
     std::uint64_t number = 0;
     std::uint64_t batch = 0;
   };
+  /// False where it is set aside already. What another epoch says alike of the same index is forgotten, or the list
+  /// would grow from epoch to epoch. Call it with mutex_ locked.
+  bool add(const Key& key, std::string what, std::string why);
   bool knows(std::int64_t index, std::uint64_t epoch) const;
   /// Ends the row of those that were noted before it was asked for, and of those of its own batch. Others, which
   /// another worker met meanwhile, may be the first of an outage.

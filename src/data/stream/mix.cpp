@@ -49,8 +49,7 @@ class MixedReader final : public StreamReader {
         throw;
       } catch (const SampleError& error) {
         turn_.reset();
-        throw SampleError(static_cast<std::size_t>(number_++),
-                          error.error().prefixed(core::format("{}[{}]: ", part.node->name(), error.position())));
+        throw renumbered(error, part.node->name(), number_++);
       }
       if (item) return given(std::move(item));
       end_of(part);

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,9 @@ class StreamReader {
   /// How many samples are asked of the source before the first one that this gives.
   virtual std::int64_t offset() const noexcept { return 0; }
 };
+
+/// `error` of a sample of the stream `name`, which has the number `number` in a stream that numbers anew.
+SampleError renumbered(const SampleError& error, std::string_view name, std::int64_t number);
 
 /// Immutable; thread-safe.
 class StreamNode {

@@ -20,7 +20,13 @@ class RepeatedReader final : public StreamReader {
 
   StreamItemPtr next(const Work& work) override {
     while (reader_) {
-      if (const StreamItemPtr item = reader_->next(work)) {
+      StreamItemPtr item;
+      try {
+        item = reader_->next(work);
+      } catch (const SampleError& error) {
+        throw renumbered(error, below_->name(), number_++);
+      }
+      if (item) {
         had_some_ = true;
         StreamItem out = *item;
         out.number = number_++;

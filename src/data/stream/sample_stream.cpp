@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/format.h"
 #include "core/text.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
@@ -15,6 +16,10 @@ namespace penstock {
 
 std::string data::StreamNode::identity() const { return core::escaped(name()); }
 Dataset data::StreamNode::samples() const { return stream_cell(name()); }
+
+data::SampleError data::renumbered(const SampleError& error, std::string_view name, std::int64_t number) {
+  return {static_cast<std::size_t>(number), error.error().prefixed(core::format("{}[{}]: ", name, error.position()))};
+}
 
 SampleStream::SampleStream() : SampleStream(stream(Dataset())) {}
 SampleStream::SampleStream(std::shared_ptr<const data::StreamNode> node) : SampleStream(node, node->samples()) {}

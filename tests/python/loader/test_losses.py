@@ -203,6 +203,45 @@ def test_samples_beside_a_bad_one_are_made_once():
     assert len(loader.set_aside) == 128
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_a_repeated_stream_refuses_has_a_number_of_its_own(workers):
+    """Else the sample behind it would have that number too, and be left out with it."""
+
+    def keep(number):
+        if number % 4 == 3:
+            raise ValueError("refused")
+        return True
+
+    stream = penstock.stream(list(range(8))).filter(keep).repeat(2)
+    loader = penstock.DataLoader(stream, batch_size=4, on_error="skip", num_workers=workers)
+    assert [batch.tolist() for batch in loader] == [[0, 1, 2, 4], [5, 6, 0, 1], [2, 4, 5, 6]]
+    assert [(index, why.rsplit(": ", 2)[-2]) for index, _, why in loader.set_aside] == [
+        (index, "ValueError") for index in (3, 7, 11, 15)
+    ]
+
+
+@pytest.mark.parametrize("on_error", ["skip", "replace"])
+def test_what_random_steps_made_bad_is_set_aside_for_its_epoch_alone(on_error):
+    def lucky(number, random):
+        if random.random() < 0.3:
+            raise ValueError("not this time")
+        return number
+
+    def made():
+        numbers = penstock.dataset(list(range(20))).map(lucky, seeded=True)
+        return penstock.DataLoader(numbers, batch_size=20, num_workers=0, on_error=on_error)
+
+    loader, epochs = made(), []
+    for epoch in range(8):
+        epochs.append([batch.tolist() for batch in loader])
+        again = made()
+        again.set_epoch(epoch)
+        assert [batch.tolist() for batch in again] == epochs[-1]
+    assert len({str(epoch) for epoch in epochs}) > 4
+    indices = [index for index, *_ in loader.set_aside]
+    assert len(indices) == len(set(indices)) > 10
+
+
 def test_an_epoch_without_samples_is_one_error_and_ends():
     def bad(_):
         raise ValueError("no")
