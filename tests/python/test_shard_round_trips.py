@@ -139,6 +139,19 @@ def test_raw_bytes_are_written_as_they_were_read(tmp_path):
     assert dict(penstock.shards(tmp_path / "b.tar", raw=True)[0]) == dict(penstock.shards(path, raw=True)[0])
 
 
+@pytest.mark.parametrize(
+    "sample", [{"x": np.arange(3), "y": 4}, {"y": 4}, np.arange(3000), "text", {"x" * 120: b"raw"}], ids=range(5)
+)
+def test_shards_are_about_as_large_as_was_asked_for(tmp_path, sample):
+    """Headers and padding are most of a small sample."""
+    penstock.pack(penstock.dataset([sample] * 300), tmp_path / "shards", format="tar", shard_bytes=64 << 10)
+    sizes = [shard.stat().st_size for shard in sorted((tmp_path / "shards").iterdir())]
+    record = 20 * 512  # archives are whole numbers of these
+    assert len(sizes) > 1
+    assert max(sizes) <= (64 << 10) + record
+    assert min(sizes[:-1]) >= 32 << 10
+
+
 def test_where_a_sample_was_read_from_is_not_written(tmp_path):
     path = tmp_path / "a.tar"
     path.write_bytes(tar_of([("a.cls", b"3")]))

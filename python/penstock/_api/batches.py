@@ -249,7 +249,7 @@ class DistributedSampler(_core.DistributedSampler):
     rank
         Which one this is, from 0.
     shuffle
-        Permute the order anew for each epoch.
+        Permute the order anew for each epoch. That of another sampler is split as it is.
     drop_last
         Cut the order so that it can be split evenly. Otherwise it is made longer, by repeating it from
         its start.
@@ -344,7 +344,7 @@ class BatchSamplerMethods:
     batch_size
         How many indices a batch has.
     drop_last
-        Leave out the last batch if it is smaller.
+        Leave out the last batch if it is smaller; for `batch_size` alone.
 
     Derive from this class for batches of your own: override `batches(seed, epoch)` or `__iter__`.
     """

@@ -20,6 +20,7 @@
 #include "data/pack/shard_number.h"
 #include "data/sample/value_samples.h"
 #include "format/tar/sample_name.h"
+#include "format/tar/writer.h"
 #include "penstock/error.h"
 #include "penstock/save.h"
 
@@ -42,6 +43,31 @@ std::uint64_t bytes_of(const Value& value) {
   return bytes;
 }
 
+/// A sample that has a name: its own, or its number, with zeros in front so that names are in order.
+Value named(const Value& sample, std::int64_t number) {
+  const bool has_name = sample.is(Value::Kind::kDict) && sample.contains(format::kSampleKey);
+  if (has_name) return sample;
+  const Value name = Value::string(core::format("{:08}", number));
+  if (sample.is(Value::Kind::kDict)) return sample.with(format::kSampleKey, name);
+  return Value{{std::string(format::kSampleKey), name}, {sample.is(Value::Kind::kTensor) ? "npy" : "json", sample}};
+}
+
+class CountingSink final : public io::ByteSink {
+ public:
+  void write(std::span<const std::byte> bytes) override { position_ += bytes.size(); }
+  std::uint64_t position() const noexcept override { return position_; }
+
+ private:
+  std::uint64_t position_ = 0;
+};
+
+/// With headers and padding, which are most of a small sample.
+std::uint64_t tar_bytes_of(const Value& sample) {
+  CountingSink sink;
+  format::TarWriter(sink).add(format::tar_sample(named(sample, 0), {}));
+  return sink.position();
+}
+
 /// How the samples of a packing are shared out.
 struct ShardPlan {
   std::int64_t samples = 0;  ///< in each shard but the last
@@ -49,18 +75,18 @@ struct ShardPlan {
   data::PackingSum sum = {};  ///< of all that is known of the packing beforehand
 };
 
-ShardPlan plan_of(const Dataset& dataset, std::uint64_t shard_bytes) {
+ShardPlan plan_of(const Dataset& dataset, const PackOptions& options) {
   ShardPlan plan;
   const std::int64_t count = std::min(dataset.size(), kSampled);
   std::uint64_t bytes = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const Value sample = dataset.get(i * (dataset.size() / count));
-    bytes += bytes_of(sample);
+    bytes += options.format == "tar" ? tar_bytes_of(sample) : bytes_of(sample);
     plan.sum.add(sample);
   }
   const std::uint64_t mean = std::max<std::uint64_t>(1, bytes / static_cast<std::uint64_t>(count));
   const auto most = static_cast<std::uint64_t>(dataset.size());
-  plan.samples = static_cast<std::int64_t>(std::clamp<std::uint64_t>(shard_bytes / mean, 1, most));
+  plan.samples = static_cast<std::int64_t>(std::clamp<std::uint64_t>(options.shard_bytes / mean, 1, most));
   plan.shards = (dataset.size() + plan.samples - 1) / plan.samples;
   plan.sum.add_text(core::format("{} in {}", dataset.size(), plan.samples));
   return plan;
@@ -136,18 +162,9 @@ std::uint64_t write(const data::Shard& shard, data::NewPlace& place, const data:
   }
 }
 
-/// A sample that has a name: its own, or its number, with zeros in front so that names are in order.
-Value named(const Value& sample, std::int64_t number) {
-  const bool has_name = sample.is(Value::Kind::kDict) && sample.contains(format::kSampleKey);
-  if (has_name) return sample;
-  const Value name = Value::string(core::format("{:08}", number));
-  if (sample.is(Value::Kind::kDict)) return sample.with(format::kSampleKey, name);
-  return Value{{std::string(format::kSampleKey), name}, {sample.is(Value::Kind::kTensor) ? "npy" : "json", sample}};
-}
-
 /// Samples of one shard after the other, each as it is.
 PackSummary pack_tar(const Dataset& dataset, std::string_view folder, const PackOptions& options) {
-  const ShardPlan plan = plan_of(dataset, options.shard_bytes);
+  const ShardPlan plan = plan_of(dataset, options);
   const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
   DataLoader loader(dataset, {.batch_size = plan.samples,
                               .num_workers = options.num_workers,
@@ -177,7 +194,7 @@ PackSummary pack(const Dataset& dataset, TextView folder, const PackOptions& opt
     throw Error(ErrorCode::kInvalidArgument,
                 core::format("found the format {}, expected safetensors or tar", core::quoted(options.format)));
   }
-  ShardPlan plan = plan_of(dataset, options.shard_bytes);
+  ShardPlan plan = plan_of(dataset, options);
   const data::SampleForm form = form_of_first(dataset);
   plan.sum.add_text(data::to_json(form));
   const std::unique_ptr<data::NewPlace> target = data::choose_place(std::string(folder));
