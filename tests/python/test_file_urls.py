@@ -80,3 +80,16 @@ def test_numpy_takes_them(folder):
     with pn.load(f"{url}/x.npz") as npz:
         assert npz["a"].tolist() == [0, 1, 2]
         assert npz.zip.namelist() == ["a.npy"]
+
+
+@pytest.mark.parametrize("scheme", ["file://", "file:"])
+def test_folders_that_are_written_and_looked_through_take_them(folder, scheme, monkeypatch):
+    from penstock._weights.weight_files import weight_files
+
+    monkeypatch.chdir(folder)
+    url = f"{scheme}{folder}".replace(" ", "%20")
+    paths = penstock.map_files(str, f"{url}/packed/*.safetensors", f"{url}/out", suffix=".pt", num_workers=0)
+    assert paths == [str(folder / "out" / "00000.pt")]
+    assert penstock.load(paths[0])
+    assert weight_files(f"{url}/packed") == [str(folder / "packed" / "00000.safetensors")]
+    assert "file:" not in [path.name for path in folder.iterdir()]

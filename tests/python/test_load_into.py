@@ -145,3 +145,14 @@ def test_places_that_share_memory_are_filled_in_their_order(path):
     into["layers"][0]["w"] = into["layers"][1]["w"] = shared
     penstock.load_into(into, path)
     assert shared.tolist() == (W + 10).tolist()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f2", "?"])
+def test_values_are_converted_in_one_way_wherever_they_lie(tmp_path, dtype):
+    path = tmp_path / "x.npy"
+    np.save(path, np.array([np.nan, 300.5, -1.5, 1e10, 1e300, 2]))
+    plain, turned = np.zeros(6, dtype), np.zeros(6, dtype)
+    penstock.load_into(plain, path)
+    penstock.load_into(turned[::-1], path)  # without a warning of NumPy's
+    assert np.array_equal(plain, turned[::-1], equal_nan=dtype == "f2")

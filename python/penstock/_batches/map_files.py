@@ -11,6 +11,7 @@ from penstock._api.files import open as open_file
 from penstock._api.files import save
 from penstock._api.loader import DataLoader
 from penstock._core import _goes_to_store
+from penstock._files.paths import absolute
 from penstock._wrong_argument import names_arguments
 from penstock.errors import Error, InvalidArgumentError, TruncatedError, UnsupportedError
 
@@ -66,6 +67,8 @@ def map_files(
     """
     found = list(files_of(files).paths)
     out = os.fspath(out)
+    if out.startswith("file:"):
+        out = absolute(out)
     if _goes_to_store(out):
         message = "map_files writes into a folder of this machine; name one, and put what it holds into the store"
         raise UnsupportedError(f"{out}: {message}", message, out)

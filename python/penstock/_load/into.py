@@ -291,7 +291,10 @@ def _fill(archive: Archive, pairs: list[tuple[_Leaf, _Leaf]], progress: Any) -> 
         for number, value in direct:
             _load_into(archive, [number], [value])
     for array, entry in apart:
-        array[...] = entry.load().numpy()
+        tensor = entry.load()
+        wanted = array.dtype.newbyteorder("=")
+        # NumPy would convert in its own way.
+        array[...] = (tensor.to(wanted) if tensor.dtype.is_numeric and wanted.kind in "biufc" else tensor).numpy()
     for place, leaf in pairs:
         if not isinstance(leaf.value, LazyTensor) and isinstance(place.holder, (dict, list)):
             place.replace(leaf.value)

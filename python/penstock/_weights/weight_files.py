@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 import penstock
 from penstock._core import _is_in_store, _names_in
+from penstock._files.paths import absolute
 
 # Each kind's files and index; the first of which there is a file holds the weights.
 KINDS = {"safetensors": "*.safetensors", "bin": "*.bin", "pt": "*.pt"}
@@ -46,6 +47,8 @@ def weight_files(path: str, kinds: Sequence[str] = tuple(KINDS.values()), ignore
     NotFoundError
         Where no weights are there, or files that an index names are missing.
     """
+    if path.startswith("file:"):
+        path = absolute(path)
     if _URL.match(path):
         return _in_store(path, kinds, ignore) if _is_in_store(path) else _tried(path)
     if not os.path.isdir(path):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import penstock
-from penstock._core import _entry_parts, _numpy_facts, _part
+from penstock._core import _entry_parts, _is_url, _numpy_facts, _part
 from penstock.errors import _twin
 from penstock.numpy._arrays import array_of, check_header
 from penstock.numpy._objects import objects_in, refused
@@ -89,6 +89,10 @@ class NpzFile(np.lib.npyio.NpzFile):
         with self._lock:
             if self._zip is None and self._source is not None:
                 in_memory = isinstance(self._source, memoryview)
+                if not in_memory and _is_url(self._source):
+                    raise penstock.UnsupportedError(
+                        f"{self._name}: zipfile cannot read it by its URL; ask for arrays, or load its bytes"
+                    )
                 self._zip = zipfile.ZipFile(io.BytesIO(self._source) if in_memory else self._source)
             return self._zip
 

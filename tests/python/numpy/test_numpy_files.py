@@ -744,3 +744,10 @@ def test_headers_that_are_just_too_long_are_told_of_urls(tmp_path):
         with pytest.raises(ValueError, match="max_header_size=117"):
             pn.load(path, max_header_size=117)
         assert len(pn.load(path, max_header_size=118)) == 3
+
+
+def test_zipfile_is_told_to_read_no_url(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.zeros(3))
+    npz = pn.NpzFile(penstock.open(tmp_path / "x.npz"), "http://localhost/x.npz", "x.npz")
+    with pytest.raises(penstock.UnsupportedError, match="zipfile"):
+        npz.zip  # noqa: B018
