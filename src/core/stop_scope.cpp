@@ -15,11 +15,17 @@ StopScope::StopScope(const std::atomic<bool>* stopped) noexcept : before_(curren
   if (stopped != nullptr) current = this;
 }
 
+StopScope::StopScope(bool (*asked)() noexcept) noexcept : before_(current), asked_(asked) {
+  if (asked != nullptr) current = this;
+}
+
 StopScope::~StopScope() { current = before_; }
 
 bool StopScope::stop_requested() noexcept {
   for (const StopScope* scope = current; scope != nullptr; scope = scope->before_) {
-    if (scope->token_ != nullptr ? scope->token_->stop_requested() : scope->flag_->load()) return true;
+    if (scope->token_ != nullptr && scope->token_->stop_requested()) return true;
+    if (scope->flag_ != nullptr && scope->flag_->load()) return true;
+    if (scope->asked_ != nullptr && scope->asked_()) return true;
   }
   return false;
 }

@@ -20,6 +20,8 @@ class StopScope {
   explicit StopScope(const std::stop_token& stop) noexcept;
   explicit StopScope(std::stop_token&& stop) = delete;
   explicit StopScope(const std::atomic<bool>* stopped) noexcept;
+  /// `asked` is called by the thread that waits, to say whether it is to stop; null: never.
+  explicit StopScope(bool (*asked)() noexcept) noexcept;
   ~StopScope();
   StopScope(const StopScope&) = delete;
   StopScope& operator=(const StopScope&) = delete;
@@ -31,6 +33,7 @@ class StopScope {
   const StopScope* before_;
   const std::stop_token* token_ = nullptr;
   const std::atomic<bool>* flag_ = nullptr;
+  bool (*asked_)() noexcept = nullptr;
 };
 
 }  // namespace penstock::core

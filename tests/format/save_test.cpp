@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "penstock/load.h"
@@ -26,6 +28,19 @@ class SaveTest : public testing::Test {
   const Tensor tensor = numbered_tensor({3, 4}, DType::float32);
   test::TemporaryFolder folder;
 };
+
+TEST_F(SaveTest, ACheckpointLiesWhereItWasBegunWhenTheWorkingFolderChanges) {
+  const std::string before = fs::current_path();
+  fs::current_path(folder.path());
+  SaveOptions elsewhere;
+  elsewhere.before_commit = [&] { fs::current_path(before); };
+  for (const std::int64_t rows : {1, 2}) {
+    fs::current_path(folder.path());
+    save(dict_of({{"w", numbered_tensor({rows}, DType::float32)}}), "ckpt/", elsewhere);
+    EXPECT_EQ(load(folder / "ckpt")["w"].as_tensor().shape(), Shape{rows});
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "ckpt"), {}), 2) << "the file of the first goes";
+}
 
 TEST_F(SaveTest, TheExtensionTellsTheFormat) {
   for (const char* name : {"x.npy", "x.npz", "x.safetensors", "X.SafeTensors"}) {

@@ -259,6 +259,24 @@ def test_a_full_disk_and_a_kill_leave_what_was_there(tmp_path, name, how):
         assert (np.load(path) == np.concatenate([before, before])).all()
 
 
+def test_a_child_keeps_no_file_that_was_appended_to(tmp_path):
+    """It has the descriptor too, on which the lock is."""
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((1, 3)))
+    with penstock.Writer(path, resume=True, sync=False) as writer:
+        writer.append(np.ones((1, 3)))
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+    try:
+        with penstock.Writer(path, resume=True, sync=False) as writer:
+            writer.append(np.ones((1, 3)))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert np.load(path).tolist() == [[0] * 3, [1] * 3, [1] * 3]
+
+
 def test_threads_share_a_writer(tmp_path):
     path = tmp_path / "x.npy"
     with penstock.Writer(path, sync=False) as writer:

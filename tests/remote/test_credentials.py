@@ -337,6 +337,11 @@ def test_a_token_is_sent_to_this_machine(proxy, settings):
     settings(PENSTOCK_HTTP_TOKEN="hf_sEcReT", PENSTOCK_HTTP_TOKEN_HOST=proxy.url[7:])
     same(penstock.load(f"{proxy.url}/x.npy"), penstock.load(SMALL))
     assert sent_token(proxy.requests)
+    port = proxy.url.rsplit(":", 1)[1]
+    proxy.forget()
+    settings(PENSTOCK_HTTP_TOKEN_HOST=f"localhost:{port}")
+    same(penstock.load(f"http://LocalHost:{port}/x.npy"), penstock.load(SMALL))
+    assert sent_token(proxy.requests)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ import contextlib
 import os
 import socket
 import ssl
+import subprocess
 import sys
 import threading
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from servers import SECRET_KEY, free_port, make_certificate
 import penstock
 
 sys.path.append(str(Path(__file__).parents[1] / "python"))
-from ctrl_c import answers_ctrl_c
+from ctrl_c import answers_ctrl_c, interrupted
 
 ARRAY = numbers(12000, 64)  # 3 MB: a head and ranges
 
@@ -159,6 +161,18 @@ LASTING = {
     "redirect to itself": (Fault(status=302, headers={"location": "/bucket/x.npy"}), penstock.InputOutputError, []),
     "redirect to nowhere": (Fault(status=302), penstock.InputOutputError, []),
     "page of a proxy": (Fault(status=407), None, ["407"]),
+    "Retry-After of a date": (
+        Fault(status=503, headers={"retry-after": "Tue, 31 Dec 2199 23:59:59 GMT"}),
+        penstock.InputOutputError,
+        ["503", "after 1 try"],
+    ),
+    "not yet": (Fault(status=202), penstock.InputOutputError, ["202", "no bytes"]),
+    "nothing later": (Fault(status=204, after=1), penstock.InputOutputError, ["204", "no bytes"]),
+    "archived": (
+        Fault(status=403, body="<Error><Code>InvalidObjectState</Code></Error>"),
+        penstock.UnsupportedError,
+        ["InvalidObjectState", "restore"],
+    ),
     "teapot": (Fault(status=418), None, ["418"]),
 }
 
@@ -324,6 +338,31 @@ def test_a_redirect_to_another_host_gets_no_credentials(proxy, other_proxy, sett
         assert "hf_sEcReT" not in str(request.headers)
 
 
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("?a=1", "/bucket/sub/here.npy?a=1"),
+        ("../x y.npy", "/bucket/x%20y.npy"),
+        ("./x.npy?next=http://h/", "/bucket/sub/x.npy?next=http://h/"),
+        ("HTTP://LocalHost:{port}/x.npy", "/x.npy"),
+    ],
+)
+def test_a_redirect_leads_where_it_would_lead_a_browser(proxy, location, target):
+    proxy.origin.objects[target] = SMALL
+    port = proxy.url.rsplit(":", 1)[1]
+    proxy.faults = [Fault(target="/here.npy", times=1, status=302, headers={"location": location.format(port=port)})]
+    same(penstock.load(f"{proxy.url}/bucket/sub/here.npy"), penstock.load(SMALL))
+
+
+@pytest.mark.parametrize("bytes_", [100, 300_000])
+def test_what_a_server_codes_unasked_is_no_object(proxy, bytes_):
+    proxy.origin.objects |= {"/x.bin": bytes(bytes_), "/x.bin.gz": bytes(bytes_)}
+    proxy.faults = [Fault(headers={"content-encoding": "gzip"})]
+    with refused(penstock.UnsupportedError, "gzip", "Content-Encoding"):
+        penstock.raw(f"{proxy.url}/x.bin", "u1").load()
+    assert len(np.asarray(penstock.raw(f"{proxy.url}/x.bin.gz", "u1").load())) == bytes_
+
+
 def test_a_store_that_redirects_to_another_host_is_not_followed(url, proxy, other_proxy):
     if not in_store(url):
         pytest.skip("http(s) follows redirects")
@@ -469,6 +508,31 @@ def test_ctrl_c_while_a_store_says_nothing(proxy, tmp_path):
     answers_ctrl_c(tmp_path, f"archive = penstock.open('{proxy.url}/x.npy')", "archive.load()")
     proxy.faults = [Fault(hang=True)]
     answers_ctrl_c(tmp_path, "pass", f"penstock.load('{proxy.url}/x.npy')")
+
+
+def test_ctrl_c_while_a_stream_waits_for_a_store(proxy, tmp_path):
+    """The walk is in the loop's own thread. The sample that it waited for comes next."""
+    proxy.origin.objects |= {"/0.npy": SMALL, "/1.npy": npy_of(ARRAY[:8])}
+    proxy.faults = [Fault(target="/1.npy", hang=True, times=1)]
+    setup = f"walk = iter(penstock.stream(penstock.files(['{proxy.url}/0.npy', '{proxy.url}/1.npy']))); next(walk)"
+    rest = "print(sum(len(sample) for sample in walk))"
+    proxy.faults = [Fault(target="/1.npy", hang=True, times=1)]
+    assert interrupted(tmp_path, setup, "next(walk)", rest)[1:] == ["8"]
+
+
+def test_requests_are_signed_when_they_are_sent(proxy, tmp_path):
+    """A signature holds for minutes, and the last of many requests may wait longer for its turn."""
+    names = [f"s3://bucket/{number}.npy" for number in range(5)]
+    proxy.origin.objects |= {f"/bucket/{number}.npy": SMALL for number in range(5)}
+    proxy.delay = 1.2
+    keys = {"AWS_ACCESS_KEY_ID": "ACCESSKEY1", "AWS_SECRET_ACCESS_KEY": SECRET_KEY, "AWS_ENDPOINT_URL": proxy.url}
+    program = f"import penstock; next(iter(penstock.DataLoader(penstock.files({names}), batch_size=5)))"
+    subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **keys, "PENSTOCK_REMOTE_REQUESTS": "1"}, check=True
+    )
+    times = [datetime.strptime(request.headers["x-amz-date"], "%Y%m%dT%H%M%SZ") for request in proxy.requests]
+    assert len(times) == 5
+    assert (times[-1] - times[0]).total_seconds() >= 2
 
 
 def test_a_forked_child_reads_too(url):

@@ -93,6 +93,14 @@ def test_an_option_that_cannot_be_is_named(options, said):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize("half", [RemoteOptions(access_key_id="A"), RemoteOptions(secret_access_key="hush")], ids=repr)
+def test_half_of_the_keys_is_not_filled_up_from_the_environment(half, proxy, settings):
+    settings(AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="hush", AWS_ENDPOINT_URL=proxy.url)
+    with pytest.raises(penstock.PermissionDeniedError, match="AWS_SECRET_ACCESS_KEY is set and the other is not"):
+        penstock.remote.open("s3://bucket/a.npy", half)
+    assert not proxy.requests
+
+
 def test_what_they_show():
     options = RemoteOptions(timeout=5, token="hush", cache=CacheOptions("c"))
     assert "hush" not in repr(options)

@@ -71,6 +71,19 @@ def test_a_proxy_that_refuses_is_named(proxy, settings, url, status):
         penstock.load(url)
 
 
+@pytest.mark.parametrize("headers", ["", 'ETag: "x"\r\nContent-Length: 0\r\n'])
+def test_a_proxys_answer_is_not_taken_for_the_servers(proxy, settings, headers):
+    """The tunnel is there, and the connection behind it ends: that passes, and nobody has stored anything."""
+    proxy.faults = [Fault(methods=["CONNECT"], raw=f"HTTP/1.1 200 OK\r\n{headers}\r\n")]
+    settings(https_proxy=proxy.url, PENSTOCK_REMOTE_RETRY_SECONDS=2)
+    settings(AWS_ENDPOINT_URL="https://store.invalid", AWS_ACCESS_KEY_ID="KEY", AWS_SECRET_ACCESS_KEY="pAsSwOrD")
+    for act in (lambda: penstock.load("https://store.invalid/x.npy"), lambda: penstock.save([1], "s3://bucket/x.pt")):
+        proxy.forget()
+        with refused(penstock.InputOutputError, "proxy", "https_proxy"):
+            act()
+        assert len(proxy.requests) > 1
+
+
 def test_a_proxy_is_not_named_where_none_is_asked(settings):
     port = free_port()
     settings(http_proxy="http://proxy.invalid:3128", no_proxy="127.0.0.1", PENSTOCK_REMOTE_RETRY_SECONDS=1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import numpy as np
 import pytest
+from conftest import every_dialect
 from contents import INDEX, NAMES, contents, npy_of, numbers, same
-from fault_proxy import FaultProxy, Upstream, in_thread
+from fault_proxy import Fault, FaultProxy, Upstream, in_thread
 
 import penstock
 
@@ -205,6 +207,27 @@ def test_more_objects_than_one_answer_lists(rclone, settings):
         (folder / f"{number:04}.npy").write_bytes(b"x")
     settings(**rclone.environment)
     assert len(penstock.files("s3://bucket/many/*.npy")) == 1005
+
+
+@every_dialect
+def test_keys_that_look_otherwise(dialect, faulty):
+    """Names between two '/' may be empty, and one may look like a pattern: it stands for itself before others."""
+    keys = ["a//1.npy", "a/2.npy", "/3.npy", "b[1].npy", "b1.npy"]
+    found = {
+        "a//": ["a//1.npy"],
+        "a//*.npy": ["a//1.npy"],
+        "a/*.npy": ["a/2.npy"],
+        "a/**": ["a//1.npy", "a/2.npy"],
+        "/*.npy": ["/3.npy"],
+        "b[1].npy": ["b[1].npy"],
+        "b[1]*.npy": ["b1.npy"],
+    }
+    for pattern, names in found.items():
+        prefix = re.split(r"[*[]", pattern)[0]
+        rows = dialect.listing(f"/bucket/{key}" for key in keys if key.startswith(prefix))
+        faulty.faults = [Fault(target=dialect.listed, status=200, body=rows)]
+        paths = [f"{dialect.base}/{name}" for name in names]
+        assert penstock.files(f"{dialect.base}/{pattern}").paths == paths, pattern
 
 
 def test_google_by_hmac_keys(store, seaweed, settings):

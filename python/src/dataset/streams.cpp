@@ -14,6 +14,7 @@
 #include "content/functions.h"
 #include "content/value.h"
 #include "core/format.h"
+#include "core/stop_scope.h"
 #include "data/stream/node.h"
 #include "dataset/handles.h"
 #include "interpreter/convert.h"
@@ -105,11 +106,14 @@ class PyWalk {
 
   nb::object next() {
     std::optional<Value> sample;
-    {
-      const ReleasedGil released;
-      const std::scoped_lock lock(turns_.mutex);
-      const Making making(turns_, "iterator");
-      sample = kept_ ? std::exchange(kept_, std::nullopt) : walk_.next();
+    for (bool is_there = false; !is_there;) {
+      try {
+        sample = take();
+        is_there = true;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kCancelled || !signals_arrive_here() || !ctrl_c_came()) throw;
+        check_signals();  // what it raises leaves the sample for the next call
+      }
     }
     if (!sample) throw nb::stop_iteration();
     try {
@@ -124,6 +128,14 @@ class PyWalk {
   }
 
  private:
+  std::optional<Value> take() {
+    const ReleasedGil released;
+    const std::scoped_lock lock(turns_.mutex);
+    const Making making(turns_, "iterator");
+    const core::StopScope scope(signals_arrive_here() ? ctrl_c_came : nullptr);
+    return kept_ ? std::exchange(kept_, std::nullopt) : walk_.next();
+  }
+
   Turns turns_;
   data::StreamWalk walk_;
   std::optional<Value> kept_;  ///< was there when a signal handler raised

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <span>
 #include <stop_token>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -145,12 +146,13 @@ void abort_uploads(nb::handle url, const std::string& word) {
     io::remote::Location object = io::remote::parse(target);
     const std::string folder = object.key;
     bool some = io::remote::lists_uploads(object);
+    std::set<std::string> ended;  // a store may list them for a while still
     while (some) {
       some = false;
       for (const io::remote::Begun& begun : io::remote::list_uploads(object, folder)) {
         if (begun.key.find(word) == begun.key.npos) continue;
         object.key = begun.key;
-        some = io::remote::abort_parts(object, begun.id) || some;
+        some = (io::remote::abort_parts(object, begun.id) && ended.insert(begun.id).second) || some;
       }
     }
   });

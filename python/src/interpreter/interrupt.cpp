@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
@@ -42,6 +43,19 @@ bool signals_arrive_here() noexcept { return getpid() == gettid(); }
 
 void check_signals() {
   if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+}
+
+bool ctrl_c_came() noexcept {
+  thread_local std::chrono::steady_clock::time_point looked{};
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked < kSignalPeriod) return false;
+  const AcquiredGil acquired;
+  if (PyOS_InterruptOccurred() == 0) {
+    looked = now;
+    return false;
+  }
+  PyErr_SetInterrupt();  // the question took it away
+  return true;
 }
 
 void yield_at(std::size_t number) {

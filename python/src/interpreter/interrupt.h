@@ -32,6 +32,9 @@ inline constexpr std::chrono::seconds kExitPatience{5};
 bool signals_arrive_here() noexcept;
 /// Runs the handlers of signals that arrived; throws what they raise.
 void check_signals();
+/// Whether Ctrl-C came, whose handler is still to run: for a core::StopScope around work without the GIL that stays in
+/// the calling thread. What it ends throws kCancelled; `check_signals` then runs the handler.
+bool ctrl_c_came() noexcept;
 /// In a long loop over Python objects, at item `number`: now and then other threads get the GIL, which C code does not
 /// give up by itself, and signals are answered.
 void yield_at(std::size_t number);

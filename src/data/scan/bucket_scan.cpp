@@ -132,7 +132,7 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
   }
   std::string prefix = magic ? fixed_prefix(key) : key;
   if (!magic && !prefix.empty() && !prefix.ends_with('/')) prefix += '/';
-  std::vector<PatternPart> parts = split_pattern(magic ? key : prefix);
+  std::vector<PatternPart> parts = split_pattern(magic ? key : prefix, true);
   if (!magic) parts.push_back({PatternPart::Kind::kTensorFile, {}});
   // Below the last '/' of the prefix there is one level more, unless the pattern goes deeper.
   const bool deep =
@@ -142,6 +142,11 @@ PathTable expand_url(const std::string& url, const FilesOptions& options) {
   const Exclusion exclude(options.exclude);
   for (const io::remote::Object& object : io::remote::list_objects(location, prefix, deep).objects) {
     if (object.key.ends_with('/')) continue;  // what stands for a folder
+    if (object.key == key) {                  // the name goes first, as that of a file
+      out = PathTable();
+      out.add(url, object.size);
+      break;
+    }
     const std::vector<std::string_view> names = split(object.key);
     if (!fits(parts, names) || is_left_out(exclude, root + slash, names)) continue;
     out.add(root + slash + object.key, object.size);

@@ -194,7 +194,7 @@ class Scanner {
 
 }  // namespace
 
-std::vector<PatternPart> split_pattern(std::string_view pattern) {
+std::vector<PatternPart> split_pattern(std::string_view pattern, bool has_empty_names) {
   using Kind = PatternPart::Kind;
   std::vector<PatternPart> out;
   while (!pattern.empty()) {
@@ -203,7 +203,7 @@ std::vector<PatternPart> split_pattern(std::string_view pattern) {
     pattern.remove_prefix(std::min(slash + 1, pattern.size()));
     const Kind kind = text == "**" ? Kind::kAnyDepth : is_magic(text) ? Kind::kGlob : Kind::kLiteral;
     const bool repeated = kind == Kind::kAnyDepth && !out.empty() && out.back().kind == Kind::kAnyDepth;
-    if (!text.empty() && !repeated) out.push_back({kind, std::string(text)});
+    if ((has_empty_names || !text.empty()) && !repeated) out.push_back({kind, std::string(text)});
   }
   return out;
 }

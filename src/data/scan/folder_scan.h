@@ -27,8 +27,8 @@ struct PatternPart {
   std::string text;
 };
 
-/// The parts of a glob. Neighbouring `**` are one.
-std::vector<PatternPart> split_pattern(std::string_view pattern);
+/// The parts of a glob. Neighbouring `**` are one, and so are neighbouring '/', unless names may be empty, as in keys.
+std::vector<PatternPart> split_pattern(std::string_view pattern, bool has_empty_names = false);
 
 /// A folder, and the parts of a pattern that what lies in it may match: their positions, in order.
 struct Visit {

@@ -37,7 +37,8 @@ std::string unused(const std::vector<std::string>& names) {
 }  // namespace
 
 NewCheckpoint::NewCheckpoint(std::string_view path, const SaveOptions& options, io::Existing existing)
-    : folder_(io::local_path(path)), options_(options), existing_(existing) {
+    : folder_(io::absolute(path)), options_(options), existing_(existing) {
+  if (folder_.empty()) folder_ = io::local_path(path);  // nobody knows where this process is
   // What is left of a URL without a bucket is still one, and refused as such.
   while (folder_.size() > 1 && folder_.ends_with('/') && !folder_.ends_with("://")) folder_.pop_back();
   made_.make(folder_);

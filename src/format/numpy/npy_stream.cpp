@@ -70,8 +70,9 @@ class ResumedNpy final : public StreamWriter {
   ResumedNpy& operator=(const ResumedNpy&) = delete;
   /// What was appended and not told of is cut off. A process that was forked has no part in it.
   ~ResumedNpy() override {
-    if (!grew_ || owner_ != ::getpid()) return;
-    [[maybe_unused]] const int cut = ::ftruncate(file_.get(), static_cast<off_t>(begin_));
+    if (owner_ != ::getpid()) return;
+    [[maybe_unused]] const int cut = grew_ ? ::ftruncate(file_.get(), static_cast<off_t>(begin_)) : 0;
+    ::flock(file_.get(), LOCK_UN);  // a child has the descriptor too, and would keep the lock
   }
 
   void check(const std::string&, const DType&, const Shape&) const override {}

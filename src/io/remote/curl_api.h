@@ -54,6 +54,7 @@ enum Option : int {
   kProgressData = 10057,
   kProgressFunction = 20219,
   kProtocols = 181,
+  kSuppressConnectHeaders = 265,
   kTcpKeepAlive = 213,
   kUrl = 10002,
   kUserAgent = 10018,
@@ -74,7 +75,8 @@ enum Info : int {
   kConnectStatus = 0x200000 + 22,
   kTotalSeconds = 0x300000 + 3,
   kReadySeconds = 0x300000 + 6,
-  kStartTransferSeconds = 0x300000 + 17
+  kStartTransferSeconds = 0x300000 + 17,
+  kRetryAfterSeconds = 0x600000 + 57
 };
 
 /// CURLE_...

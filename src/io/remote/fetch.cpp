@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -22,7 +21,6 @@
 
 #include "core/counted.h"
 #include "core/format.h"
-#include "core/parse_number.h"
 #include "core/stop_scope.h"
 #include "io/copy/scatter.h"
 #include "io/remote/judge.h"
@@ -62,8 +60,7 @@ milliseconds random_pause(unsigned tries) {
 }
 
 milliseconds asked_pause(const Answer& answer) {
-  const auto seconds = core::parse_number<std::uint32_t>(answer.header("retry-after"));
-  return std::chrono::seconds(std::min(seconds.value_or(0), 3600U));
+  return std::chrono::seconds(std::clamp<std::int64_t>(answer.asked_pause, 0, 3600));
 }
 
 /// The second request for the bytes of an exchange.
@@ -403,7 +400,8 @@ class Retrying {
   std::vector<std::size_t> paused_;
   std::size_t left_ = 0;
   std::size_t begun_ = 0;  ///< exchanges whose first try was started
-  std::size_t most_ = std::numeric_limits<std::size_t>::max();
+  /// Begun at once: more than the process sends would only be signed long before that, and keys and signatures end.
+  std::size_t most_ = 2 * process_requests();
   bool hedges_by_options_ = false;
 };
 

@@ -31,6 +31,8 @@ constexpr auto kRetriedCodes = std::to_array<std::string_view>(
      "BadDigest", "XAmzContentChecksumMismatch", "Md5Mismatch", "ConditionalRequestConflict", "OperationAborted",
      // Services that give keys say so of themselves, and of those that they ask.
      "IDPCommunicationError", "temporarily_unavailable"});
+/// The object lies where it has to be taken out of first: Glacier, Azure's archive tier.
+constexpr auto kArchivedCodes = std::to_array<std::string_view>({"InvalidObjectState", "BlobArchived"});
 constexpr auto kNoBucketCodes =
     std::to_array<std::string_view>({"NoSuchBucket", "ContainerNotFound", "ResourceNotFound"});
 /// The keys were valid but have expired.
@@ -241,6 +243,10 @@ Verdict judge_refusal(const Exchange& exchange, const HttpRequest& request, cons
   const std::string text = said(status, store);
   if (exchange.writes) {
     if (const auto verdict = judge_write(exchange, store, status, text)) return *verdict;
+  }
+  if (has(kArchivedCodes, store.code)) {
+    return failed(exchange, ErrorCode::kUnsupported,
+                  text + "; the object is archived: have the store restore it, and open it then");
   }
   if (store.code == "PublicAccessNotPermitted") return judge_permission(exchange, request, store, text);
   switch (status) {

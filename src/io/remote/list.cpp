@@ -50,6 +50,7 @@ Objects list_objects(const Location& location, std::string_view prefix, bool dee
   const auto before = [](const Object& a, const Object& b) { return a.key < b.key; };
   std::sort(out.objects.begin(), out.objects.end(), before);
   std::sort(out.folders.begin(), out.folders.end());
+  out.folders.erase(std::unique(out.folders.begin(), out.folders.end()), out.folders.end());  // of several pages
   const auto is_same = [](const Object& a, const Object& b) { return a.key == b.key; };
   if (const auto twice = std::adjacent_find(out.objects.begin(), out.objects.end(), is_same);
       twice != out.objects.end()) {

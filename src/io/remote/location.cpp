@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -263,31 +264,34 @@ std::string endpoint_of(std::string url, std::string_view setting) {
 
 bool is_private(std::string_view url) noexcept {
   if (scheme_of(url) != "http") return scheme_of(url) == "https";
-  const std::string_view host = host_of(url);
+  if (host_of(url).size() >= INET_ADDRSTRLEN) return false;
+  const std::string host = core::lower(host_of(url));
   if (host == "localhost" || host == "[::1]") return true;
   // Names such as "127.example.org" are hosts anywhere.
-  char text[INET_ADDRSTRLEN] = {};
-  if (host.size() >= sizeof(text)) return false;
-  std::copy(host.begin(), host.end(), text);
   in_addr address{};
-  return ::inet_pton(AF_INET, text, &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+  return ::inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
 }
 
 std::string resolved(std::string_view url, std::string_view target) {
-  const auto plain = [](std::string_view text) { return text.find_first_of("\r\n\t ") == std::string_view::npos; };
-  if (target.empty() || !plain(target)) return {};
+  target = target.substr(0, target.find('#'));
+  if (target.empty() || target.find_first_of("\r\n\t") != target.npos) return {};
+  const std::string root = core::format("{}://{}", scheme_of(url), authority_of(url));
+  const std::string_view path = target.substr(0, target.find('?'));
+  const std::size_t scheme = target.substr(0, target.find_first_of("/?")).find(':');
   std::string out;
-  if (target.starts_with("//")) {
+  if (scheme != target.npos) {
+    out = core::lower(target.substr(0, scheme)).append(target.substr(scheme));
+  } else if (target.starts_with("//")) {
     out = core::format("{}:{}", scheme_of(url), target);
   } else if (target.starts_with('/')) {
-    out = core::format("{}://{}{}", scheme_of(url), authority_of(url), target);
-  } else if (target.find("://") != std::string_view::npos) {
-    out = target;
-  } else if (target.find(':') == std::string_view::npos) {
-    const std::string_view path = url.substr(0, url.find('?'));
-    out = std::string(path.substr(0, path.rfind('/') + 1)).append(target);
+    out = root + std::string(target);
+  } else {
+    const std::string here = or_else(std::string(url.substr(root.size(), url.find('?') - root.size())), "/");
+    // A server may have another thing behind "..", which libcurl is told to send as it is.
+    const std::filesystem::path to = std::filesystem::path(here).parent_path() / path;
+    out = core::format("{}{}{}", root, path.empty() ? here : to.lexically_normal().string(),
+                       target.substr(path.size()));
   }
-  out = out.substr(0, out.find('#'));
   if (!out.starts_with("http://") && !out.starts_with("https://")) return {};
   const std::string_view authority = authority_of(out);
   if (authority.empty() || authority.find('@') != std::string_view::npos) return {};

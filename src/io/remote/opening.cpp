@@ -129,7 +129,8 @@ class Opening {
     }
     // Some (rclone) answer a range with 200, and say which it is.
     if (answer.status == 200 && !range) return accept_whole(answer);
-    if ((answer.status != 206 && answer.status != 200) || !range || !range->size) {
+    if (answer.status != 206 && answer.status != 200) return no_object(answer);
+    if (!range || !range->size) {
       return fail(ErrorCode::kUnsupported,
                   core::format("the server answered {} and does not say how large the object is; download it first",
                                answer.status));
@@ -140,7 +141,16 @@ class Opening {
     if (range->first != 0 || range->last + 1 != wanted || answer.too_long) {
       return again("the server answered another range than the one asked for");
     }
-    return answer.received == wanted ? Verdict{} : short_body(answer, wanted);
+    return answer.received == wanted ? not_coded(answer) : short_body(answer, wanted);
+  }
+
+  /// Of a store, the coding is the object's own, as whoever put it there said. A server may add one that nobody asked
+  /// for, but not to what is compressed already.
+  Verdict not_coded(const Answer& answer) const {
+    const Location& location = source_->location_;
+    const std::string_view path = std::string_view(location.url).substr(0, location.url.find('?'));
+    const bool is_its_own = location.in_bucket() || path.ends_with("gz") || path.ends_with(".zst");
+    return is_its_own || !is_coded(answer) ? Verdict{} : coded(answer);
   }
 
   /// A server that knows no ranges. Objects that fit are here now; others are read whole when more of them is wanted.
@@ -158,11 +168,10 @@ class Opening {
                   "the server does not say how many bytes it sends, so that a cut answer would pass for a whole one; "
                   "download the file, or ask another server");
     }
-    if (answer.code != curl::kOk || (length && *length != answer.received)) {
-      return short_body(answer, length.value_or(answer.received));
-    }
+    if (!length && answer.code != curl::kOk) return again("the answer was cut");
+    if (length && (answer.code != curl::kOk || *length != answer.received)) return short_body(answer, *length);
     source_->size_ = answer.received;
-    return {};
+    return not_coded(answer);
   }
 
   std::shared_ptr<RemoteSource> source_;
@@ -185,13 +194,18 @@ struct Asked {
 };
 
 void ask(std::span<Asked> asked, std::vector<Opened>& out) {
-  if (asked.empty()) return;
-  std::vector<Exchange> exchanges;
-  for (const Asked& one : asked) exchanges.push_back(one.opening->exchange());
-  run_all(exchanges);
-  for (std::size_t i = 0; i < asked.size(); ++i) {
-    Exchange& exchange = exchanges[i];
-    out[asked[i].place] = exchange.error ? Opened(*exchange.error) : Opened(asked[i].opening->source(exchange));
+  // In rounds, because behind a cache each has a megabyte until all of them have come.
+  constexpr std::size_t kRound = 256;
+  for (std::span<Asked> round; !asked.empty(); asked = asked.subspan(round.size())) {
+    round = asked.first(std::min(kRound, asked.size()));
+    std::vector<Exchange> exchanges;
+    for (const Asked& one : round) exchanges.push_back(one.opening->exchange());
+    run_all(exchanges);
+    for (std::size_t i = 0; i < round.size(); ++i) {
+      const std::unique_ptr<Opening> opening = std::move(round[i].opening);
+      const Exchange& exchange = exchanges[i];
+      out[round[i].place] = exchange.error ? Opened(*exchange.error) : Opened(opening->source(exchange));
+    }
   }
 }
 

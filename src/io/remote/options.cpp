@@ -33,11 +33,12 @@ class ValuesOfOptions {
          options_.endpoint);
     text({"PENSTOCK_S3_ADDRESSING"}, options_.addressing);
     text({"AWS_REGION"}, options_.region);
-    text({"AWS_ACCESS_KEY_ID", "PENSTOCK_GS_ACCESS_KEY_ID"}, options_.access_key_id);
-    text({"AWS_SECRET_ACCESS_KEY", "PENSTOCK_GS_SECRET_ACCESS_KEY"}, options_.secret_access_key);
-    // Keys without a token have none, whatever the environment has for others.
-    text({"AWS_SESSION_TOKEN"},
-         options_.access_key_id && !options_.session_token ? std::string() : options_.session_token);
+    // One without the other has none, whatever the environment has for others.
+    const bool has_keys = options_.access_key_id || options_.secret_access_key;
+    const auto given = [&](const std::optional<std::string>& key) { return has_keys ? key.value_or("") : key; };
+    text({"AWS_ACCESS_KEY_ID", "PENSTOCK_GS_ACCESS_KEY_ID"}, given(options_.access_key_id));
+    text({"AWS_SECRET_ACCESS_KEY", "PENSTOCK_GS_SECRET_ACCESS_KEY"}, given(options_.secret_access_key));
+    text({"AWS_SESSION_TOKEN"}, given(options_.session_token));
     amazon();
     azure();
     if (options_.anonymous.has_value()) {

@@ -40,15 +40,26 @@ Verdict no_ranges() {
               "ask another server");
 }
 
-Verdict short_body(const Answer& answer, std::uint64_t wanted) {
+Verdict no_object(const Answer& answer) {
+  return fail(ErrorCode::kIo, core::format("the server answered {}, which brings no bytes of the object; check the URL",
+                                           answer.status));
+}
+
+bool is_coded(const Answer& answer) {
   const std::string coding = answer.header("content-encoding");
-  if (coding.empty() || coding == "identity") {
-    return again(core::format("the server sent {} of {} bytes", answer.received, wanted));
-  }
+  return !coding.empty() && coding != "identity" && coding != "aws-chunked";
+}
+
+Verdict coded(const Answer& answer) {
   return fail(ErrorCode::kUnsupported,
               core::format("the server sends the object coded ({}, which Content-Encoding says), so that the bytes are "
                            "not the object's; have it send the object as it is, or download it first",
-                           core::quoted(coding)));
+                           core::quoted(answer.header("content-encoding"))));
+}
+
+Verdict short_body(const Answer& answer, std::uint64_t wanted) {
+  if (is_coded(answer)) return coded(answer);
+  return again(core::format("the server sent {} of {} bytes", answer.received, wanted));
 }
 
 }  // namespace penstock::io::remote

@@ -28,6 +28,11 @@ std::string range_header(std::uint64_t offset, std::uint64_t bytes);
 
 /// The server sent all of an object in place of a range.
 Verdict no_ranges();
+/// Its status is none that brings bytes: 202, 204.
+Verdict no_object(const Answer& answer);
+/// Whether it sent something else than the bytes, as Content-Encoding says; the error of that.
+bool is_coded(const Answer& answer);
+Verdict coded(const Answer& answer);
 /// It sent less than was wanted, because the answer was cut, or because it sends something else than the bytes.
 Verdict short_body(const Answer& answer, std::uint64_t wanted);
 

@@ -331,6 +331,7 @@ void Reactor::set_options(Transfer& transfer) {
   set(curl::kUserAgent, "penstock");
   set(curl::kHeaderFunction, static_cast<curl::Write>(on_header));
   set(curl::kHeaderData, static_cast<void*>(&transfer));
+  set(curl::kSuppressConnectHeaders, 1L);  // that a proxy opened a tunnel is no answer of the server
   set(curl::kWriteFunction, static_cast<curl::Write>(on_body));
   set(curl::kWriteData, static_cast<void*>(&transfer));
   // By HTTP/2 all requests would share one connection, and what one connection carries is limited on its way.
@@ -381,6 +382,8 @@ void Reactor::finish(Transfer& transfer, curl::Code code) {
     api_.easy_getinfo(transfer.easy, curl::kTotalSeconds, &answer.seconds);
     if (answer.first_byte_seconds <= 0) answer.first_byte_seconds = answer.seconds;
     api_.easy_getinfo(transfer.easy, curl::kConnectStatus, &answer.proxy_status);
+    if (answer.status == 0 && answer.proxy_status >= 300) answer.status = answer.proxy_status;
+    api_.easy_getinfo(transfer.easy, curl::kRetryAfterSeconds, &answer.asked_pause);
     double ready_seconds = 0;
     api_.easy_getinfo(transfer.easy, curl::kReadySeconds, &ready_seconds);
     answer.connected = ready_seconds > 0;

@@ -43,6 +43,7 @@ struct Answer {
   std::string problem = {};  ///< libcurl's text, when `code` is no success
   long status = 0;
   long proxy_status = 0;  ///< the proxy's answer to CONNECT; 0 where none was asked for a tunnel
+  std::int64_t asked_pause = 0;  ///< seconds until the next try, as Retry-After says by a number or a date
   std::map<std::string, std::string, std::less<>> headers = {};
   std::uint64_t received = 0;  ///< bytes of the body that went to `into`
   bool too_long = false;       ///< there were more than fit

@@ -75,7 +75,8 @@ Verdict RemoteSource::accept(const Answer& answer, std::uint64_t offset, std::ui
   }
   if (answer.status == 416) return changed("size", std::to_string(size_), "less");
   if (answer.status == 200 && !range) return no_ranges();
-  if ((answer.status != 206 && answer.status != 200) || !range || range->first != offset ||
+  if (answer.status != 206 && answer.status != 200) return no_object(answer);
+  if (!range || range->first != offset ||
       range->last + 1 != offset + bytes || answer.too_long) {
     return again("the server answered another range than the one asked for");
   }

@@ -50,18 +50,19 @@ std::string s3_token(const std::string& xml, const std::string& name, std::size_
 std::string read_s3_page(const std::string& xml, const std::string& name, std::string_view prefix, Objects& out) {
   require_whole(xml, "ListBucketResult", name);
   const bool coded = xml_text(xml, "EncodingType") == "url";
-  const auto key_of = [&](std::string_view one, std::string_view tag) {
-    std::string key = xml_text(one, tag);
+  const auto key_of = [&](std::string key) {
     return wanted_key(coded ? url_decoded(key) : std::move(key), prefix, name);
   };
   std::size_t count = 0;
   each_element(xml, "Contents", [&](std::string_view one) {
     ++count;
-    out.objects.push_back({key_of(one, "Key"), size_from(xml_text(one, "Size"), name)});
+    out.objects.push_back({key_of(xml_text(one, "Key")), size_from(xml_text(one, "Size"), name)});
   });
   each_element(xml, "CommonPrefixes", [&](std::string_view one) {
-    ++count;
-    out.folders.push_back(key_of(one, "Prefix"));
+    each_element(one, "Prefix", [&](std::string_view folder) {
+      ++count;
+      out.folders.push_back(key_of(xml_decoded(folder)));
+    });
   });
   return s3_token(xml, name, count);
 }

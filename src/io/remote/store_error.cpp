@@ -3,61 +3,57 @@
 
 #include "io/remote/store_error.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <initializer_list>
+#include <system_error>
 #include <utility>
 
-#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "core/utf8.h"
 #include "io/remote/json_text.h"
 
 namespace penstock::io::remote {
 namespace {
 
 constexpr std::size_t kMostShown = 200;
+constexpr std::size_t kMostEntity = 16;
 
 constexpr auto kEntities = std::to_array<std::pair<std::string_view, std::string_view>>(
     {{"&amp;", "&"}, {"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}});
 
-/// "&#10;" and "&#xA;": the character, where it is one byte; the end of the entity in `end`.
-char numbered(std::string_view text, std::size_t& end) {
-  end = text.find(';');
-  if (end == std::string_view::npos || end > 6 || !text.starts_with("&#")) return '\0';
-  const bool is_hex = text[2] == 'x';
-  unsigned value = 0;
-  for (const char c : text.substr(is_hex ? 3 : 2, end - (is_hex ? 3 : 2))) {
-    const int digit = core::hex_digit(c);
-    if (digit < 0 || digit >= (is_hex ? 16 : 10)) return '\0';
-    value = value * (is_hex ? 16 : 10) + static_cast<unsigned>(digit);
+/// What "&amp;", "&#10;" and "&#xA;" stand for; nothing for what is no entity.
+std::string entity(std::string_view text) {
+  for (const auto& [name, stands_for] : kEntities) {
+    if (text == name) return std::string(stands_for);
   }
-  return value > 0 && value < 0x80 ? static_cast<char>(value) : '\0';
+  std::string out;
+  if (!text.starts_with("&#")) return out;
+  const bool is_hex = text.starts_with("&#x");
+  const char* const end = text.data() + text.size() - 1;
+  std::uint32_t value = 0;
+  const auto read = std::from_chars(text.data() + (is_hex ? 3 : 2), end, value, is_hex ? 16 : 10);
+  const bool is_number = read.ec == std::errc() && read.ptr == end;
+  if (is_number && value > 0 && value <= 0x10FFFF) core::append_utf8(out, value);
+  return out;
 }
 
 }  // namespace
 
 std::string xml_decoded(std::string_view text) {
   std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    const std::string_view rest = text.substr(i);
-    std::size_t taken = 1;
-    char c = rest[0];
-    if (c == '&') {
-      for (const auto& [entity, stands_for] : kEntities) {
-        if (!rest.starts_with(entity)) continue;
-        c = stands_for[0];
-        taken = entity.size();
-      }
-      std::size_t end = 0;
-      if (const char one = numbered(rest, end); one != '\0') {
-        c = one;
-        taken = end + 1;
-      }
-    }
-    out += c;
-    i += taken;
+  for (std::size_t at = text.find('&'); at != text.npos; at = text.find('&')) {
+    out += text.substr(0, at);
+    text.remove_prefix(at);
+    const std::string_view one = text.substr(0, text.substr(0, kMostEntity).find(';') + 1);
+    const std::string stands_for = entity(one);
+    out += stands_for.empty() ? "&" : stands_for;
+    text.remove_prefix(stands_for.empty() ? 1 : one.size());
   }
-  return out;
+  return out.append(text);
 }
 
 std::string xml_text(std::string_view xml, std::string_view tag) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/text.h"
 #include "io/remote/azure_store.h"
@@ -40,7 +41,9 @@ void add_http_token(HttpRequest& request) {
   }
   const std::string token = variable("PENSTOCK_HTTP_TOKEN");
   if (token.empty()) return;
-  if (authority_of(request.url) == host) return add_bearer(token, "PENSTOCK_HTTP_TOKEN", request);
+  if (core::lower(authority_of(request.url)) == core::lower(host)) {
+    return add_bearer(token, "PENSTOCK_HTTP_TOKEN", request);
+  }
   request.unsigned_because =
       host.empty()
           ? "no token was sent, because PENSTOCK_HTTP_TOKEN goes to the host in PENSTOCK_HTTP_TOKEN_HOST alone, "

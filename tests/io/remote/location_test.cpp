@@ -137,13 +137,19 @@ TEST(Locations, OfRedirectsAreHttpAlone) {
   EXPECT_EQ(resolved(from, "//o/x"), "https://o/x");
   EXPECT_EQ(resolved(from, "x?y"), "https://h:1/a/x?y");
   EXPECT_EQ(resolved(from, "http://o/x#y"), "http://o/x");
+  EXPECT_EQ(resolved(from, "HTTP://o/x"), "http://o/x");
+  EXPECT_EQ(resolved(from, "?y=z://"), "https://h:1/a/b?y=z://");
+  EXPECT_EQ(resolved(from, "../x/./y?q=../z"), "https://h:1/x/y?q=../z");
+  EXPECT_EQ(resolved(from, "../../../x"), "https://h:1/x");
+  EXPECT_EQ(resolved(from, "a b/\xC3\xA4"), "https://h:1/a/a%20b/%C3%A4");
+  EXPECT_EQ(resolved("http://h", "x"), "http://h/x");
   for (const char* const bad : {"file:///etc/passwd", "ftp://h/x", "javascript:x", "", "http://u:p@h/x", "http:///x"}) {
     EXPECT_EQ(resolved(from, bad), "") << bad;
   }
 }
 
 TEST(Locations, ArePrivateByTlsOrOnThisMachine) {
-  for (const char* const url : {"https://h/x", "http://localhost/x", "http://localhost:8/x", "http://127.0.0.1:8/x",
+  for (const char* const url : {"https://h/x", "http://localhost/x", "http://LocalHost:8/x", "http://127.0.0.1:8/x",
                                 "http://127.1.2.3", "http://[::1]:8/x"}) {
     EXPECT_TRUE(is_private(url)) << url;
   }
@@ -158,7 +164,11 @@ TEST(Locations, ArePrivateByTlsOrOnThisMachine) {
 TEST(StoreErrors, AreReadFromXml) {
   EXPECT_EQ(xml_text("<E><Code>A&amp;B</Code><Code>C</Code></E>", "Code"), "A&B");
   EXPECT_EQ(xml_text("<Code>cut", "Code"), "");
-  EXPECT_EQ(xml_decoded("&#65;&#x42;&#10;&lt;&bad;&#999999;&"), "AB\n<&bad;&#999999;&");
+  EXPECT_EQ(xml_decoded("&#65;&#x42;&#10;&lt;&bad;&#999999;&"), "AB\n<&bad;\xF3\xB4\x88\xBF&");
+  EXPECT_EQ(xml_decoded("&#xe9;&#x0000E9;&#128512;"), "\xC3\xA9\xC3\xA9\xF0\x9F\x98\x80");
+  for (const char* const other : {"&#0;", "&#x110000;", "&#-1;", "&#;", "&#x;", "&41;", "&;", "&#65 ;"}) {
+    EXPECT_EQ(xml_decoded(other), other);
+  }
 }
 
 TEST(Profiles, AreReadAsAmazonsToolsReadThem) {
