@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -334,6 +335,19 @@ def test_processes_without_workers_are_none_and_that_is_said(of_dataset):
     with pytest.warns(pt.NotNativeWarning, match=r"starts none with num_workers=0.*give num_workers"):
         loader = pt.DataLoader(data, 4, **options)
     assert same(list(loader), list(pt.DataLoader(rows().map(functions.twice), 4)))
+
+
+def test_a_datasets_state_that_no_position_has_is_said():
+    class Kept(functions.Own):
+        state_dict = dict
+        load_state_dict = print
+
+    loader = pt.DataLoader(Kept(), 4, **PROCESSES)
+    with pytest.warns(pt.NotNativeWarning, match="save the dataset's state beside it"):
+        loader.state_dict()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert loader.state_dict()["python"] is None  # it is said once
 
 
 def test_a_context_that_is_set_afterwards_counts():

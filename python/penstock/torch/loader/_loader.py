@@ -47,6 +47,7 @@ from penstock.torch.loader._progress import Progress
 from penstock.torch.loader._set_aside import SetAside
 from penstock.torch.loader._settings import settings_of
 from penstock.torch.loader._torch_iterators import before_first, iterator_of
+from penstock.torch.loader._worker_states import has_state
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
 
@@ -68,7 +69,8 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     Between epochs no order is drawn yet, and a seed that the program sets after loading counts. All
     datasets have states, with torchdata's StatefulDataLoader protocol: Python's own are counted on,
     iterable ones gone through again, and those (or their iterators) with `state_dict` and
-    `load_state_dict` asked.
+    `load_state_dict` asked where torch's own loader has them; elsewhere a warning says that they are
+    not.
 
     Several threads may take from one iterator: each batch comes to one of them.
 
@@ -414,6 +416,15 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         dict
             Plain data that torch.save and json take, as far as the program's own states are.
         """
+        if self.native is not None and "state" not in self._warned and has_state(self.dataset):
+            self._warned.add("state")
+            warnings.warn(
+                f"{type(self.dataset).__name__} has a state_dict, of which this state has nothing, because its samples "
+                "are read ahead by threads, or made of copies in worker processes; save the dataset's state beside it, "
+                "or have torch's own workers report it: a dataset class of your own, without workers='processes'",
+                NotNativeWarning,
+                stacklevel=2,
+            )
         if self._resume is not None:
             return self._resume.to_dict()
         settings = settings_of(self)
