@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterator
 from typing import Any
@@ -78,7 +79,9 @@ class Stream(torch_data.IterableDataset[Any]):
         self.native = source if isinstance(source, penstock.SampleStream) else penstock.stream(source)
         self.ranks = (rank, size)
         self.seed = seed
-        self._told = torch.zeros(1, dtype=torch.int64, device="cpu").share_memory_()  # the epoch
+        self._told = torch.zeros(1, dtype=torch.int64, device="cpu")  # the epoch, which workers that persist see
+        with contextlib.suppress(RuntimeError):  # no room in /dev/shm, without which torch has no such workers
+            self._told.share_memory_()
         self._batch = 1
 
     def _in_batches(self, size: int) -> Stream:
