@@ -31,6 +31,7 @@
 namespace penstock {
 
 struct LoadOptions {
+  /// Where the tensors go. kInvalidArgument from `load_into`, whose memory is given.
   Device device = {};
   /// Map the file instead of reading it: tensors are views of the file, and nothing is read until they are used. On the
   /// host only. kUnsupported where the bytes are not the values (compressed, other byte order, torch's conj and neg
@@ -42,15 +43,15 @@ struct LoadOptions {
   Flag verify = true;
   /// Read past the page cache with O_DIRECT (true) or through it (false). Unset: past it for bytes that are not cached.
   /// Reads go through the cache in any case where the file system has no O_DIRECT, and for a slice whose elements do
-  /// not lie together; the report says so. Ignored where the file is mapped.
+  /// not lie together; the report says so. kUnsupported (true) together with `mmap`.
   OptionalFlag direct = {};
   /// Use NVIDIA's GPUDirect Storage (cuFile) to fill a device, instead of the pinned ring. True: wherever cuFile takes
   /// the file. False: never. Unset: as the environment's PENSTOCK_GDS says (auto, on or off); by default where cuFile
   /// reads directly and the bytes are not cached. Bytes whose checksum is verified go through the ring. The report says
-  /// what happened.
+  /// what happened. Changes nothing on the host; kUnsupported (true) together with `mmap`.
   OptionalFlag gds = {};
   /// Threads that read. 0 chooses: one for each processor that this process may use, and more when they wait for the
-  /// disk.
+  /// disk. Nothing is read of a mapped file.
   std::size_t threads = 0;
   /// What tensors of floating-point and complex numbers become, as by torch's Module.to(dtype): a complex number keeps
   /// its real part where this is a floating-point type. Others keep their type: integers, bool, text, and types that
