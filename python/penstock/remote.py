@@ -180,11 +180,14 @@ def open(location: str, options: RemoteOptions | None = None) -> Source:
     penstock.Error
         As `penstock.open`.
     """
-    values = {} if options is None else _values_of("options", options, RemoteOptions)
-    kept = options if options is None else replace(options)  # as they are now
-    if "cache" in values:
-        values["cache"] = _values_of("cache", values["cache"], CacheOptions)
-        kept.cache = replace(options.cache)
+    values: dict[str, Any] = {}
+    kept = None  # as they are now
+    if options is not None:
+        values = _values_of("options", options, RemoteOptions)
+        kept = replace(options)
+        if options.cache is not None:
+            values["cache"] = _values_of("cache", options.cache, CacheOptions)
+            kept.cache = replace(options.cache)
     is_path = isinstance(location, (str, bytes)) or hasattr(location, "__fspath__")
     return _open_source(location, values, (open, (absolute(location) if is_path else location, kept)))
 
