@@ -342,3 +342,14 @@ def test_rows_go_to_spawned_workers():
     tensor = torch.arange(12, dtype=torch.int16).view(torch.uint16).reshape(6, 2)
     loader = td.DataLoader(pt.Rows(tensor), batch_size=3, num_workers=1, multiprocessing_context="spawn")
     assert torch.cat([batch.view(torch.int16) for batch in loader]).equal(tensor.view(torch.int16))
+
+
+@pytest.mark.parametrize("make", [pt.Rows, lambda latents: pt.Zip(torch.arange(3), latents), pt.Choice])
+def test_rows_to_which_gradients_would_not_come_are_refused(make):
+    latents = torch.zeros(3, 2, requires_grad=True)
+    with pytest.raises(ValueError, match=r"give its detach\(\)"):
+        make(latents)
+    assert len(make(latents.detach())) == 3
+    beside = td.StackDataset(pt.Rows(torch.arange(3)), latents)  # which is looked up
+    next(iter(pt.DataLoader(beside)))[1].sum().backward()
+    assert latents.grad.sum() == 2

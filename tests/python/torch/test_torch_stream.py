@@ -1,5 +1,7 @@
 """Iterable datasets: torch's own through our loader, and Penstock's streams through both."""
 
+import pickle
+
 import pytest
 import torch
 import torch.utils.data as torch_data
@@ -95,6 +97,17 @@ def test_workers_that_stay_are_told_epochs(method):
         found, alone = [batch.tolist() for batch in loader], shuffled()
         alone.dataset.set_epoch(epoch)
         assert found == [batch.tolist() for batch in alone]
+
+
+def test_an_epoch_is_told_whatever_mode_the_stream_was_made_in(monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("unable to open shared memory object")
+
+    monkeypatch.setattr(torch.Tensor, "share_memory_", refuse)
+    with torch.inference_mode():
+        stream = pt.Stream(penstock.stream(range(3)))
+    stream.set_epoch(2)
+    assert pickle.loads(pickle.dumps(stream)).epoch == stream.epoch == 2
 
 
 @pytest.mark.parametrize("workers", [0, 2])

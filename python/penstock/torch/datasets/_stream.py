@@ -54,6 +54,15 @@ class _Walk:
             raise as_torchs(error) from error.__cause__
 
 
+def _shared_number() -> torch.Tensor:
+    """Zero, which worker processes see change where the system has shared memory to give (/dev/shm)."""
+    with torch.inference_mode(False):
+        number = torch.zeros(1, dtype=torch.int64, device="cpu")
+    with contextlib.suppress(RuntimeError):
+        number.share_memory_()
+    return number
+
+
 class Stream(torch_data.IterableDataset[Any]):
     """A `penstock.SampleStream` for torch: an IterableDataset whose samples are torch tensors.
 
@@ -79,9 +88,7 @@ class Stream(torch_data.IterableDataset[Any]):
         self.native = source if isinstance(source, penstock.SampleStream) else penstock.stream(source)
         self.ranks = (rank, size)
         self.seed = seed
-        self._told = torch.zeros(1, dtype=torch.int64, device="cpu")  # the epoch, which workers that persist see
-        with contextlib.suppress(RuntimeError):  # no room in /dev/shm, without which torch has no such workers
-            self._told.share_memory_()
+        self._told = _shared_number()  # the epoch
         self._batch = 1
 
     def _in_batches(self, size: int) -> Stream:
