@@ -14,6 +14,7 @@
 
 #include "penstock/half.h"
 #include "penstock/standard.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -86,7 +87,7 @@ class DType {
   /// but kStructured ("<U5", "|S3", "<M8[ns]", "[('a', '<f4'), ('b', '>i2')]"), or the foreign name for kOpaque.
   static DType with_descr(Code code, std::size_t itemsize, std::string descr);
   /// The type that NumPy or PyTorch calls `name` ("float32", "torch.float32", "half", and "bf16"), or nothing.
-  static std::optional<DType> from_name(std::string_view name) noexcept;
+  static std::optional<DType> from_name(TextView name) noexcept;
 
   constexpr Code code() const noexcept { return code_; }
   /// Bytes of an element. An element of a packed type holds several values. 0 is legal for NumPy's empty text and void

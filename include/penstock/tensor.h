@@ -24,6 +24,7 @@
 #include "penstock/flag.h"
 #include "penstock/integer.h"
 #include "penstock/shape.h"
+#include "penstock/text_view.h"
 
 namespace penstock {
 
@@ -244,7 +245,7 @@ class Tensor {
     bool writable;
   };
   std::byte* element(std::initializer_list<std::int64_t> index, const DType& wanted, Use use) const;
-  static Tensor of_texts(std::span<const std::string_view> utf8);
+  static Tensor of_texts(std::span<const TextView> utf8);
   static void require_fills(const Shape& shape, std::size_t elements);
   static Tensor over(void* data, std::size_t elements, DType dtype, const Shape& shape,
                      std::shared_ptr<const void> owner, bool read_only);
@@ -279,7 +280,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 template <class T>
 Tensor Tensor::of(std::span<const T> values) {
   if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    return of_texts(std::vector<std::string_view>(values.begin(), values.end()));
+    return of_texts(std::vector<TextView>(values.begin(), values.end()));
   } else {
     Tensor out = empty(Shape{static_cast<std::int64_t>(values.size())}, DType::of<T>());
     std::copy(values.begin(), values.end(), out.template values<T>().begin());

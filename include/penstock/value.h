@@ -13,7 +13,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -163,7 +162,9 @@ class Value {
     const std::optional<Value> found = find_in_dict(key);
     return found ? found->template content<T>() : std::move(fallback);
   }
-  const std::string value_or(TextView key, const char* fallback) const { return value_or(key, std::string(fallback)); }
+  const std::string value_or(TextView key, const char* fallback) const {
+    return value_or(key, std::string(std::string_view(TextView(fallback))));
+  }
   /// The entry's position in its archive, when this is a tensor that is not loaded.
   const std::optional<std::size_t> entry_index() const noexcept;
 

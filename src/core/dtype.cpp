@@ -141,7 +141,8 @@ DType DType::with_descr(Code code, std::size_t itemsize, std::string descr) {
   return out;
 }
 
-std::optional<DType> DType::from_name(std::string_view name) noexcept {
+std::optional<DType> DType::from_name(TextView given) noexcept {
+  std::string_view name = given;
   constexpr std::string_view kTorch = "torch.";
   const bool torch = name.starts_with(kTorch);
   if (torch) name.remove_prefix(kTorch.size());

@@ -44,7 +44,7 @@ const std::vector<std::string> Tensor::strings() const {
   return out;
 }
 
-Tensor Tensor::of_texts(std::span<const std::string_view> utf8) {
+Tensor Tensor::of_texts(std::span<const TextView> utf8) {
   std::vector<std::u32string> texts;
   std::size_t widest = 1;  // NumPy has no text of no characters
   for (const std::string_view text : utf8) {

@@ -63,6 +63,9 @@ TEST(Parameters, ANullPointerIsNoPathAndNoKey) {
                      [&] { dict.contains(unset); },
                      [&] { dict.with(unset, 1); },
                      [&] { dict.value_or(unset, 1); },
+                     [&] { dict.value_or("b", unset); },
+                     [&] { Tensor::of({"a", unset}); },
+                     [&] { DType::from_name(unset); },
                      [&] { Batch(dict, {0})[unset]; },
                  },
                  "null pointer");
