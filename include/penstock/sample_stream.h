@@ -123,7 +123,8 @@ class SampleStream : public Transforms<SampleStream> {
   /// Whether it can be read more than once.
   bool can_begin_again() const noexcept;
 
-  /// For range-for: reads from the beginning, in this thread, as epoch 0 of seed 0. Errors name the sample.
+  /// For range-for: reads from the beginning, in this thread, as epoch 0 of seed 0. A sample is asked for when it is
+  /// looked at or compared with the end. Errors name the sample.
   class Iterator {
    public:
     using value_type = Value;
@@ -132,19 +133,25 @@ class SampleStream : public Transforms<SampleStream> {
     using pointer = const Value*;
     using reference = const Value&;
 
-    const Value& operator*() const& noexcept { return *sample_; }
-    Value operator*() const&& { return *sample_; }
-    const Value* operator->() const& noexcept { return &*sample_; }
+    const Value& operator*() const& { return *taken(); }
+    Value operator*() const&& { return *taken(); }
+    const Value* operator->() const& { return &*taken(); }
     const Value* operator->() const&& = delete;
-    Iterator& operator++();
+    Iterator& operator++() {
+      taken().reset();
+      is_due_ = true;
+      return *this;
+    }
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) noexcept { return !it.sample_; }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.taken(); }
 
    private:
     friend class SampleStream;
-    explicit Iterator(std::shared_ptr<data::StreamWalk> walk) : walk_(std::move(walk)) { ++*this; }
+    explicit Iterator(std::shared_ptr<data::StreamWalk> walk) : walk_(std::move(walk)) {}
+    std::optional<Value>& taken() const;
     std::shared_ptr<data::StreamWalk> walk_;
-    std::optional<Value> sample_;
+    mutable bool is_due_ = true;
+    mutable std::optional<Value> sample_;
   };
   Iterator begin() const;
   std::default_sentinel_t end() const noexcept { return {}; }

@@ -107,9 +107,10 @@ std::optional<Value> data::StreamWalk::next() {
 
 SampleStream::Iterator SampleStream::begin() const { return Iterator(std::make_shared<data::StreamWalk>(*this)); }
 
-SampleStream::Iterator& SampleStream::Iterator::operator++() {
-  sample_ = walk_->next();
-  return *this;
+std::optional<Value>& SampleStream::Iterator::taken() const {
+  if (is_due_) sample_ = walk_->next();
+  is_due_ = false;
+  return sample_;
 }
 
 }  // namespace penstock

@@ -452,6 +452,18 @@ TEST(StreamLoader, TransformsCollationAndBatchFunctionsWork) {
   EXPECT_EQ(test::code_of([&] { unequal.next(); }), ErrorCode::kShapeMismatch);
 }
 
+TEST(SampleStream, IsAskedForNoMoreThanIsLookedAt) {
+  std::int64_t asked = 0;
+  const SampleStream counted = stream([&asked]() -> std::optional<Value> { return Value(asked++); });
+  auto at = counted.begin();
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(at->as_int(), 0);
+  ++at;
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ((*at).as_int(), 1);
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(StreamLoader, ADatasetIsReadWithTheRandomNumbersThatALoaderOfItDraws) {
   const Dataset drawn = random_windows(rows(Tensor::of(up_to(400))), 1, 12);
   DataLoader expected(drawn, {.batch_size = 5, .num_workers = 0, .seed = 6});
