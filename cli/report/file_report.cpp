@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
 
 #include "cli/inspect/numbers_json.h"
 #include "cli/json/json_type.h"

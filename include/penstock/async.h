@@ -2,9 +2,7 @@
 
 /// Loads and saves that run beside the program: each on a thread of its own, with a std::future for the result.
 
-#include <concepts>
 #include <future>
-#include <string_view>
 
 #include "penstock/flag.h"
 #include "penstock/load.h"

@@ -17,11 +17,8 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 

@@ -3,11 +3,9 @@
 /// Documents in files of tokens: Megatron's NAME.idx with NAME.bin, llm.c's files, and any long array in which a token
 /// begins each document.
 
-#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "penstock/dataset.h"

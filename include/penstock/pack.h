@@ -3,12 +3,10 @@
 /// Many small sample files become a few large ones, which load several times as fast. `pack` writes them, `packed` is
 /// the dataset of what it wrote.
 
-#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "penstock/dataset.h"
 #include "penstock/flag.h"

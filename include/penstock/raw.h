@@ -5,9 +5,7 @@
 /// (Megatron, llm.c) are files of a known format, which `open` and `documents` (documents.h) read.
 
 #include <bit>
-#include <concepts>
 #include <cstdint>
-#include <string_view>
 
 #include "penstock/dtype.h"
 #include "penstock/flag.h"

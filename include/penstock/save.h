@@ -3,13 +3,11 @@
 /// Writes tensors and nested values to files that NumPy, torch and safetensors read. The extension of the path chooses
 /// the format. Start at `save`, at the end.
 
-#include <concepts>
 #include <functional>
 #include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "penstock/flag.h"
 #include "penstock/tensor.h"

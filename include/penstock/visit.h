@@ -4,7 +4,6 @@
 
 #include <complex>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 #include "penstock/tensor.h"

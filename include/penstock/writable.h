@@ -2,7 +2,6 @@
 
 /// Files whose tensors are changed in place.
 
-#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>

@@ -4,13 +4,11 @@
 /// `.npz`, `.safetensors` and `.pt` tensor by tensor, or a `.tar` sample by sample. The file, or the object in a store
 /// (s3://, gs://, az://), appears whole or not at all.
 
-#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "penstock/dtype.h"
 #include "penstock/flag.h"

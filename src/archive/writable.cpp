@@ -15,7 +15,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 
 #include "archive/materialise.h"
 #include "core/counted.h"

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "core/environment.h"

@@ -4,7 +4,6 @@
 
 #include "device/transfer_counts.h"
 
-#include <array>
 #include <atomic>
 #include <thread>
 

@@ -8,7 +8,6 @@
 #include <limits>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "core/checked.h"

@@ -2,9 +2,6 @@
 
 #include "penstock/documents.h"
 
-#include <string>
-#include <vector>
-
 #include "bindings.h"
 #include "call/arguments.h"
 #include "content/archive.h"

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <future>
 #include <limits>
-#include <new>
 #include <system_error>
 #include <utility>
 

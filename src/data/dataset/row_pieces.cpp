@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <utility>
 #include <variant>
 
 #include "data/sample/copied_files.h"

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <iterator>
 #include <memory>
 #include <new>
 #include <string_view>

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <span>
 
 #include "core/checked.h"
 #include "io/read/reader.h"

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "core/format.h"
 #include "core/round.h"

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "core/stopwatch.h"
 #include "io/copy/scatter.h"

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "core/format.h"
 #include "core/parse_number.h"

@@ -3,7 +3,6 @@
 #include "io/remote/list.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/format.h"
 #include "core/text.h"

@@ -8,7 +8,6 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <cstring>
 #include <thread>

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory_resource>

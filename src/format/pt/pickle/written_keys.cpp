@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <compare>
-#include <functional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
