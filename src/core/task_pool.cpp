@@ -4,7 +4,6 @@
 
 #include "core/task_pool.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -12,12 +11,11 @@
 #include <cmath>
 #include <exception>
 #include <memory>
-#include <system_error>
-#include <utility>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "core/cgroup.h"
-#include "core/format.h"
-#include "penstock/error.h"
 
 namespace penstock::core {
 namespace {
@@ -57,69 +55,6 @@ struct Progress {
 };
 
 }  // namespace
-
-TaskPool::TaskPool(std::size_t threads, const std::string& name) {
-  if (threads == 0) throw Error(ErrorCode::kInvalidArgument, "a task pool needs one thread or more, not 0");
-  threads_.reserve(threads);
-  ids_.reserve(threads);
-  try {
-    for (std::size_t i = 0; i < threads; ++i) {
-      threads_.emplace_back([this, name] { run(name); });
-      ids_.push_back(threads_.back().get_id());
-    }
-  } catch (const std::system_error& error) {
-    stop();
-    throw Error(ErrorCode::kLimit, core::format("cannot start thread {} of {}: {}; use fewer threads",
-                                                threads_.size() + 1, threads, error.code().message()));
-  } catch (...) {
-    stop();
-    throw;
-  }
-}
-
-TaskPool::~TaskPool() { stop(); }
-
-bool TaskPool::submit(Task task) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (stop_.stop_requested()) return false;
-    queue_.push_back(std::move(task));
-  }
-  wake_.notify_one();
-  return true;
-}
-
-void TaskPool::stop() noexcept {
-  std::deque<Task> dropped;
-  {
-    const std::scoped_lock lock(mutex_);
-    stop_.request_stop();
-    dropped.swap(queue_);
-  }
-  wake_.notify_all();
-  // A task that stops its own pool cannot wait for itself.
-  if (std::find(ids_.begin(), ids_.end(), std::this_thread::get_id()) != ids_.end()) return;
-  const std::scoped_lock lock(join_mutex_);
-  for (std::thread& thread : threads_) {
-    if (thread.joinable()) thread.join();
-  }
-}
-
-void TaskPool::run(const std::string& name) {
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-  const std::stop_token token = stop_.get_token();
-  while (true) {
-    Task task;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return token.stop_requested() || !queue_.empty(); });
-      if (token.stop_requested()) return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
-    }
-    task(token);
-  }
-}
 
 std::size_t usable_cpus() noexcept {
   const std::size_t cpus = affinity_cpus();

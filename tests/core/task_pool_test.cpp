@@ -2,94 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
-#include <future>
-#include <numeric>
-#include <set>
 #include <stdexcept>
-
-#include "penstock/error.h"
+#include <thread>
+#include <vector>
 
 namespace penstock::core {
 namespace {
-
-TEST(TaskPool, RunsEveryTask) {
-  std::atomic<int> done{0};
-  std::promise<void> all;
-  TaskPool pool(4, "test");
-  EXPECT_EQ(pool.size(), 4U);
-  for (int i = 0; i < 1000; ++i) {
-    EXPECT_TRUE(pool.submit([&](std::stop_token) {
-      if (++done == 1000) all.set_value();
-    }));
-  }
-  all.get_future().wait();
-  EXPECT_EQ(done, 1000);
-}
-
-TEST(TaskPool, OneThreadKeepsTheOrder) {
-  std::vector<int> order;
-  std::promise<void> all;
-  TaskPool pool(1, "a name longer than the system keeps");
-  for (int i = 0; i < 100; ++i) {
-    pool.submit([&order, &all, i](std::stop_token) {
-      order.push_back(i);
-      if (i == 99) all.set_value();
-    });
-  }
-  all.get_future().wait();
-  std::vector<int> expected(100);
-  std::iota(expected.begin(), expected.end(), 0);
-  EXPECT_EQ(order, expected);
-}
-
-TEST(TaskPool, StopDropsWhatIsQueuedAndReachesWhatRuns) {
-  std::atomic<int> ran{0};
-  std::promise<void> started;
-  TaskPool pool(1, "test");
-  pool.submit([&](std::stop_token token) {
-    started.set_value();
-    while (!token.stop_requested()) std::this_thread::yield();
-    ++ran;
-  });
-  auto held = std::make_shared<int>(0);
-  for (int i = 0; i < 100; ++i) pool.submit([&ran, held](std::stop_token) { ++ran; });
-  started.get_future().wait();
-  pool.stop();
-  EXPECT_EQ(ran, 1);
-  EXPECT_EQ(held.use_count(), 1) << "dropped tasks are destroyed";
-  EXPECT_FALSE(pool.submit([&](std::stop_token) { ++ran; }));
-  pool.stop();
-  EXPECT_EQ(ran, 1);
-}
-
-TEST(TaskPool, ManyThreadsMayStopAtOnce) {
-  TaskPool pool(3, "test");
-  std::vector<std::jthread> stoppers;
-  for (int i = 0; i < 8; ++i) stoppers.emplace_back([&] { pool.stop(); });
-  stoppers.clear();
-  EXPECT_FALSE(pool.submit([](std::stop_token) {}));
-}
-
-TEST(TaskPool, ATaskMayStopItsPool) {
-  std::promise<void> stopped;
-  TaskPool pool(2, "test");
-  pool.submit([&](std::stop_token) {
-    pool.stop();
-    stopped.set_value();
-  });
-  stopped.get_future().wait();
-  EXPECT_FALSE(pool.submit([](std::stop_token) {}));
-}
-
-TEST(TaskPool, TasksMaySubmitTasks) {
-  std::promise<void> inner;
-  TaskPool pool(1, "test");
-  pool.submit([&](std::stop_token) { pool.submit([&](std::stop_token) { inner.set_value(); }); });
-  inner.get_future().wait();
-}
-
-TEST(TaskPool, NeedsAThread) { EXPECT_THROW(TaskPool(0, "none"), Error); }
 
 TEST(ParallelFor, CallsEveryIndexOnce) {
   for (const std::size_t threads : {0U, 1U, 3U, 16U}) {
