@@ -39,7 +39,8 @@ def rows(
     source
         A path; a Source of penstock.remote; a LazyTensor of an archive; a Tensor or an array of any
         library; or a list of numbers, of nested lists of numbers, of strings, or of arrays of one
-        shape. Strings stay text: a batch has a list of them. Of another sequence (a column of a Hugging
+        shape. Floats of a list become float32, as torch.tensor makes them; an array keeps its type.
+        Strings stay text: a batch has a list of them. Of another sequence (a column of a Hugging
         Face dataset) all items are read now. A numpy.memmap is not read: one of mode "r" is mapped from
         its file as a path is, and pickles as that; one that may be written to is memory as it stands.
     key
