@@ -419,5 +419,5 @@ def test_negative_and_huge_numbers_of_threads_are_told(tmp_path):
     for threads, said in ((-1, "threads=-1, expected 0 or more"), (2**70, "threads of 71 bits, expected")):
         with pytest.raises(penstock.Error, match=said):
             penstock.load(tmp_path / "x.npy", threads=threads)
-    with pytest.raises(TypeError, match="verify=.*numpy.*, expected True or False|verify=an object"):
+    with pytest.raises(TypeError, match=r"verify=.*numpy.*, expected True or False|verify=an object"):
         penstock.load(tmp_path / "x.npy", verify=np.True_)

@@ -170,7 +170,7 @@ class WorkedExampleTest(unittest.TestCase):
         (write,) = BLOCK.findall((ROOT / "docs/design/writing.md").read_text())
         source = replace_once(source, "}  // namespace\n\nconstinit", f"{write}\n}}  // namespace\n\nconstinit")
         source = replace_once(source, ".write = nullptr", ".write = write")
-        source = replace_once(source, ".fingerprint = fingerprint}", ".fingerprint = fingerprint, .is_one_tensor = true}")
+        source = replace_once(source, "= fingerprint}", "= fingerprint, .is_one_tensor = true}")
         with tempfile.TemporaryDirectory() as folder:
             work = Path(folder)
             ours, flags = self.idx(work, source)

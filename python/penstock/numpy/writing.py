@@ -21,7 +21,6 @@ __all__ = ["save", "savez", "savez_compressed"]
 _SAVEZ, _SAVEZ_COMPRESSED = np.savez, np.savez_compressed
 
 
-
 class MaskedError(penstock.UnsupportedError, NotImplementedError):
     """An array has a mask, which no file of NumPy's holds; NumPy raises the second of its types, or saves no mask."""
 

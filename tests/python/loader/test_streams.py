@@ -271,14 +271,16 @@ def test_generators_are_closed_and_nothing_is_kept():
 
 
 def test_a_function_that_asks_its_own_iterator_is_refused():
+    walks = []
+
     def own():
         yield np.array([0])
-        yield next(walk)
+        yield next(walks[-1])
 
-    for stream in (penstock.stream(own), penstock.stream(counting()).map(lambda sample: next(walk))):
-        walk = iter(stream)
+    for stream in (penstock.stream(own), penstock.stream(counting()).map(lambda sample: next(walks[-1]))):
+        walks.append(iter(stream))
         with pytest.raises(penstock.InvalidArgumentError, match="take another iterator there"):
-            list(walk)
+            list(walks[-1])
 
 
 def test_a_loader_of_an_endless_stream_is_left_at_any_time():
