@@ -63,5 +63,6 @@ def indices_of(drawn: Any, alone: bool, samples: int) -> Sequence[int]:
     except TypeError as error:
         raise TypeError(
             f"the sampler gave {abbreviated(repr(drawn))}, expected integers, by which Penstock knows samples "
-            f"({error}); torch's own loader (pt.DataLoader of a Python dataset with workers='threads') hands on whatever it gives"
+            f"({error}); torch's own loader (pt.DataLoader of a Python dataset with workers='threads') hands on "
+            "whatever it gives"
         ) from error
