@@ -13,6 +13,7 @@
 #include "core/counted.h"
 #include "core/format.h"
 #include "core/text.h"
+#include "io/file/file_url.h"
 #include "penstock/version.h"
 
 namespace penstock::cli {
@@ -151,13 +152,15 @@ void add(CLI::App& app, const Option& option) {
   added.required(option.is_required);
   if (!option.type_name.empty()) added.type_name(option.type_name);
   if (option.takes_many() && !option.is_positional()) added.allow_extra_args(false);
-  if (!option.check) return;
   const auto check = [&option](std::string& text) {
+    if (option.takes_location()) text = io::local_path(text);
     const std::string given = text;
-    const std::string expected = option.check(text);
+    // A variable of the shell that is not set would otherwise stand for what is not given.
+    const bool is_lost = text.empty() && std::holds_alternative<std::string*>(option.target);
+    const std::string expected = option.check ? option.check(text) : is_lost ? option.type_name : std::string();
     return expected.empty() ? std::string() : core::format("found {}, expected {}", core::quoted(given), expected);
   };
-  added.transform(CLI::Validator(check, ""));
+  if (option.takes_value()) added.transform(CLI::Validator(check, ""));
 }
 
 void add(CLI::App& app, const Arguments& arguments) {

@@ -11,11 +11,6 @@ namespace {
 
 using Subcommand = CommandLine::Subcommand;
 
-bool takes_file(const Option& option) {
-  const std::string& name = option.type_name;
-  return name == "FILE" || name == "PATH" || name == "PATH|NAME";
-}
-
 /// Whether the names of the tensors in the file that was named are offered. NAME of an option is one of a folder.
 bool takes_tensor(const Option& option) {
   const std::string& name = option.type_name;
@@ -53,7 +48,7 @@ std::string zsh_text(std::string_view text) {
 /// nothing.
 std::string bash_offer(const Option& option) {
   if (!option.words.empty()) return core::format(" words=\"{}\"", joined(option.words));
-  return core::format("{}{}", takes_file(option) ? " files=yes" : "", takes_tensor(option) ? " names=yes" : "");
+  return core::format("{}{}", option.takes_location() ? " files=yes" : "", takes_tensor(option) ? " names=yes" : "");
 }
 
 /// A case for each option with a value: "bench --collate") words="stack pad ragged" ;;
@@ -150,11 +145,11 @@ complete -o filenames -F _penstock penstock
 /// ":stack|pad|ragged:(stack pad ragged)", ":FILE:_files", ":N:".
 std::string zsh_offer(const Option& option) {
   const std::vector<std::string>& words = option.words;
-  const std::string action = !words.empty()                               ? "(" + joined(words) + ")"
-                             : takes_file(option) && takes_tensor(option) ? "{_files; _penstock_names}"
-                             : takes_file(option)                         ? "_files"
-                             : takes_tensor(option)                       ? "_penstock_names"
-                                                                          : "";
+  const std::string action = !words.empty()                                    ? "(" + joined(words) + ")"
+                             : option.takes_location() && takes_tensor(option) ? "{_files; _penstock_names}"
+                             : option.takes_location()                         ? "_files"
+                             : takes_tensor(option)                            ? "_penstock_names"
+                                                                               : "";
   return core::format(":{}:{}", zsh_text(option.type_name), action);
 }
 
@@ -232,13 +227,14 @@ std::string fish_text(std::string_view text) {
 /// What fish is to offer for a value or positional: words, files, or nothing.
 std::string fish_offer(const Option& option) {
   if (!option.words.empty()) return core::format(" -a '{}'", joined(option.words));
-  return core::format("{}{}", takes_file(option) ? " -F" : "", takes_tensor(option) ? " -a '(__penstock_names)'" : "");
+  return core::format("{}{}", option.takes_location() ? " -F" : "",
+                      takes_tensor(option) ? " -a '(__penstock_names)'" : "");
 }
 
 /// -x is -r without files: fish refuses it beside -F.
 std::string fish_value(const Option& option) {
   if (!option.takes_value()) return "";
-  return (takes_file(option) ? " -r" : " -x") + fish_offer(option);
+  return (option.takes_location() ? " -r" : " -x") + fish_offer(option);
 }
 
 void print_fish_command(const Subcommand& sub) {

@@ -58,7 +58,10 @@ constexpr std::array kVariables = {
     Variable{"COLUMNS", "How long the lines of --help and of pictures are, in place of the terminal's width."},
     Variable{"COLORTERM", "When truecolor or 24bit, show uses 24-bit colours, else those of xterm's 256."},
     Variable{"KITTY_WINDOW_ID", "When set, show draws by kitty's protocol, as where TERM is xterm-kitty."},
-    Variable{"TMPDIR", "The folder in which doctor makes a file to read when none is named; /tmp when not set."},
+    Variable{
+        "TMPDIR",
+        "The folder in which doctor makes a file to read when none is named, and bench --html a trace; /tmp when not "
+        "set."},
     Variable{"CUDA_VISIBLE_DEVICES", "The devices that NVIDIA's driver shows, and in which order."},
     Variable{"PENSTOCK_LIBCUDA", "The NVIDIA driver's library, in place of libcuda.so.1."},
     Variable{"PENSTOCK_LIBCUBLAS",
@@ -86,7 +89,8 @@ constexpr std::array kUrlVariables = {
     Variable{"AWS_ACCESS_KEY_ID", "With AWS_SECRET_ACCESS_KEY, the keys for s3://."},
     Variable{"AWS_SECRET_ACCESS_KEY", "See AWS_ACCESS_KEY_ID."},
     Variable{"AWS_SESSION_TOKEN", "What belongs to keys that end."},
-    Variable{"AWS_PROFILE", "The profile whose keys, region and endpoint are taken; default when not set."},
+    Variable{"AWS_PROFILE",
+             "The profile whose keys, region and endpoint are taken; AWS_DEFAULT_PROFILE or default when not set."},
     Variable{"AWS_SHARED_CREDENTIALS_FILE", "The file of keys, in place of ~/.aws/credentials."},
     Variable{"AWS_CONFIG_FILE", "The file of settings, in place of ~/.aws/config."},
     Variable{"AWS_ROLE_ARN", "The role that AWS_WEB_IDENTITY_TOKEN_FILE is exchanged for."},
@@ -144,6 +148,9 @@ constexpr std::array kUrlVariables = {
     Variable{
         "PENSTOCK_REMOTE_TIMEOUT",
         "Seconds without a byte, or with less than 1 KiB each, after which a request has failed; 30 when not set."},
+    Variable{
+        "PENSTOCK_REMOTE_HEDGES",
+        "Second requests for bytes whose answer is late, as a share of all answers; 0.05 when not set, 0 for none."},
     Variable{"PENSTOCK_REMOTE_RETRY_SECONDS", "How long a read tries again; 60 when not set, 0 for never."},
     Variable{"PENSTOCK_CACHE", "The folder in which bytes that were read by URL are kept; none when not set."},
     Variable{"PENSTOCK_CACHE_BYTES",

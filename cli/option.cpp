@@ -45,6 +45,10 @@ std::vector<std::string> Option::long_names() const {
   return out;
 }
 
+bool Option::takes_location() const {
+  return type_name == "FILE" || type_name == "PATH" || type_name == "PATH|NAME" || type_name == "FOLDER";
+}
+
 Option& Option::required() {
   is_required = true;
   return *this;

@@ -50,6 +50,8 @@ struct Option {
   bool is_positional() const { return names.front().front() != '-'; }
   bool takes_value() const { return target.index() > 2; }
   bool takes_many() const { return std::holds_alternative<std::vector<std::string>*>(target); }
+  /// Whether its words are locations: paths or URLs.
+  bool takes_location() const;
   /// With their hyphens: --part, --key.
   std::vector<std::string> long_names() const;
 

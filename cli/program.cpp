@@ -1,8 +1,10 @@
 #include "cli/program.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -17,6 +19,7 @@ namespace penstock::cli {
 namespace {
 
 constexpr int kUsage = 2;
+constexpr std::string_view kJson = "--json";
 /// As of a program that SIGPIPE ends: whoever read the output, such as head, has enough of it.
 constexpr int kClosedPipe = 141;
 
@@ -49,7 +52,7 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   failed = subcommand->command->trouble;
-  output_is_json = subcommand->arguments.has("--json");
+  output_is_json = subcommand->arguments.has(kJson);
   return subcommand->run();
 }
 
@@ -61,14 +64,17 @@ int run_program(std::span<char* const> words) noexcept try {
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
   return code;
 } catch (const WrongUsage& error) {
-  print_error(error.what());
-  return kUsage;
+  failed = kUsage;
+  output_is_json = std::find(words.begin(), words.end(), kJson) != words.end();
+  return fail(error.what());
 } catch (const Error& error) {
   return fail(error);
 } catch (const std::system_error& error) {
   if (std::ferror(stdout) == 0) return fail(error.what());
   if (error.code() == std::errc::broken_pipe) return kClosedPipe;
   return fail(core::format("standard output could not be written: {}", error.code().message()).c_str());
+} catch (const std::bad_alloc&) {
+  return fail("no memory is left for this; raise the limit on it (ulimit -v), or ask for less at a time");
 } catch (const std::exception& error) {
   return fail(error.what());
 }

@@ -180,8 +180,12 @@ bool is_checkpoint(const std::string& folder) {
 }
 
 bool is_several_objects(const std::string& path) {
-  const std::optional<io::remote::Location> location = io::remote::parse_in_bucket(path);
-  return location && (location->key.empty() || location->key.ends_with('/') || data::is_magic(location->key));
+  try {
+    const std::optional<io::remote::Location> location = io::remote::parse_in_bucket(path);
+    return location && (location->key.empty() || location->key.ends_with('/') || data::is_magic(location->key));
+  } catch (const Error&) {
+    return false;  // opening it says what is wrong with the URL
+  }
 }
 
 bool is_local_pattern(const std::string& path) {

@@ -184,8 +184,9 @@ Result measure_files(const Dataset& dataset, const std::vector<std::string>& all
   for (const std::int64_t index : visiting_order(dataset, options)) {
     paths.push_back(all[static_cast<std::size_t>(index)]);
   }
-  Result result =
-      run_loader(dataset, options, dataset.size(), [&](std::size_t threads) { return file_floor(paths, threads); });
+  const bool are_here = std::none_of(paths.begin(), paths.end(), [](const auto& path) { return io::is_url(path); });
+  Result result = run_loader(dataset, options, dataset.size(),
+                             [&](std::size_t threads) { return are_here ? file_floor(paths, threads) : Floor{}; });
   result.samples = "files";
   return result;
 }
@@ -207,8 +208,16 @@ double ratio_to_floor(const Result& result) { return result.samples_per_second /
 
 /// The measured floor, and what the loader says of itself.
 std::string limit(const Result& result) {
+  if (!result.floor.is_measured()) return result.stats.limit();
   return core::format("{:.0f} % of what {} can do here; {}", 100 * ratio_to_floor(result), result.floor.what,
                       result.stats.limit());
+}
+
+Json floor_json(const Floor& floor) {
+  if (!floor.is_measured()) return {};
+  return Json{{"what", floor.what},
+              {"samples_per_second", floor.samples_per_second},
+              {"bytes_per_second", floor.bytes_per_second}};
 }
 
 Json result_json(const Result& result, const BenchOptions& options) {
@@ -220,11 +229,8 @@ Json result_json(const Result& result, const BenchOptions& options) {
               {"samples_per_second", result.samples_per_second},
               {"bytes_per_second", result.bytes_per_second},
               {"first_batch_seconds", stats.first_batch_seconds},
-              {"floor",
-               {{"what", result.floor.what},
-                {"samples_per_second", result.floor.samples_per_second},
-                {"bytes_per_second", result.floor.bytes_per_second}}},
-              {"ratio_to_floor", ratio_to_floor(result)},
+              {"floor", floor_json(result.floor)},
+              {"ratio_to_floor", result.floor.is_measured() ? Json(ratio_to_floor(result)) : Json()},
               {"open_seconds", stats.open_seconds},
               {"read_seconds", stats.read_seconds},
               {"decode_seconds", stats.decode_seconds},
@@ -259,10 +265,14 @@ void print_human(const Result& result, const BenchOptions& options) {
               rates(result.samples_per_second, result.samples, result.bytes_per_second), options.batch_size,
               counted(result.stats.workers, "worker"), counted(static_cast<std::uint64_t>(result.epochs), "epoch"));
   core::print("first batch  {:.2f} ms\n", result.stats.first_batch_seconds * 1e3);
-  core::print("floor        {} of {} ({})\n",
-              rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.samples,
-              result.floor.what);
-  core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
+  if (result.floor.is_measured()) {
+    core::print("floor        {} of {} ({})\n",
+                rates(result.floor.samples_per_second, result.samples, result.floor.bytes_per_second), result.samples,
+                result.floor.what);
+    core::print("ratio        {:.2f} of the floor\n", ratio_to_floor(result));
+  } else {
+    core::print("floor        none, because files are read by URL\n");
+  }
   if (is_too_short(result)) {
     core::print("too short    the loader ran for {:.0f} ms, which says little: leave --epochs out, or give more\n",
                 result.wall_seconds * 1e3);
@@ -341,6 +351,9 @@ void refuse_contradiction(const BenchOptions& options) {
   if (!options.key.empty() && options.headerless.is_said()) {
     throw WrongUsage("--key: names a tensor of a file, and a file without a header has one alone");
   }
+  if (!options.exclude.empty() && (options.as_rows || !options.key.empty())) {
+    throw WrongUsage("--exclude: leaves out files, and the rows of one are measured");
+  }
   if (!options.pad_to || options.collate.value_or(kPad) == kPad) return;
   throw WrongUsage("--pad-to: pads, which --collate " + *options.collate + " does not; leave one of them out");
 }
@@ -387,7 +400,8 @@ const Command kBench{
     "bench",
     "Measure a folder or file through the loader",
     "Prints samples and bytes a second, the time to the first batch, what the machine does with the same "
-    "bytes and no library in between (the floor), and the stage where the time goes. --html writes a page with that, "
+    "bytes and no library in between (the floor; not for files by URL), and the stage where the time goes. --html "
+    "writes a page with that, "
     "and with what each thread did and when.",
     {"penstock bench digits --html bench.html", "penstock bench 'clips/*.pt' --collate pad",
      "penstock bench images.npy --rows --batch-size 64 --workers 2"},

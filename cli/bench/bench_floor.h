@@ -14,9 +14,12 @@ namespace penstock::cli {
 
 /// What the machine does with the same bytes and no library in between.
 struct Floor {
-  std::string what;  ///< "open+fstat+read+close by 2 threads"
+  std::string what = {};  ///< "open+fstat+read+close by 2 threads"
   double samples_per_second = 0;
   double bytes_per_second = 0;
+
+  /// Not so where files are read by URL.
+  bool is_measured() const noexcept { return !what.empty(); }
 };
 
 /// A floor is measured for at least this long, by several passes where one is shorter.

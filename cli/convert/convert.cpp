@@ -266,7 +266,7 @@ struct Opened {
 Opened opened(const ConvertOptions& options) {
   Opened out;
   if (std::optional<Source> one = folder_as_one(options.from)) {
-    out.archives.push_back(part_of(open(*std::move(one)), options.part));
+    out.archives.push_back(part_of(options.headerless.open(*std::move(one)), options.part));
     out.names.emplace_back();
   } else {
     const TensorFiles from = tensor_files(options.from);

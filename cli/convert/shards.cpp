@@ -7,6 +7,7 @@
 #include "archive/unloaded.h"
 #include "cli/json/json_type.h"
 #include "core/format.h"
+#include "core/utf8.h"
 #include "format/flat_tensors.h"
 #include "io/file/output.h"
 #include "io/locations.h"
@@ -44,6 +45,12 @@ std::vector<Shard> shards_of(const Archive& archive, std::span<const TensorEntry
   if (!to.ends_with(kExtension)) {
     throw Error(ErrorCode::kInvalidArgument, "shards are files of safetensors; name the whole *.safetensors",
                 {.path = to});
+  }
+  if (!core::is_utf8(file_name(to))) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "the index of the shards is JSON and names them as text, which this name is not (UTF-8): choose another",
+        {.path = to});
   }
   if (!archive::is_apart(archive)) {
     throw Error(ErrorCode::kUnsupported,

@@ -128,7 +128,8 @@ std::function<int()> attach_info(Arguments& arguments) {
   take_excluded(arguments, options->exclude);
   options->headerless.take(arguments);
   arguments.add("--depth", &options->depth, "Levels of the tree that are printed; 0 for none. Without it all")
-      .takes_number(0, std::numeric_limits<std::int32_t>::max());
+      .takes_number(0, std::numeric_limits<std::int32_t>::max())
+      .excludes("--json");
   arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects");
   return [options] { return run(*options); };
 }

@@ -69,6 +69,7 @@ class Differ {
     Json pairs = Json::array();
     for (const FilePair& pair : files.pairs) pairs.push_back(compare_pair(pair));
     if (!files.only_in_a.empty() || !files.only_in_b.empty()) different_ = true;
+    for (const Error& refused : files.refused) pairs.push_back(error_json(refused));
     if (options_.json) {
       print_json(files.is_single ? std::move(pairs[0]) : folder_json(files, std::move(pairs)));
     } else if (!options_.quiet) {
@@ -103,7 +104,7 @@ class Differ {
       }
     } catch (const Error& error) {
       trouble(error);
-      out["error"] = error.what();
+      out.update(error_json(error));
     }
     return out;
   }

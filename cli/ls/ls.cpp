@@ -153,9 +153,11 @@ class Lister {
   void list_names(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
       const Lookup found = look_or_tell(path);
-      const auto* const archive = std::get_if<Archive>(&found);
-      if (archive == nullptr) continue;
-      for (const std::size_t entry : chosen(*archive)) core::print("{}\n", printable(archive->entries()[entry].name));
+      if (const auto* const archive = std::get_if<Archive>(&found)) {
+        for (const std::size_t entry : chosen(*archive)) core::print("{}\n", printable(archive->entries()[entry].name));
+      } else if (const auto* const objects = std::get_if<io::remote::Objects>(&found)) {
+        print_object_names(path, *objects);
+      }
     }
   }
 
@@ -229,7 +231,7 @@ std::function<int()> attach_ls(Arguments& arguments) {
   arguments.add("--sort", &options->order.by, "Sort tensors by this; the largest come first")
       .takes_word({"name", "size", "shape", "dtype"});
   arguments.add("-r,--reverse", &options->order.reverse, "The other way round");
-  arguments.add("--bytes", &options->exact_bytes, "Sizes in bytes, with every digit");
+  arguments.add("--bytes", &options->exact_bytes, "Sizes in bytes, with every digit").excludes("--names");
   arguments.add("--names", &options->only_names, "Names alone, one a line");
   arguments.add("--json", &options->json, "Print JSON: an object; of several files, a list of objects")
       .excludes("--names");

@@ -8,6 +8,20 @@
 #include "io/remote/location.h"
 
 namespace penstock::cli {
+namespace {
+
+std::vector<std::vector<std::string>> rows_of(const std::string& path, const io::remote::Objects& found) {
+  const std::string key = io::remote::parse(path).key;
+  const std::size_t front = key.empty() || key.ends_with('/') ? key.size() : key.size() + 1;
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& folder : found.folders) rows.push_back({printable(folder.substr(front)), ""});
+  for (const io::remote::Object& object : found.objects) {
+    rows.push_back({printable(object.key.substr(front)), human_count(object.size)});
+  }
+  return rows;
+}
+
+}  // namespace
 
 std::optional<io::remote::Objects> objects_in(const std::string& path) {
   const std::optional<io::remote::Location> location = io::remote::parse_in_bucket(path);
@@ -19,15 +33,12 @@ std::optional<io::remote::Objects> objects_in(const std::string& path) {
 }
 
 void print_objects(const std::string& path, const io::remote::Objects& found, bool with_title) {
-  const std::string key = io::remote::parse(path).key;
-  const std::size_t front = key.empty() || key.ends_with('/') ? key.size() : key.size() + 1;
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string& folder : found.folders) rows.push_back({printable(folder.substr(front)), ""});
-  for (const io::remote::Object& object : found.objects) {
-    rows.push_back({printable(object.key.substr(front)), human_count(object.size)});
-  }
   if (with_title) core::print("{}:\n", printable(path));
-  print_table({"NAME", "BYTES"}, rows, {1});
+  print_table({"NAME", "BYTES"}, rows_of(path, found), {1});
+}
+
+void print_object_names(const std::string& path, const io::remote::Objects& found) {
+  for (const std::vector<std::string>& row : rows_of(path, found)) core::print("{}\n", row.front());
 }
 
 Json to_json(const std::string& path, const io::remote::Objects& found) {

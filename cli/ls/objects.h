@@ -15,6 +15,8 @@ std::optional<io::remote::Objects> objects_in(const std::string& path);
 
 /// The objects as a table, below `path` where there is a title.
 void print_objects(const std::string& path, const io::remote::Objects& found, bool with_title);
+/// Their names alone, one a line.
+void print_object_names(const std::string& path, const io::remote::Objects& found);
 Json to_json(const std::string& path, const io::remote::Objects& found);
 
 }  // namespace penstock::cli

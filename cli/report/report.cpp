@@ -67,10 +67,15 @@ Json told(const Error& refused, const std::string& path) {
   return Json{{"path", core::shown_path(path)}, {"error", error}};
 }
 
-int report_trace(const std::string& path, const PageFile& page) {
-  page.require_free(path);
+int report_trace(const std::string& path, const ReportOptions& options) {
+  if (options.only_headers || options.headerless.is_said()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "this is a trace, which has no tensors: leave out --no-values, --dtype and what goes with it",
+                {.path = path});
+  }
+  options.page.require_free(path);
   const TraceReport report(path);
-  page.write([&](JsonWriter& out) {
+  options.page.write([&](JsonWriter& out) {
     write_kind(out, "trace", path);
     report.write(out);
   });
@@ -193,7 +198,7 @@ int report_differences(const ReportOptions& options) {
 int run(const ReportOptions& options) {
   if (options.words.size() == 2) return report_differences(options);
   const std::string& first = options.words.front();
-  if (options.words.size() == 1 && is_trace(first)) return report_trace(first, options.page);
+  if (options.words.size() == 1 && is_trace(first)) return report_trace(first, options);
   const ChosenFiles chosen = choose_files(options.words, options.exclude);
   return chosen.is_single ? report_file(first, options) : FilesReport(options).run(chosen);
 }

@@ -182,14 +182,15 @@ const kStages = { open_seconds: "Opening files", read_seconds: "Reading", decode
 /** What `penstock bench` measured, and what its workers spent their time on. */
 function showBench(bench, main) {
   const rate = (of) => `${count(Math.round(of.samples_per_second))} ${readable(bench.samples, 20)}/s, ${bytesText(of.bytes_per_second)}/s`;
-  main.append(tiles([["Loader", rate(bench)], ["Floor", rate(bench.floor)], ["Of the floor", percent(bench.ratio_to_floor, 1)],
+  main.append(tiles([["Loader", rate(bench)],
+    ...(bench.floor ? [["Floor", rate(bench.floor)], ["Of the floor", percent(bench.ratio_to_floor, 1)]] : []),
     ["Batch", count(bench.batch_size)], ["Workers", count(bench.num_workers)], ["Epochs", count(bench.epochs)],
     ["First batch", timeText(bench.first_batch_seconds * 1e6)], ["Caller waited", `${timeText(bench.wait_seconds * 1e6)} of ${
       timeText(bench.wall_seconds * 1e6)}`]]));
   const note = (text) => make("p", { class: "note" }, text);
   main.append(note(readable(bench.too_short ? "The loader ran so shortly that this says little: give more --epochs." : bench.limit)),
-    note(readable(bench.workers_because)), note(`The floor is what the machine does with the same bytes and no library in between: ${
-      readable(bench.floor.what)}. It was measured between the epochs, a time that is left out below.`));
+    note(readable(bench.workers_because)), ...(bench.floor ? [note(`The floor is what the machine does with the same bytes and no library in between: ${
+      readable(bench.floor.what)}. It was measured between the epochs, a time that is left out below.`)] : []));
   const spent = Object.entries(kStages).map(([key, name]) => [name, bench[key]]);
   const rest = bench.worker_capacity - spent.reduce((sum, [, seconds]) => sum + seconds, 0);
   if (rest > 0) spent.push(["Waiting", rest]);

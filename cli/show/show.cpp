@@ -151,7 +151,9 @@ std::function<int()> attach_show(Arguments& arguments) {
   arguments.add("--as", &options->way, "How the terminal is drawn on; by the environment when not given")
       .takes_word({"kitty", "sixel", "blocks", "ascii"});
   arguments.add("--width", &options->width, "Columns; pixels of a PNG, kitty and sixel").takes_number(1, kMostWidth);
-  arguments.add("--png", &options->png, "Write a PNG there instead; - for standard output").takes("FILE");
+  arguments.add("--png", &options->png, "Write a PNG there instead; - for standard output")
+      .excludes("--as")
+      .takes("FILE");
   arguments.add("--force", &options->force, "Replace a PNG that exists");
   arguments.add("--json", &options->json, "Print what would be drawn as JSON; of several, a list of objects");
   return [options] { return run(*options); };

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <ctime>
+#include <system_error>
 
 #include "cli/terminal/terminal.h"
 
@@ -24,12 +25,15 @@ Interrupt::Interrupt() {
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) ::sigaddset(&held_, signal);
   }
   ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
-  waiter_ = std::jthread([this](const std::stop_token& over) { wait(over); });
+  try {
+    waiter_ = std::jthread([this](const std::stop_token& over) { wait(over); });
+  } catch (const std::system_error&) {  // no thread is to be had: signals end the process, as without this
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  waiter_.request_stop();
-  waiter_.join();
+  waiter_ = {};
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

@@ -565,6 +565,9 @@ def test_manual_page_names_the_environment():
     assert {"PENSTOCK_GDS", "PENSTOCK_LIBCUDA", "XDG_CACHE_HOME", "NO_COLOR"} <= names
     for name in (*sorted(names), "TMPDIR"):
         assert f".B {name}\n" in environment
+    sources = "".join(path.read_text() for path in (ROOT / "src").rglob("*.cpp"))
+    named = set(re.findall(r'"((?:PENSTOCK|AWS|AZURE|HF|GOOGLE|SSL|IDENTITY)_[A-Z0-9_]+)"', sources))
+    assert [name for name in sorted(named) if name not in environment] == []
 
 
 def test_what_an_option_takes_is_said_in_plain_words():

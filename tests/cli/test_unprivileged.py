@@ -71,6 +71,14 @@ def test_verify_of_a_folder_that_cannot_be_listed(folder, tree):
     assert [bad["path"] for bad in json.loads(done.stdout)["bad"]] == [f"{tree}/lost+found"]
 
 
+def test_diff_says_in_json_which_folders_it_cannot_list(folder, tree):
+    done = run(folder, "diff", tree, tree, "--json")
+    assert done.returncode == 2
+    told = json.loads(done.stdout)
+    assert {each["path"] for each in told["files"] if "path" in each} == {f"{tree}/b/closed", f"{tree}/lost+found"}
+    assert sum(each.get("equal", False) for each in told["files"]) == 4
+
+
 @pytest.mark.parametrize("command", ["pack", "bench"])
 def test_samples_are_never_left_out_without_being_asked(folder, tree, command):
     (folder / "out").mkdir()

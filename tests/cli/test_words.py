@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -269,3 +271,127 @@ def test_doctor_leaves_nothing_behind(tmp_path):
     assert os.listdir(folder) == []
     run("doctor", folder, "--json")
     assert os.listdir(folder) == []
+
+
+LOCATIONS = [
+    "ls {}", "ls {}/*.npy", "info {}", "cat {}/0.npy", "show {} --as ascii", "stats {}", "hash {}", "verify {}",
+    "diff {} {}", "report {} -o -", "convert {} {}/all.npz --force --json", "pack {} {}/packed --json",
+    "sample {}/sample --json", "cache --folder {} --json",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", LOCATIONS)
+def test_a_file_url_names_what_its_path_names(tmp_path, words):
+    """In every command, with the blank of a name as %20."""
+    told = []
+    for name in "path", "url":
+        folder = tmp_path / name / "two words"
+        folder.mkdir(parents=True)
+        for number in range(2):
+            np.save(folder / f"{number}.npy", np.full((2, 3), number))
+        at = str(folder) if name == "path" else f"file://{folder}".replace(" ", "%20")
+        done = run(*(word.format(at) for word in words.split(" ")), cwd=tmp_path)
+        told.append((done.stdout.replace(f"{tmp_path}/{name}", "").split(), sorted(os.listdir(folder))))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["show a.npy --png", "bench a.npy --html", "bench a.npy --trace", "bench a.npy --key", "report a.npy -o",
+     "convert a.npy b.npz --part", "cache --clear", "cache --folder", "doctor", "sample", "convert a.npy"],
+)  # fmt: skip
+def test_an_empty_word_is_not_taken_for_none(tmp_path, array, words):
+    """It is what a shell makes of a variable that is not set."""
+    told = run(*words.split(), "", code=2, cwd=tmp_path).stderr
+    assert "found '', expected " in told
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+@pytest.mark.parametrize("words", ["ls", "ls a.npy --what", "cat a.npy --slice x", "verify a.npy --quiet", "lss a.npy"])
+def test_wrong_usage_is_json_too(tmp_path, array, words):
+    done = run(*words.split(), "--json", code=2, cwd=tmp_path)
+    assert list(told := json.loads(done.stdout)) == ["error"]
+    assert done.stderr == f"penstock: {told['error']}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("info a.npy --json --depth 1", "--depth excludes --json"),
+        ("ls a.npy --names --bytes", "--bytes excludes --names"),
+        ("show a.npy --png b.png --as kitty", "--as excludes --png"),
+        ("bench a.npy --rows --exclude b", "--exclude: leaves out files"),
+    ],
+)
+def test_no_option_is_passed_over(tmp_path, array, words, said):
+    assert said in run(*words.split(), code=2, cwd=tmp_path).stderr
+
+
+def test_words_about_tensors_are_not_for_traces(tmp_path):
+    (tmp_path / "t.json").write_text('{"traceEvents": []}')
+    for words in ["--no-values"], ["--dtype", "uint8"]:
+        assert "this is a trace" in run("report", "t.json", "-o", "p.html", *words, code=1, cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("command", ["ls", "verify", "info"])
+def test_a_url_without_a_bucket_is_one_of_what_is_bad(array, command):
+    done = run(command, "s3://", array, "--json", code=1)
+    told = json.loads(done.stdout)
+    bad = told["bad"] if command == "verify" else told
+    assert sum("bucket" in each.get("error", "") for each in bad) == 1
+    assert (told["files"] == 2) if command == "verify" else (len(told) == 2)
+
+
+def test_shards_have_names_that_json_can_hold(tmp_path, array):
+    done = run("convert", array, os.fsdecode(b"\xff.safetensors"), "--shard-size", "1KB", code=1, cwd=tmp_path)
+    assert "names them as text" in done.stderr
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+def test_a_checkpoint_says_itself_what_it_holds(tmp_path, array):
+    run("convert", array, f"{tmp_path}/ckpt/")
+    words = [tmp_path / "ckpt", tmp_path / "b.npy", "--dtype", "float16", "--shape", "3"]
+    assert "says itself what it holds" in run("convert", *words, code=1).stderr
+
+
+def test_a_pair_that_cannot_be_compared_says_which_file(tmp_path, array):
+    told = json.loads(run("diff", array, tmp_path / "missing.npy", "--json", code=2).stdout)
+    assert told["path"] == str(tmp_path / "missing.npy")
+
+
+def test_bench_has_no_floor_for_what_comes_by_url(tmp_path, array):
+    """Opening a URL as a file fails at once, which looks like a floor out of reach."""
+    handler = partial(SimpleHTTPRequestHandler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/a.npy"
+        told = json.loads(run("bench", url, "--epochs", 1, "--json").stdout)
+        printed = run("bench", url, "--epochs", 1, "--html", tmp_path / "p.html").stdout
+        server.shutdown()
+    assert (told["floor"], told["ratio_to_floor"]) == (None, None)
+    assert "of what" not in told["limit"]
+    assert "floor        none" in printed
+    assert "of the floor" not in printed
+
+
+def limited(limits, *words):
+    line = f'ulimit {limits} && exec "$0" "$@"'
+    return subprocess.run(["bash", "-c", line, PENSTOCK, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+def test_memory_that_runs_out_is_said_in_words(tmp_path):
+    header = json.dumps(
+        {f"layers.{i}": {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i in range(200_000)}
+    ).encode()
+    (tmp_path / "m.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(200_000))
+    done = limited("-v 60000", "ls", tmp_path / "m.safetensors")
+    assert done.returncode == 1
+    assert "memory" in done.stderr
+    assert "std::" not in done.stderr
+
+
+def test_what_is_written_needs_no_thread(tmp_path, array):
+    """Threads have stacks of the size that the limit on stacks has, for which there are no addresses here."""
+    done = limited("-s 4000000 -v 2000000", "convert", array, tmp_path / "b.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert np.array_equal(np.load(tmp_path / "b.npz")["arr_0"], np.load(array))

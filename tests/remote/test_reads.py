@@ -198,6 +198,7 @@ def test_ls_of_a_prefix_and_of_a_bucket(store, command):
     listed = run(command, "ls", "s3://bucket/listed/").decode()
     assert "one.npy" in listed
     assert "listed" in run(command, "ls", "s3://bucket/").decode()
+    assert run(command, "ls", "s3://bucket/listed/", "--names").split() == [b"sub/", b"one.npy"]
 
 
 def test_more_objects_than_one_answer_lists(rclone, settings):
