@@ -92,13 +92,23 @@ class Lister {
  private:
   Lookup look_or_tell(const std::string& path, Json* error = nullptr) {
     try {
-      return look(path, options_.headerless);
+      Lookup found = look(path, options_.headerless);
+      if (std::holds_alternative<io::remote::Objects>(found)) require_plain(path);
+      return found;
     } catch (const Error& refused) {
       print_error(refused.what());
       if (error != nullptr) *error = error_json(refused, path);
       code_ = 1;
       return {};
     }
+  }
+
+  void require_plain(const std::string& path) const {
+    if (options_.order.is_none() && !options_.exact_bytes && options_.exclude.empty()) return;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "--sort, --reverse, --bytes and --exclude are for tensors, and what lies there are objects; leave them out",
+        {.path = path});
   }
 
   /// The entries that are listed, in their order.

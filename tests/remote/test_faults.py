@@ -59,6 +59,8 @@ def in_store(url: str) -> bool:
 
 ONCE = {
     "503 twice": Fault(status=503, times=2),
+    "520": Fault(status=520, times=1),
+    "524": Fault(status=524, times=1),
     "SlowDown for a range": Fault(status=503, after=1, times=1),
     "429 with Retry-After": Fault(status=429, headers={"retry-after": "0"}, times=1),
     "500": Fault(status=500, times=1),

@@ -199,6 +199,10 @@ def test_ls_of_a_prefix_and_of_a_bucket(store, command):
     assert "one.npy" in listed
     assert "listed" in run(command, "ls", "s3://bucket/").decode()
     assert run(command, "ls", "s3://bucket/listed/", "--names").split() == [b"sub/", b"one.npy"]
+    sorted_by = [command, "ls", "s3://bucket/listed/", "--sort", "size"]
+    done = subprocess.run(sorted_by, capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"are for tensors" in done.stderr
 
 
 def test_more_objects_than_one_answer_lists(rclone, settings):

@@ -80,7 +80,8 @@ def explained(workers: Any, processes: Any, threads: int) -> str:
 def workers_argument(given: Any) -> str:
     """InvalidArgumentError where it names no kind of workers."""
     if given not in ("threads", "processes", "auto"):
-        raise InvalidArgumentError(f"found workers={given!r}, expected 'threads', 'processes' or 'auto'")
+        many = "; num_workers says how many" if isinstance(given, int) else ""
+        raise InvalidArgumentError(f"found workers={given!r}, expected 'threads', 'processes' or 'auto'{many}")
     return str(given)
 
 

@@ -24,7 +24,8 @@ namespace {
 constexpr unsigned kMostRefusedConnections = 3;
 constexpr unsigned kMostNewTokens = 3;
 
-constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504});
+// Behind 504: what Cloudflare, which stands before R2 and many others, says of a server that it does not reach.
+constexpr auto kRetriedStatus = std::to_array<long>({408, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524});
 constexpr auto kRetriedCodes = std::to_array<std::string_view>(
     {"SlowDown", "InternalError", "ServiceUnavailable", "RequestTimeout", "Throttling", "ThrottlingException",
      // The upload was damaged on its way, or others wrote the object at the same time.

@@ -129,6 +129,8 @@ def test_what_others_explain():
     assert "workers='threads'" in penstock.DataLoader(rows()).explain()
     with pytest.raises(ValueError, match="expected 'threads', 'processes' or 'auto'"):
         penstock.DataLoader(rows(), workers="fibres")
+    with pytest.raises(ValueError, match="num_workers says how many"):
+        penstock.DataLoader(rows(), workers=2)
     loader = penstock.DataLoader(rows())
     loader.close()
     with pytest.raises(ValueError, match="closed"):
