@@ -296,7 +296,8 @@ class DataLoader {
   void stop() noexcept;
 
   /// Input iterator over one epoch: `for (Batch& batch : loader)`. begin() is restart(). A batch is taken by next()
-  /// when it is looked at or compared with the end, so that `loader | std::views::take(2)` takes two and no third one.
+  /// when it is looked at or compared with the end, so that `loader | std::views::take(2)` takes two and no third one;
+  /// what next() throws comes from there, and who looks again gets the batch behind the error.
   /// From begin(), seek(), set_epoch() and restart() on, iterators of before are kInvalidArgument: a loader has one
   /// iteration.
   class Iterator {
@@ -307,25 +308,31 @@ class DataLoader {
     using pointer = Batch*;
     using reference = Batch&;
 
-    Batch& operator*() const& { return *taken(); }
-    const Batch operator*() const&& { return *taken(); }
-    Batch* operator->() const& { return &*taken(); }
+    Batch& operator*() const& { return *operator->(); }
+    const Batch operator*() const&& { return *operator->(); }
+    Batch* operator->() const& {
+      look();
+      return &*batch_;
+    }
     Batch* operator->() const&& = delete;
     Iterator& operator++() {
-      taken().reset();
+      look();
+      batch_.reset();
       is_due_ = true;
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.taken(); }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) {
+      it.look();
+      return !it.batch_;
+    }
 
    private:
     friend class DataLoader;
     explicit Iterator(DataLoader* loader) : loader_(loader), iteration_(loader->begin_iteration()) {}
-    std::optional<Batch>& taken() const {
+    void look() const {
       if (is_due_) batch_ = loader_->next_of(iteration_);
       is_due_ = false;
-      return batch_;
     }
     DataLoader* loader_;
     std::uint64_t iteration_;

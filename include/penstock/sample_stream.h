@@ -133,22 +133,29 @@ class SampleStream : public Transforms<SampleStream> {
     using pointer = const Value*;
     using reference = const Value&;
 
-    const Value& operator*() const& { return *taken(); }
-    Value operator*() const&& { return *taken(); }
-    const Value* operator->() const& { return &*taken(); }
+    const Value& operator*() const& { return *operator->(); }
+    Value operator*() const&& { return *operator->(); }
+    const Value* operator->() const& {
+      look();
+      return &*sample_;
+    }
     const Value* operator->() const&& = delete;
     Iterator& operator++() {
-      taken().reset();
+      look();
+      sample_.reset();
       is_due_ = true;
       return *this;
     }
     void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& it, std::default_sentinel_t) { return !it.taken(); }
+    friend bool operator==(const Iterator& it, std::default_sentinel_t) {
+      it.look();
+      return !it.sample_;
+    }
 
    private:
     friend class SampleStream;
     explicit Iterator(std::shared_ptr<data::StreamWalk> walk) : walk_(std::move(walk)) {}
-    std::optional<Value>& taken() const;
+    void look() const;
     std::shared_ptr<data::StreamWalk> walk_;
     mutable bool is_due_ = true;
     mutable std::optional<Value> sample_;

@@ -107,10 +107,9 @@ std::optional<Value> data::StreamWalk::next() {
 
 SampleStream::Iterator SampleStream::begin() const { return Iterator(std::make_shared<data::StreamWalk>(*this)); }
 
-std::optional<Value>& SampleStream::Iterator::taken() const {
+void SampleStream::Iterator::look() const {
   if (is_due_) sample_ = walk_->next();
   is_due_ = false;
-  return sample_;
 }
 
 }  // namespace penstock

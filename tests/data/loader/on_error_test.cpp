@@ -107,7 +107,8 @@ TEST(OnError, TheIterationBehindAnEpochWithoutASampleIsNotEmpty) {
         loader.set_epoch(epoch);
         EXPECT_EQ(test::code_of([&] { loader.next(); }), ErrorCode::kInvalidArgument);
       } else {
-        EXPECT_EQ(test::code_of([&] { loader.begin(); }), ErrorCode::kInvalidArgument);
+        EXPECT_EQ(test::code_of([&] { static_cast<void>(loader.begin() == loader.end()); }),
+                  ErrorCode::kInvalidArgument);
       }
     }
   }

@@ -210,15 +210,13 @@ TEST(StreamLosses, AWalkGoesOnBehindErrorsAndInterruptions) {
   SampleStream::Iterator it = one.begin();
   Numbers seen;
   int errors = 0;
-  while (it != one.end()) {
-    seen.push_back((*it).as_int());
-    for (bool again = true; again;) {
-      try {
-        ++it;
-        again = false;
-      } catch (const Error&) {
-        ++errors;
-      }
+  while (true) {
+    try {
+      if (it == one.end()) break;
+      seen.push_back((*it).as_int());
+      ++it;
+    } catch (const Error&) {
+      ++errors;
     }
   }
   EXPECT_EQ(seen, (Numbers{0, 1, 3, 4, 5, 6, 7}));
