@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -87,9 +88,8 @@ class LoaderState {
     const std::uint64_t stops = stops_;
     std::optional<Prefetcher::Clock::time_point> deadline;
     if (seconds) deadline = Prefetcher::Clock::now() + to_duration(*seconds);
-    std::unique_lock turn(next_mutex_, std::defer_lock);
-    if (!deadline) turn.lock();
-    if (deadline && !turn.try_lock_until(*deadline)) return {std::nullopt, true};
+    if (!turns_.take(deadline)) return {std::nullopt, true};
+    const std::unique_ptr<Turns, GivesBack> turn(&turns_);
     require_going_on();
     if (std::exchange(told_none_, false)) return {};
     just_loaded_ = false;
@@ -233,13 +233,41 @@ class LoaderState {
     return {std::move(batch), false};
   }
 
+  /// Threads that ask for batches take turns. No std::timed_mutex, because ThreadSanitizer does not see all of its
+  /// calls.
+  class Turns {
+   public:
+    /// False where another thread had the turn until the deadline.
+    bool take(std::optional<Prefetcher::Clock::time_point> deadline) {
+      std::unique_lock lock(mutex_);
+      const auto is_free = [this] { return !is_taken_; };
+      if (!deadline) free_.wait(lock, is_free);
+      if (deadline && !free_.wait_until(lock, *deadline, is_free)) return false;
+      is_taken_ = true;
+      return true;
+    }
+    void give_back() noexcept {
+      const std::scoped_lock lock(mutex_);
+      is_taken_ = false;
+      free_.notify_one();
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable free_;
+    bool is_taken_ = false;
+  };
+  struct GivesBack {
+    void operator()(Turns* turns) const noexcept { turns->give_back(); }
+  };
+
   [[noreturn]] static void throw_stopped() { throw Error(ErrorCode::kCancelled, "the loader was stopped"); }
 
   void require_going_on() const {
     if (options_.stop.stop_requested()) throw Error(ErrorCode::kCancelled, "the loader was stopped by its stop option");
   }
 
-  std::timed_mutex next_mutex_;           ///< threads that ask for batches take turns
+  Turns turns_;
   std::atomic<std::uint64_t> stops_ = 0;  ///< how often `stop` was called
   std::uint64_t iteration_ = 0;
   LoaderOptions options_;
