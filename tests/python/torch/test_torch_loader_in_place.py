@@ -25,7 +25,7 @@ def same(value):
 workers = int(sys.argv[1])
 torch.multiprocessing.set_start_method("fork")  # what `-c` defines cannot be pickled
 rows = pt.Rows(np.arange(10))
-mapped = rows.map(torch.neg).map(torch.neg, batched=True, processes=True)
+mapped = rows.map(torch.neg).map(torch.neg, batched=True, processes=workers > 0)
 for dataset in (rows, rows.map(same), mapped, list(range(10)), Stream()):
     loader = torch.utils.data.DataLoader(dataset, batch_size=4, num_workers=min(workers, 1))
     assert isinstance(loader, theirs) and isinstance(loader, torch.utils.data.DataLoader)

@@ -17,12 +17,13 @@ from penstock.torch.datasets._dataset import Dataset, _Sample
 
 def rows_of(source: Any, *args: Any, **options: Any) -> penstock.Dataset:
     """`penstock.rows` of what is given here. ValueError for a tensor to which gradients would not come."""
+    rows = penstock.rows(source, *args, **options)
     if isinstance(source, torch.Tensor) and source.requires_grad:
         raise ValueError(
             "found a tensor that requires gradients, and rows that Penstock copies do not lead back to it; give its "
             "detach(), or a torch.utils.data.TensorDataset of it, which keeps them"
         )
-    return penstock.rows(source, *args, **options)
+    return rows
 
 
 class Rows(Dataset[_Sample]):
