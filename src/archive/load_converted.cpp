@@ -242,11 +242,7 @@ class ConvertedLoad {
       if (other.storage != entry.storage) break;
       if (same_view(entry, other)) return out_[positions[k - back]];
     }
-    return finished(state_, entry, options_, [&] {
-      const Tensor out = converted(loaded, options_, report_);
-      copies_.add(entry.storage, out, state_.storage_of(entry).nbytes);
-      return out;
-    });
+    return finished(state_, entry, options_, [&] { return converted(loaded, options_, report_); });
   }
 
   void load_unchanged(std::span<const std::size_t> positions) {
@@ -261,7 +257,6 @@ class ConvertedLoad {
   Report& report_;
   Resident resident_;
   std::vector<Tensor> out_;
-  CopiesOfStorages copies_;
 };
 
 }  // namespace
@@ -287,6 +282,11 @@ void require_no_dtype(const LoadOptions& options) {
   throw Error(ErrorCode::kInvalidArgument,
               core::format("found {} as the type of a load into memory whose type is given; leave out dtype",
                            options.dtype->name()));
+}
+
+bool same_view(const TensorEntry& a, const TensorEntry& b) {
+  return a.byte_offset == b.byte_offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides &&
+         a.encoding == b.encoding && a.requires_grad == b.requires_grad;
 }
 
 bool convert_in_pieces(const detail::ArchiveState& state, const TensorEntry& view, const Tensor& to,

@@ -18,6 +18,9 @@ void require_convertible(const LoadOptions& options);
 /// Refuses a LoadOptions::dtype where the memory that is filled says the type: kInvalidArgument.
 void require_no_dtype(const LoadOptions& options);
 
+/// Whether two entries of one storage have the same values.
+bool same_view(const TensorEntry& a, const TensorEntry& b);
+
 /// Reads a large view piece by piece and converts it to the type of `to`, which lies on the host in C order. False, and
 /// nothing is done, where the view is small or no part of it can be read without the rest.
 bool convert_in_pieces(const detail::ArchiveState& state, const TensorEntry& view, const Tensor& to,

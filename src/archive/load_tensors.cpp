@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <unordered_map>
 #include <utility>
 
 #include "archive/materialise.h"
@@ -137,20 +136,11 @@ std::vector<Tensor> load_storages(const detail::ArchiveState& state, std::span<c
   read_units(state, storages.units, options, report, resident);
   std::vector<Tensor> out;
   out.reserve(wanted.size());
-  CopiesOfStorages copies;
-  std::unordered_map<std::size_t, std::size_t> copied;  // the last one of each storage, which may have many names
-  const auto values_of = [&](const TensorEntry& entry) {
-    if (entry.nbytes() == 0) return Tensor::empty(entry.shape, entry.dtype, aim.device);
-    const auto last = copied.find(entry.storage);
-    if (last != copied.end() && same_view(entry, wanted[last->second])) return out[last->second];
-    const ReadUnit& unit = storages.of(entry);
-    const Tensor tensor = tensor_of(entry, unit, false);
-    if (tensor.buffer().data() == unit.bytes.data()) return tensor;
-    copies.add(entry.storage, tensor, unit.bytes.size());
-    copied[entry.storage] = out.size();
-    return tensor;
-  };
-  for (const TensorEntry& entry : wanted) out.push_back(values_of(entry).with_requires_grad(entry.requires_grad));
+  for (const TensorEntry& entry : wanted) {
+    const Tensor tensor = entry.nbytes() == 0 ? Tensor::empty(entry.shape, entry.dtype, aim.device)
+                                              : tensor_of(entry, storages.of(entry), false);
+    out.push_back(tensor.with_requires_grad(entry.requires_grad));
+  }
   return on_device(std::move(out), aim.device);
 }
 

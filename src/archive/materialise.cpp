@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t kAlwaysAllowed = std::size_t{1} << 28;
 constexpr std::size_t kMaxGrowth = 64;
 
-void require_modest(std::uint64_t copies, std::uint64_t storage) {
-  if (copies <= kAlwaysAllowed || copies / kMaxGrowth <= storage) return;
+void require_modest(const Tensor& compact) {
+  if (compact.nbytes() <= kAlwaysAllowed || compact.nbytes() / kMaxGrowth <= compact.buffer().size()) return;
   throw Error(ErrorCode::kLimit,
-              core::format("views of overlapping elements would grow from {} to {} or more when they are copied",
-                           core::format_bytes(storage), core::format_bytes(copies)));
+              core::format("a view of overlapping elements would grow from {} to {} when it is copied",
+                           core::format_bytes(compact.buffer().size()), core::format_bytes(compact.nbytes())));
 }
 
 }  // namespace
@@ -59,22 +59,11 @@ void decode(const Encoding& encoding, const Tensor& tensor) {
   if (encoding.conjugate) ops::conjugate(tensor);
 }
 
-bool same_view(const TensorEntry& a, const TensorEntry& b) {
-  return a.byte_offset == b.byte_offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides &&
-         a.encoding == b.encoding && a.requires_grad == b.requires_grad;
-}
-
-void CopiesOfStorages::add(std::size_t storage, const Tensor& copy, std::uint64_t storage_bytes) {
-  std::uint64_t& copies = bytes_[storage];
-  copies += copy.buffer().size();
-  require_modest(copies, storage_bytes);
-}
-
 Tensor own_copy(const Tensor& view, const Encoding& encoding) {
   if (view.nbytes() == 0) return Tensor::empty(view.shape(), view.dtype());
   const Shape sizes = once(view.shape(), view.strides());
   const Tensor compact(view.buffer(), view.dtype(), sizes, view.strides(), view.byte_offset());
-  require_modest(compact.nbytes(), compact.buffer().size());
+  require_modest(compact);
   const Tensor bytes = as_bytes(compact).clone();
   const Tensor copy(bytes.buffer(), view.dtype(), sizes);
   decode(encoding, copy);

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <unordered_map>
-
 #include "penstock/load.h"
 #include "penstock/tensor.h"
 
@@ -27,18 +23,5 @@ void decode(const Encoding& encoding, const Tensor& tensor);
 /// aligned. The copy has values, contiguous in C order; dimensions of stride 0 stay so. kLimit when overlapping
 /// elements would make the copy far larger than the memory that `view` is a view of.
 Tensor own_copy(const Tensor& view, const Encoding& encoding);
-
-/// Whether two entries of one storage have the same values.
-bool same_view(const TensorEntry& a, const TensorEntry& b);
-
-/// The copies of one load. A kilobyte of a pickle names dozens of views of a storage, each nearly as large as it.
-class CopiesOfStorages {
- public:
-  /// Counts a copy of elements of a storage. kLimit where those of a storage are far larger than it.
-  void add(std::size_t storage, const Tensor& copy, std::uint64_t storage_bytes);
-
- private:
-  std::unordered_map<std::size_t, std::uint64_t> bytes_;
-};
 
 }  // namespace penstock::archive

@@ -212,27 +212,5 @@ TEST(LoadConverted, TheReportAddsUpAllParts) {
   EXPECT_FALSE(report.route.empty());
 }
 
-TEST(LoadConverted, ManyViewsOfAStorageAreNoWayToAnyMemory) {
-  constexpr std::int64_t kFloats = std::int64_t{1} << 18;
-  MadeArchive archive(source_of(floats(kFloats)));
-  archive.add_storage(0, kFloats * 4);
-  for (std::int64_t i = 0; i < 200; ++i) {
-    archive.add_entry(0, DType::float32, Shape{kFloats - i}, Strides{1}, static_cast<std::uint64_t>(i) * 4);
-  }
-  const auto error = error_of([&] { load_made(archive, {.dtype = DType::float64}); });
-  ASSERT_TRUE(error);
-  EXPECT_EQ(error->code(), ErrorCode::kLimit);
-  for (TensorEntry& entry : archive.state.index.entries) entry.encoding.negative = true;
-  Report report;
-  const auto load = [&] {
-    return load_tensors(archive.sealed(), archive.entries(), {}, {}, report, Resident::kCopied);
-  };
-  EXPECT_FALSE(error_of(load));  // 200 MiB
-  for (TensorEntry& entry : archive.state.index.entries) entry = archive.state.index.entries.front();
-  const std::vector<Tensor> same = load();
-  EXPECT_EQ(same.front().data(), same.back().data());
-  EXPECT_EQ(same.back().values<float>()[0], -1);
-}
-
 }  // namespace
 }  // namespace penstock::archive
