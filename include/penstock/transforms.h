@@ -63,7 +63,7 @@ struct CropOp {
   Dims dims;
   Scales scales = {};            ///< of a random place: the parts that share it. Empty: each tensor has its own
   std::uint32_t first_draw = 0;  ///< how many random numbers of a sample the steps before it take
-  std::uint32_t key = 0;         ///< which of the sample's keys they are drawn by (data::Payload)
+  std::uint32_t key = 0;         ///< they are drawn by this one of the sample's keys
   /// Of a random place that several parts of a sample share: along each dimension it is one of room + 1, so many
   /// elements apart. Empty: the tensor has a place of its own, anywhere.
   std::vector<std::int64_t> room = {};

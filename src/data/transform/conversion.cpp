@@ -22,15 +22,6 @@ std::uint32_t draws_of(const Op& op) noexcept {
 
 bool is_random(const Op& op) noexcept { return draws_of(op) > 0; }
 
-Op with_key(Op op, std::uint32_t key) {
-  std::visit(
-      [key](auto& one) {
-        if constexpr (requires { one.key; }) one.key = key;
-      },
-      op);
-  return op;
-}
-
 namespace {
 
 /// How many keys the step wants.
@@ -43,15 +34,24 @@ std::uint32_t keys_of(const Op& op) noexcept {
       op);
 }
 
-}  // namespace
-
-Op behind(Op op, std::uint32_t draws) {
+/// The op, and `set` called with it where random numbers may decide what it does.
+Op with_draws(Op op, auto set) {
   std::visit(
-      [draws](auto& one) {
-        if constexpr (requires { one.first_draw; }) one.first_draw = draws;
+      [&](auto& one) {
+        if constexpr (requires { one.first_draw; }) set(one);
       },
       op);
   return op;
+}
+
+}  // namespace
+
+Op with_key(Op op, std::uint32_t key) {
+  return with_draws(std::move(op), [key](auto& one) { one.key = key; });
+}
+
+Op behind(Op op, std::uint32_t draws) {
+  return with_draws(std::move(op), [draws](auto& one) { one.first_draw = draws; });
 }
 
 Conversion::Conversion(std::vector<Op> ops, const TensorLayout& input, bool keeps_order)
