@@ -83,11 +83,21 @@ std::optional<std::uint64_t> require_loader_options(nb::handle ranks, nb::handle
   return count_argument(memory_budget, "memory_budget");
 }
 
+bool call_unless_ending(const nb::callable& function) {
+  const Running running;
+  if (Running::is_ending()) return false;
+  function();
+  return true;
+}
+
 }  // namespace
 
 void bind_checks(nb::module_& module) {
   module.def("_forks", core::forks, "How many forks lead to this process.");
   module.def("_require_own_process", core::require_own_process, nb::arg("forks"));
+  module.def("_is_ending", Running::is_ending, "Whether the interpreter has begun to end.");
+  module.def("_call_unless_ending", call_unless_ending, nb::arg("function"),
+             "Calls it, and the interpreter's end waits for that; False, without a call, where it has begun to end.");
   module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"));
   module.def("_class_folders", classes_and_numbers, nb::arg("files"),
              nb::sig("def _class_folders(files: Dataset) -> tuple[list[str], list[int]]"));

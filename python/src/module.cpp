@@ -63,5 +63,5 @@ NB_MODULE(_core, module) {
   // Objects that other libraries still hold at exit are theirs to release.
   nb::set_leak_warnings(false);
   penstock::python::bind_all(module);
-  penstock::python::wait_for_running_at_exit();
+  penstock::python::Running::wait_for_all_at_exit();
 }

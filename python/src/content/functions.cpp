@@ -136,7 +136,7 @@ HeldFunction::HeldFunction(nb::handle function, const char* what) : cell_(std::m
 
 namespace {
 void require_python() {
-  if (is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
+  if (Running::is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
 }
 }  // namespace
 

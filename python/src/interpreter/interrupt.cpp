@@ -8,36 +8,32 @@
 #include <cstddef>
 #include <mutex>
 
+#include "core/per_process.h"
 #include "interpreter/gil.h"
 
 namespace penstock::python {
-namespace {
 
-struct Counter {
+struct Running::Counter {
   std::mutex mutex;
   std::condition_variable none;
   std::size_t running = 0;
   std::atomic<bool> ending = false;
-  const pid_t process = getpid();
 };
 
-Counter& counter() {
-  // Never destroyed: work that nobody could wait for may end later still.
-  static Counter& kept = *new Counter;
-  return kept;
+/// Threads do not follow into a forked child, which counts its own. Never destroyed: work that nobody could wait for
+/// may end later still.
+Running::Counter& Running::counter() {
+  static constinit core::PerProcess<Counter> one;
+  return one.get();
 }
 
-void wait_for_running() {
+void Running::wait_for_all() {
   Counter& c = counter();
-  // Threads do not follow into a forked child, and what they held locked stays so.
-  if (getpid() != c.process) return;
   c.ending = true;
   const ReleasedGil released;
   std::unique_lock lock(c.mutex);
   c.none.wait_for(lock, kExitPatience, [&c] { return c.running == 0; });
 }
-
-}  // namespace
 
 bool signals_arrive_here() noexcept { return getpid() == gettid(); }
 
@@ -64,28 +60,21 @@ void yield_at(std::size_t number) {
   if (signals_arrive_here()) check_signals();
 }
 
-Running::Running() {
-  Counter& c = counter();
-  if (getpid() != c.process) {
-    counts_ = false;
-    return;
-  }
-  const std::scoped_lock lock(c.mutex);
-  ++c.running;
+Running::Running() : counter_(&counter()) {
+  const std::scoped_lock lock(counter_->mutex);
+  ++counter_->running;
 }
 
 Running::~Running() {
-  if (!counts_) return;
-  Counter& c = counter();
-  const std::scoped_lock lock(c.mutex);
-  if (--c.running == 0) c.none.notify_all();
+  if (counter_ != &counter()) return;  // moved from, or counted where this process was forked from
+  const std::scoped_lock lock(counter_->mutex);
+  if (--counter_->running == 0) counter_->none.notify_all();
 }
 
-bool is_ending() noexcept { return counter().ending; }
+bool Running::is_ending() noexcept { return counter().ending; }
 
-void wait_for_running_at_exit() {
-  counter();
-  nb::module_::import_("atexit").attr("register")(nb::cpp_function(wait_for_running));
+void Running::wait_for_all_at_exit() {
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(wait_for_all));
 }
 
 }  // namespace penstock::python

@@ -43,18 +43,24 @@ void yield_at(std::size_t number);
 class Running {
  public:
   Running();
-  Running(Running&& other) noexcept : counts_(std::exchange(other.counts_, false)) {}
+  Running(Running&& other) noexcept : counter_(std::exchange(other.counter_, nullptr)) {}
   Running& operator=(Running&&) = delete;
   ~Running();
 
+  /// Whether the interpreter has begun to end: a thread that asks while it is Running is waited for, and others must
+  /// not begin anything.
+  static bool is_ending() noexcept;
+  /// Has the interpreter wait, for kExitPatience at most, until no such work is left in its process: it uses what goes
+  /// with the process.
+  static void wait_for_all_at_exit();
+
  private:
-  bool counts_ = true;
+  struct Counter;
+  static Counter& counter();
+  static void wait_for_all();
+
+  Counter* counter_;  ///< null: moved from
 };
-/// Whether the interpreter has begun to end: a thread that asks while it is Running is waited for, and others must not
-/// begin anything.
-bool is_ending() noexcept;
-/// Has the interpreter wait, for kExitPatience at most, until no such work is left: it uses what goes with the process.
-void wait_for_running_at_exit();
 
 template <class Work>
 struct Release {

@@ -40,10 +40,7 @@ BatchFeed::BatchFeed(Dataset dataset, const LoaderOptions& options)
       state_(std::make_unique<State>(std::move(dataset), options)),
       window_(static_cast<std::size_t>(state_->prefetcher.window())) {}
 
-BatchFeed::~BatchFeed() {
-  Prefetcher& prefetcher = state_->prefetcher;
-  let_go(std::move(state_), prefetcher);
-}
+BatchFeed::~BatchFeed() { let_go(state_, state_->prefetcher); }
 
 /// Whether samples in memory are so few that a thread, which leaves the caller free to answer signals, costs more than
 /// it is worth.

@@ -161,9 +161,11 @@ class LoaderState {
     ++stops_;
     prefetcher_.cancel();
   }
-  static void let_go(std::unique_ptr<LoaderState> state) noexcept {
-    Prefetcher& prefetcher = state->prefetcher_;
-    data::let_go(std::move(state), prefetcher);
+  static void let_go(std::unique_ptr<LoaderState>& state) noexcept {
+    if (!state) return;
+    if (!state->forked()) return data::let_go(state, state->prefetcher_);
+    // The threads stayed in the parent: waiting for them would take for ever.
+    static_cast<void>(state.release());
   }
   /// Whether this is another process than the one that has its threads.
   bool forked() const noexcept { return core::forks() != forks_; }
@@ -300,19 +302,11 @@ DataLoader::DataLoader() noexcept = default;
 DataLoader::DataLoader(DataLoader&&) noexcept = default;
 DataLoader& DataLoader::operator=(DataLoader&& other) & noexcept {
   if (this == &other) return *this;
-  const DataLoader before(std::move(*this));
+  detail::LoaderState::let_go(state_);
   state_ = std::move(other.state_);
   return *this;
 }
-DataLoader::~DataLoader() {
-  if (!state_) return;
-  if (state_->forked()) {
-    // The threads stayed in the parent: waiting for them would take for ever.
-    static_cast<void>(state_.release());
-  } else {
-    detail::LoaderState::let_go(std::move(state_));
-  }
-}
+DataLoader::~DataLoader() { detail::LoaderState::let_go(state_); }
 
 detail::LoaderState& DataLoader::known() const {
   if (state_) return *state_;

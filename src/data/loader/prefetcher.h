@@ -130,10 +130,11 @@ class Prefetcher {
 /// storage is gone, is left behind with everything that it uses.
 inline constexpr std::chrono::seconds kLeavePatience{5};
 
-/// Destroys `whole`, which `prefetcher` is part of, now or when its workers have ended.
+/// Destroys `whole`, which `prefetcher` is part of, now or when its workers have ended. A function that a worker calls
+/// may ask what `whole` belongs to until then, so that the pointer is cleared behind it.
 template <class Whole>
-void let_go(std::unique_ptr<Whole> whole, Prefetcher& prefetcher) noexcept {
-  if (prefetcher.end(kLeavePatience)) return;
+void let_go(std::unique_ptr<Whole>& whole, Prefetcher& prefetcher) noexcept {
+  if (prefetcher.end(kLeavePatience)) return whole.reset();
   prefetcher.leave_behind(Prefetcher::Whole(whole.release(), [](void* left) { delete static_cast<Whole*>(left); }));
 }
 

@@ -229,3 +229,27 @@ def test_multiprocessing_workers_inherit_no_trouble(folder):
     """
     result = run(code, folder)
     assert result.stdout.splitlines() == ["[0, 1, 2, 3, 4]", "18"], result.stderr
+
+
+CALLED = """
+    import os, sys, threading, time, penstock
+    begun = threading.Event()
+    def slow(sample):
+        begun.set()
+        time.sleep(0.2)
+        os.write(1, b"whole ")
+        return sample
+    if {forked} and (child := os.fork()):
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    dataset = penstock.rows(sys.argv[1] + "/labels.npy").map(slow)
+    iterator = iter(penstock.DataLoader(dataset, batch_size=8, num_workers=2))
+    threading.Thread(target=lambda: next(iterator), daemon=True).start()
+    begun.wait()
+"""
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_the_end_waits_for_calls_under_way(folder, forked):
+    result = run(CALLED.format(forked=forked), folder)
+    assert result.returncode == 0, result.stderr
+    assert "whole" in result.stdout

@@ -162,14 +162,56 @@ if sys.argv[3] == "list":
 """
 
 
+EARLY = """
+import atexit, sys
+def late():
+    import penstock.torch as pt
+    print(len(list(pt.DataLoader(pt.Rows(sys.argv[1]).map(lambda row: row + 1), num_workers=2))))
+atexit.register(late)
+import penstock.torch
+"""
+
+UNDER_WAY = """
+import os, sys, threading, time
+import penstock.torch as pt
+forked, ending = sys.argv[2] == "forked", sys.argv[3]
+begun = threading.Event()
+def slow(row):
+    if row > 1:
+        begun.set()
+        time.sleep(0.2)
+        os.write(1, b"whole ")
+    return row / 2  # torch lets go of the lock here and takes it again, which the end of Python forbids
+if forked and (child := os.fork()):
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+batches = iter(pt.DataLoader(pt.Rows(sys.argv[1]).map(slow), batch_size=2, num_workers=2))
+next(batches)
+begun.wait()
+if ending == "broken off":
+    del batches
+"""
+
+
+@pytest.mark.parametrize("ending", ["open", "broken off"])
+@pytest.mark.parametrize("process", ["first", "forked"])
+def test_programs_wait_for_calls_under_way(path, process, ending):
+    command = [sys.executable, "-c", UNDER_WAY, str(path), process, ending]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "whole" in done.stdout
+
+
 def test_programs_wait_for_no_calls_that_are_queued(path):
     begin = time.monotonic()
     subprocess.run([sys.executable, "-c", WAITS, str(path), "3600", ""], timeout=120, check=True)
     assert time.monotonic() - begin < 60  # and not hours
 
 
-def test_mapped_loaders_in_functions_at_exit(path):
-    command = [sys.executable, "-c", WAITS, str(path), "0", "list"]
+@pytest.mark.parametrize("early", [False, True])
+def test_mapped_loaders_in_functions_at_exit(path, early):
+    """`early`: functions that were registered before the module, and run after what it does at the end."""
+    code = WAITS if not early else EARLY
+    command = [sys.executable, "-c", code, str(path), "0", "list"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "40"
 

@@ -5,7 +5,6 @@ Those of `concurrent.futures` are joined when the program ends, after everything
 
 from __future__ import annotations
 
-import atexit
 import queue
 import threading
 import time
@@ -14,13 +13,11 @@ from concurrent.futures import CancelledError, Future, TimeoutError
 from functools import partial
 from typing import Any
 
-from penstock._core import _forks, _require_own_process
+from penstock._core import _call_unless_ending, _forks, _is_ending, _require_own_process
 from penstock.torch.loader._thread_state import ThreadState
 
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
 _Queue = queue.SimpleQueue[_Call | None]
-
-_PATIENCE = 5.0  # seconds, which torch gives its workers too
 
 
 class Threads:
@@ -36,13 +33,15 @@ class Threads:
         self._forks = _forks()
         self._queue: _Queue = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
-        self._leave = partial(_leave, self._queue, self._threads, self._forks)
-        atexit.register(self._leave)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
         """Starts `function(*args)` in the caller's torch state and context variables; the Future has its result."""
         future: Future[Any] = Future()
-        self._queue.put((future, ThreadState().call, (function, *args)))
+        call = (future, ThreadState().call, (function, *args))
+        if _is_ending():  # in a function of atexit: threads begin no call any more
+            _make(call)
+            return future
+        self._queue.put(call)
         if len(self._threads) < self._most:
             self._start_another()
         return future
@@ -55,11 +54,10 @@ class Threads:
         """Ends the threads after the calls under way; those that have not begun are cancelled."""
         if _forks() != self._forks:  # what forked found locked stays so
             return
-        atexit.unregister(self._leave)
         _end(self._queue, self._threads)
 
     def __del__(self) -> None:
-        if hasattr(self, "_leave"):  # not where a signal's handler raised while it was made
+        if hasattr(self, "_threads"):  # not where a signal's handler raised while it was made
             self.close()
 
     def _start_another(self) -> None:
@@ -95,8 +93,8 @@ def are_done(futures: Iterable[Future[Any]], timeout: float | None) -> bool:
 
 
 def _serve(calls: _Queue) -> None:
-    while (call := calls.get()) is not None:
-        _make(call)
+    # Torch's operations end the process by an abort where the interpreter ends below them, so that it waits for each.
+    while (call := calls.get()) is not None and _call_unless_ending(partial(_make, call)):
         del call
 
 
@@ -134,14 +132,3 @@ def _taken_back(calls: _Queue) -> list[Future[Any]]:
             return out
         if call is not None:
             out.append(call[0])
-
-
-def _leave(calls: _Queue, threads: list[threading.Thread], forks: int) -> None:
-    if _forks() != forks:
-        return
-    _taken_back(calls)  # not cancelled, or daemon threads that wait for them would raise while Python ends
-    for _ in threads:
-        calls.put(None)
-    deadline = time.monotonic() + _PATIENCE
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
