@@ -74,6 +74,9 @@ def path(tmp_path):
 COMPOSITES = {
     "meta": lambda: torch.empty(2, 3, device="meta"),
     "quantized": lambda: torch.quantize_per_tensor(torch.arange(4.0), 0.5, 1, torch.qint8),
+    "quantized by channel": lambda: torch.quantize_per_channel(
+        torch.ones(2, 3), torch.tensor([0.1, 0.2]), torch.tensor([0, 1]), 0, torch.qint8
+    ),
     "dense": lambda: torch.arange(3.0),
 }
 
@@ -98,6 +101,20 @@ def test_the_class_of_a_composite_tensor_and_its_attributes(path, name):
             assert (vars(found), found.label) == (vars(theirs), "mine")
         pt.save(pt.load(path), path)
         assert type(torch.load(path)["w"]) is type(pt.load(path)["w"]) is Sub
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_parts_of_a_class_that_is_not_allowed(path):
+    tensor = marked(torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)]), tag=1)
+    torch.save({"w": tensor}, path)
+    with pytest.raises(pt.UnknownGlobalsError, match="Sub"):
+        pt.load(path)
+    kept = pt.load(path, unknown="keep")["w"]
+    assert isinstance(kept, penstock.Opaque)
+    with torch.serialization.safe_globals([Sub]):
+        found = pt.load(path)["w"]
+    assert (type(found), found.tag) == (Sub, 1)
+    assert [part.tolist() for part in found.unbind()] == [[1, 1], [0, 0, 0]]
 
 
 def test_what_lies_in_slots(path):

@@ -90,9 +90,14 @@ class Rebuilder:
             return self._of_class(name, args, state)
         if build is None:
             return self._foreign(name, args, state)
-        return self._noted(self._built(name, build, args), state)
+        built = self._built(name, build, args)
+        if state is not None and isinstance(built, penstock.Opaque):
+            built.state = state
+        return self._noted(built, state)
 
     def _built(self, name: str, build: Callable[[Any], Any], args: Any) -> Any:
+        if build not in (_plain, _items) and _has_opaque(args):
+            return penstock.Opaque(name, args)  # what it lacks has been noted
         built = build(args)
         if self._conversion is None or name not in _WITH_TYPES:
             return built
@@ -208,6 +213,12 @@ class Rebuilder:
         if isinstance(found, Fields) and args:
             self._fields[id(found)] = found, args, state  # whose items may not be there yet
         return found
+
+
+def _has_opaque(parts: Any) -> bool:
+    return any(
+        isinstance(part, penstock.Opaque) or (isinstance(part, dict) and _has_opaque(part.values())) for part in parts
+    )
 
 
 class Use(enum.IntEnum):
