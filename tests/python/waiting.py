@@ -24,3 +24,15 @@ def are_collected(references):
     """Whether the garbage collector finds all that weak references lead to. What a worker holds while it calls a
     function is garbage when the call has ended."""
     return comes_true(lambda: gc.collect() >= 0 and all(reference() is None for reference in references))
+
+
+def patient(iterator, until=lambda: False):
+    """Its items, however long they take beyond its own timeout; None as soon as `until` is so."""
+    while True:
+        try:
+            yield next(iterator)
+        except StopIteration:
+            return
+        except TimeoutError:
+            if until():
+                yield None
