@@ -3,12 +3,14 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "bindings.h"
 #include "call/refused_call.h"
 #include "content/functions.h"
 #include "core/shown_url.h"
 #include "interpreter/convert.h"
+#include "interpreter/interrupt.h"
 #include "penstock/error.h"
 
 namespace penstock::python {
@@ -59,6 +61,11 @@ void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Error& error) {
+    // Whoever is told so in another thread than the first is a daemon, as a rule, which Python ends without a word.
+    if (error.code() == ErrorCode::kCancelled && Running::is_ending() && !signals_arrive_here()) {
+      const ReleasedGil released;
+      std::this_thread::sleep_for(kExitPatience);
+    }
     const bool may_be_of_argument =
         error.code() == ErrorCode::kDTypeMismatch || error.code() == ErrorCode::kInvalidArgument;
     set_python_error(may_be_of_argument && !error.cause() ? with_argument(error) : error);

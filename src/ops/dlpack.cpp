@@ -130,10 +130,11 @@ std::vector<std::int64_t> byte_strides_from(const DLTensor& from, const Shape& s
 }
 
 template <class M>
-Tensor imported(M* managed, bool read_only, MayRelease may_release) {
+Tensor imported(M* managed, bool read_only, ReleaseBy by) {
   // Owned from here on, so that an error below frees it too.
-  const std::shared_ptr<M> owner(managed, [may_release](M* held) {
-    if (may_release == nullptr || may_release()) DlpackDeleter()(held);
+  const std::shared_ptr<M> owner(managed, [by](M* held) {
+    const auto release = [held] { DlpackDeleter()(held); };
+    by == nullptr ? release() : by(release);
   });
   const DLTensor& from = managed->dl_tensor;
   device::ForeignArray array{.dtype = dtype_of(from.dtype), .read_only = read_only, .device = device_of(from.device)};
@@ -198,13 +199,13 @@ void describe_borrowed(const Tensor& tensor, DLTensor& out) {
   out.strides = const_cast<std::int64_t*>(tensor.strides().begin());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
-Tensor import_dlpack(DLManagedTensorVersioned* managed, MayRelease may_release) {
+Tensor import_dlpack(DLManagedTensorVersioned* managed, ReleaseBy by) {
   if (managed == nullptr) core::refuse("found null, expected a DLPack tensor");
   const std::uint32_t major = managed->major;
   const bool padded =
       major == dlpack::kMajor && (managed->flags & dlpack::kIsPadded) != 0 && managed->dl_tensor.dtype.bits < 8;
   if (major == dlpack::kMajor && !padded) {
-    return imported(managed, (managed->flags & dlpack::kReadOnly) != 0, may_release);
+    return imported(managed, (managed->flags & dlpack::kReadOnly) != 0, by);
   }
   DlpackDeleter()(managed);  // of another version nothing else may be looked at
   throw Error(ErrorCode::kUnsupported,
@@ -212,9 +213,9 @@ Tensor import_dlpack(DLManagedTensorVersioned* managed, MayRelease may_release) 
                      : core::format("found a DLPack tensor of version {}, expected 1", major));
 }
 
-Tensor import_dlpack(DLManagedTensor* managed, MayRelease may_release) {
+Tensor import_dlpack(DLManagedTensor* managed, ReleaseBy by) {
   if (managed == nullptr) core::refuse("found null, expected a DLPack tensor");
-  return imported(managed, false, may_release);
+  return imported(managed, false, by);
 }
 
 namespace {

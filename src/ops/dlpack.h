@@ -2,6 +2,8 @@
 
 // What the two ways of DLPack share: penstock/dlpack.h for C++, and the capsules and the exchange interface of Python.
 
+#include <functional>
+
 #include "device/dlpack_abi.h"
 #include "penstock/stream.h"
 #include "penstock/tensor.h"
@@ -27,10 +29,10 @@ DLManagedTensor* export_unversioned(const Tensor& tensor);
 /// Describes `tensor`, which must outlive the description.
 void describe_borrowed(const Tensor& tensor, DLTensor& out);
 
-/// Whether a deleter may be called now; null: always.
-using MayRelease = bool (*)() noexcept;
+/// Calls what calls a deleter, or does not; null: always.
+using ReleaseBy = void (*)(const std::function<void()>& release) noexcept;
 /// A tensor over the memory of `managed`, which is taken over, also where this throws. Nothing is ordered.
-Tensor import_dlpack(DLManagedTensorVersioned* managed, MayRelease may_release = nullptr);
-Tensor import_dlpack(DLManagedTensor* managed, MayRelease may_release = nullptr);
+Tensor import_dlpack(DLManagedTensorVersioned* managed, ReleaseBy by = nullptr);
+Tensor import_dlpack(DLManagedTensor* managed, ReleaseBy by = nullptr);
 
 }  // namespace penstock::ops

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "interpreter/gil.h"
+#include "interpreter/interrupt.h"
 #include "interpreter/nanobind.h"
 #include "ops/dlpack.h"
 #include "penstock/error.h"
@@ -36,7 +36,7 @@ Tensor tensor_from_dlpack(nb::handle object);
 /// A tensor over the memory of `managed`, which is taken over, also where this throws. Its deleter may want Python.
 template <class M>
 Tensor imported(M* managed) {
-  return ops::import_dlpack(managed, interpreter_is_usable);
+  return ops::import_dlpack(managed, let_go_without_gil);
 }
 /// What `make` exports; BufferError where DLPack has no type for it.
 template <class Make>

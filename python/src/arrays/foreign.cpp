@@ -15,7 +15,7 @@
 #include "device/foreign_memory.h"
 #include "format/text/npy_dtype.h"
 #include "interpreter/convert.h"
-#include "interpreter/gil.h"
+#include "interpreter/interrupt.h"
 #include "ops/kernels.h"
 #include "penstock/error.h"
 #include "penstock/load.h"
@@ -198,9 +198,7 @@ DType buffer_type(const Py_buffer& view) {
 struct BufferView {
   Py_buffer view{};
   ~BufferView() {
-    if (!interpreter_is_usable()) return;
-    const AcquiredGil gil;
-    PyBuffer_Release(&view);
+    let_go_with_gil([this] { PyBuffer_Release(&view); });
   }
 };
 

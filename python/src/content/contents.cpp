@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "interpreter/convert.h"
-#include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "io/locations.h"
 
@@ -17,10 +16,7 @@ Buffer memory_of(nb::handle data) {
   const auto size = static_cast<std::size_t>(view->len);
   const std::shared_ptr<const void> owner(view.release(), [](const void* held) {
     auto* buffer = static_cast<Py_buffer*>(const_cast<void*>(held));
-    if (interpreter_is_usable()) {
-      const AcquiredGil gil;
-      PyBuffer_Release(buffer);
-    }
+    let_go_with_gil([buffer] { PyBuffer_Release(buffer); });
     delete buffer;
   });
   return Buffer::wrap(bytes, size, owner, true);

@@ -135,34 +135,34 @@ HeldFunction::HeldFunction(nb::handle function, const char* what) : cell_(std::m
 }
 
 namespace {
-void require_python() {
-  if (Running::is_ending() || !interpreter_is_usable()) throw Error(ErrorCode::kCancelled, "Python is ending");
-}
-}  // namespace
 
-void calls_of_python(const std::function<void()>& calls) {
-  const Running running;
-  require_python();
-  const AcquiredGil acquired;
-  calls();
-}
-
-template <class Call>
-auto HeldFunction::call(Call call) const {
-  const Running running;  // the interpreter's end waits for the call
-  require_python();
+template <class Calls>
+auto with_python(Calls calls) {
+  const Running running;  // the interpreter's end waits for the calls
+  if (!Running::may_call_python()) throw Error(ErrorCode::kCancelled, "Python is ending");
   const AcquiredGil acquired;
   // A call from a destructor comes where an exception may be on its way, which Python would lose at the next one.
   const nb::error_scope already_raised;
   try {
-    const nb::object function = cell_->function();
-    if (!function.is_valid()) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
-    return call(function);
+    return calls();
   } catch (const nb::python_error& error) {
     throw_raised(error);
   } catch (const abi::__forced_unwind&) {
     stop_thread();  // it took longer than the interpreter's end waits
   }
+}
+
+}  // namespace
+
+void calls_of_python(const std::function<void()>& calls) { with_python(calls); }
+
+template <class Call>
+auto HeldFunction::call(Call call) const {
+  return with_python([&] {
+    const nb::object function = cell_->function();
+    if (!function.is_valid()) throw Error(ErrorCode::kCancelled, "the function's dataset or loader is gone");
+    return call(function);
+  });
 }
 
 Value HeldFunction::operator()(const Value& argument) const {
@@ -225,13 +225,9 @@ std::string HeldFunction::pickled(const HeldFunction& pickler, bool runs_main) c
 HeldFunction HeldFunction::unpickled(std::string_view pickled) {
   HeldFunction out(nullptr);
   calls_of_python([&] {
-    try {
-      const nb::object function = nb::module_::import_("penstock._processes._worker")
-                                      .attr("unpickled")(nb::bytes(pickled.data(), pickled.size()));
-      out = HeldFunction(function, "map()");
-    } catch (const nb::python_error& error) {
-      throw_raised(error);
-    }
+    const nb::object function = nb::module_::import_("penstock._processes._worker")
+                                    .attr("unpickled")(nb::bytes(pickled.data(), pickled.size()));
+    out = HeldFunction(function, "map()");
   });
   return out;
 }
@@ -265,14 +261,8 @@ Source HeldFunction::opened(const std::string& path) const {
 }
 
 void warn_from_anywhere(const char* category, const std::string& text) {
-  if (!interpreter_is_usable()) return core::tell_warning({}, text);
-  const AcquiredGil acquired;
-  const nb::error_scope already_raised;
-  try {
-    warn(nb::module_::import_("penstock.errors").attr(category), text);
-  } catch (const nb::python_error& error) {
-    throw_raised(error);
-  }
+  if (Running::is_ending()) return core::tell_warning({}, text);
+  calls_of_python([&] { warn(nb::module_::import_("penstock.errors").attr(category), text); });
 }
 
 bool is_of_surroundings(nb::handle exception) {

@@ -16,6 +16,7 @@
 
 #include "bindings.h"
 #include "call/arguments.h"
+#include "content/functions.h"
 #include "core/format.h"
 #include "dataset/handles.h"
 #include "interpreter/convert.h"
@@ -116,10 +117,12 @@ class IterableOrder {
   std::int64_t size() const noexcept { return size_; }
   /// From any thread, with or without the GIL. As many as size() says.
   Content at(std::uint64_t seed, std::uint64_t epoch) const {
-    const AcquiredGil gil;
-    const nb::object held = nb::borrow(iterable_);  // its code may have the loader let go of it
-    // One more than it should have, to see that there is none.
-    const auto content = order_of(method_ == nullptr ? 0 : seed, epoch, static_cast<std::size_t>(size_) + 1);
+    Shared content;
+    calls_of_python([&] {
+      const nb::object held = nb::borrow(iterable_);  // its code may have the loader let go of it
+      // One more than it should have, to see that there is none.
+      content = order_of(method_ == nullptr ? 0 : seed, epoch, static_cast<std::size_t>(size_) + 1);
+    });
     if (content->size() == size_) return *content;
     const std::string found = content->size() > size_ ? "more" : core::format("{} {}", content->size(), unit_);
     throw Error(

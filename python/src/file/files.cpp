@@ -130,9 +130,7 @@ class BytesSink final : public io::ByteSink {
   /// With the GIL. `expected`: about how many bytes will come.
   explicit BytesSink(std::uint64_t expected) { resize(expected); }
   ~BytesSink() override {
-    if (bytes_ == nullptr || !interpreter_is_usable()) return;
-    const AcquiredGil held;
-    Py_DECREF(bytes_);
+    if (bytes_ != nullptr) let_go_with_gil([this] { Py_DECREF(bytes_); });
   }
   BytesSink(const BytesSink&) = delete;
   BytesSink& operator=(const BytesSink&) = delete;

@@ -4,7 +4,6 @@
 
 #include "core/format.h"
 #include "format/text/npy_dtype.h"
-#include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
 
@@ -217,9 +216,7 @@ nb::tuple tuple_of(const Shape& shape) {
 std::shared_ptr<const void> keep_alive(nb::object object) {
   PyObject* kept = object.release().ptr();
   return {kept, [](const void* pointer) {
-            if (!interpreter_is_usable()) return;
-            const AcquiredGil gil;
-            Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer)));
+            let_go_with_gil([pointer] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(pointer))); });
           }};
 }
 

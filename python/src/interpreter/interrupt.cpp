@@ -1,5 +1,6 @@
 #include "interpreter/interrupt.h"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -72,6 +73,24 @@ Running::~Running() {
 }
 
 bool Running::is_ending() noexcept { return counter().ending; }
+
+bool Running::may_call_python() noexcept { return interpreter_is_usable() && (!is_ending() || signals_arrive_here()); }
+
+void let_go_without_gil(const std::function<void()>& release) noexcept {
+  const Running running;
+  if (Running::may_call_python()) release();
+}
+
+void let_go_with_gil(const std::function<void()>& release) noexcept {
+  let_go_without_gil([&] {
+    const AcquiredGil acquired;
+    try {
+      release();
+    } catch (const abi::__forced_unwind&) {
+      stop_thread();  // it took longer than the interpreter's end waits
+    }
+  });
+}
 
 void Running::wait_for_all_at_exit() {
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(wait_for_all));

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -50,6 +51,9 @@ class Running {
   /// Whether the interpreter has begun to end: a thread that asks while it is Running is waited for, and others must
   /// not begin anything.
   static bool is_ending() noexcept;
+  /// Whether the calling thread, which is Running, may take the GIL. The first thread may as long as there is an
+  /// interpreter.
+  static bool may_call_python() noexcept;
   /// Has the interpreter wait, for kExitPatience at most, until no such work is left in its process: it uses what goes
   /// with the process.
   static void wait_for_all_at_exit();
@@ -61,6 +65,12 @@ class Running {
 
   Counter* counter_;  ///< null: moved from
 };
+
+/// Has `release` let go of objects of Python's, in any thread, with the GIL or (`without_gil`) as it is. The
+/// interpreter's end waits for it, because what goes may run code of the program, or let go of the GIL itself, as
+/// torch's tensors do. Behind that nothing is called: what is left goes with the process.
+void let_go_with_gil(const std::function<void()>& release) noexcept;
+void let_go_without_gil(const std::function<void()>& release) noexcept;
 
 template <class Work>
 struct Release {

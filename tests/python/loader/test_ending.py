@@ -251,5 +251,32 @@ CALLED = """
 @pytest.mark.parametrize("forked", [False, True])
 def test_the_end_waits_for_calls_under_way(folder, forked):
     result = run(CALLED.format(forked=forked), folder)
-    assert result.returncode == 0, result.stderr
+    assert (result.returncode, result.stderr) == (0, "")  # and the thread that has no batch any more says nothing
+    assert "whole" in result.stdout
+
+
+LET_GO = """
+    import os, threading, time, numpy as np, penstock
+    begun, watched = threading.Event(), threading.Event()
+    class Memory:
+        def __init__(self, index):
+            self.held = np.full(50_000, index)  # too large to be copied at once
+            self.__array_interface__ = self.held.__array_interface__
+        def __del__(self):
+            if watched.is_set():
+                begun.set()
+                time.sleep(0.2)
+                os.write(1, b"whole ")
+    dataset = penstock.dataset(1000, lambda index: np.asarray(Memory(index)))
+    iterator = iter(penstock.DataLoader(dataset, batch_size=1, num_workers=1))
+    next(iterator)
+    watched.set()
+    threading.Thread(target=lambda: list(iterator), daemon=True).start()
+    begun.wait()
+"""
+
+
+def test_the_end_waits_for_objects_that_workers_let_go_of(folder):
+    result = run(LET_GO, folder)
+    assert (result.returncode, result.stderr) == (0, "")
     assert "whole" in result.stdout

@@ -201,6 +201,30 @@ def test_programs_wait_for_calls_under_way(path, process, ending):
     assert "whole" in done.stdout
 
 
+LET_GO = """
+import os, sys, threading, time
+import penstock.torch as pt
+begun = threading.Event()
+class Result:
+    def __del__(self):
+        time.sleep(0.2)
+        os.write(1, b"whole ")
+def slow(samples):
+    begun.set()
+    time.sleep(0.2)
+    return Result()
+batches = iter(pt.DataLoader(pt.Rows(sys.argv[1]), batch_size=2, num_workers=1, collate_fn=slow))
+begun.wait()
+del batches
+"""
+
+
+def test_programs_wait_for_results_that_nobody_takes(path):
+    command = [sys.executable, "-c", LET_GO, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "whole ", "")
+
+
 def test_programs_wait_for_no_calls_that_are_queued(path):
     begin = time.monotonic()
     subprocess.run([sys.executable, "-c", WAITS, str(path), "3600", ""], timeout=120, check=True)

@@ -85,6 +85,28 @@ def test_long_doubles_are_sent():
     assert same(processes, threads)
 
 
+FURTHER_TYPES = [
+    getattr(torch, name)
+    for name in ("complex32", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+    if hasattr(torch, name)
+]
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("dtype", FURTHER_TYPES, ids=str)
+def test_types_that_pickle_has_no_way_for_are_sent(dtype):
+    for options in ({"batch_size": 3}, {"batch_size": 3, "collate_fn": functions.listed}, {"batch_size": None}):
+        threads, processes = of_threads_and_processes(lambda: rows(7).map(functions.Cast(dtype)), **options)
+        assert [repr(batch) for batch in processes] == [repr(batch) for batch in threads]
+        assert len(threads) == (7 if options["batch_size"] is None else 3)
+
+
+def test_nested_tensors_are_the_same_error_as_in_threads():
+    for way in ("threads", "processes"):
+        with pytest.raises(RuntimeError, match="[Nn]ested tensors are not"):
+            list(pt.DataLoader(rows(2).map(functions.nested_parts), 2, num_workers=1, workers=way))
+
+
 def test_workers_that_stay_have_the_settings_of_each_iteration():
     options = {"num_workers": 1, "workers": "processes", "persistent_workers": True}
     loader = pt.DataLoader(rows(4).map(functions.default_type), 4, **options)

@@ -199,3 +199,21 @@ class AtOnce(torch_data.Dataset):
 
 def columns_as_tensors(columns):
     return {name: torch.from_numpy(column) for name, column in columns.items()}
+
+
+class Cast:
+    """Values to a type, every second element of a larger tensor."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __call__(self, sample):
+        return sample.repeat_interleave(2).to(self.dtype)[::2]
+
+
+def listed(samples):
+    return samples
+
+
+def nested_parts(sample):
+    return torch.nested.nested_tensor([sample, sample[:1]])

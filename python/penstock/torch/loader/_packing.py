@@ -37,7 +37,10 @@ class _Pickler(pickle.Pickler):
     def _of_tensor(self, tensor: torch.Tensor) -> Any:
         if not _is_plain(tensor):
             return None
-        return "tensor", self._number(tensor, tensor.detach()), tensor.requires_grad
+        memory, dtype = tensor.detach(), None
+        if tensor.dtype not in _DTYPES:
+            memory, dtype = memory.view(_OF_SIZE[tensor.dtype.itemsize]), tensor.dtype
+        return "tensor", self._number(tensor, memory), tensor.requires_grad, dtype
 
     def _number(self, key: Any, memory: Any) -> int:
         number = self._numbers.setdefault(id(key), len(self.memory))
@@ -52,8 +55,8 @@ def _is_plain(tensor: torch.Tensor) -> bool:
         and tensor.device.type == "cpu"
         and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
         and tensor.grad_fn is None
-        and not tensor.__dict__
-        and tensor.dtype in _DTYPES
+        and not (tensor.is_nested or tensor.__dict__)
+        and (tensor.dtype in _DTYPES or tensor.dtype.itemsize in _OF_SIZE)
     )
 
 
@@ -61,6 +64,8 @@ _DTYPES = {
     torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8, torch.int16, torch.int32,
     torch.int64, torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
 }  # fmt: skip
+# What the elements of other types (float8, complex32) travel as: pickle has no way for most of them.
+_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32}
 
 
 class _Unpickler(pickle.Unpickler):
@@ -75,7 +80,9 @@ class _Unpickler(pickle.Unpickler):
             return self._memory[number].numpy()
         tensor = self._tensors.get(number)
         if tensor is None:
-            tensor = self._tensors[number] = to_torch(self._memory[number]).requires_grad_(given[2])
+            tensor = to_torch(self._memory[number])
+            tensor = tensor if given[3] is None else tensor.view(given[3])
+            self._tensors[number] = tensor.requires_grad_(given[2])
         return tensor
 
 

@@ -93,9 +93,21 @@ def are_done(futures: Iterable[Future[Any]], timeout: float | None) -> bool:
 
 
 def _serve(calls: _Queue) -> None:
-    # Torch's operations end the process by an abort where the interpreter ends below them, so that it waits for each.
-    while (call := calls.get()) is not None and _call_unless_ending(partial(_make, call)):
+    # Torch's operations end the process by an abort where the interpreter ends below them, and so does the end of a
+    # tensor: the interpreter waits for a call and for all that goes with it.
+    while (call := calls.get()) is not None:
+        only = [call]
         del call
+        if not _call_unless_ending(partial(_make_only, only)):
+            _left.append(only)
+            return
+
+
+_left: list[list[_Call]] = []  # calls that the end of Python came before
+
+
+def _make_only(calls: list[_Call]) -> None:
+    _make(calls.pop())
 
 
 def _make(call: _Call | None) -> None:
