@@ -232,15 +232,15 @@ struct TimedBatch {
 };
 
 /// Iterates over a dataset in batches, which `num_workers` threads prepare ahead. Batches come in order, and are the
-/// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they take turns, and each
-/// batch goes to one of them, as does the end of the epoch. Functions that the loader calls may not (kInvalidArgument),
-/// because they would wait for themselves. `stop`, `stats` and `set_aside` may be called from any thread; the other
-/// members not while a thread is in `next`. Moving is allowed, copying is not; a loader that was moved from, or made
-/// without a dataset, refuses everything but assignment (kInvalidArgument). The destructor waits for the file
-/// operations that workers are in, for five seconds at most. A worker that hangs longer, as on network storage that is
-/// gone, is left behind: it keeps the memory of the dataset and its batch until it ends. A forked child does not have
-/// the threads of its parent's loader: there the loader refuses to go on (kInvalidArgument), and its destructor frees
-/// nothing.
+/// same bit by bit for any number of workers. Threads may call `next` and `next_for` at once: they take turns, each
+/// batch goes to one of them, and the end of the epoch to each that asked for a batch of it; one that had none of it
+/// begins the next epoch. Functions that the loader calls may not (kInvalidArgument), because they would wait for
+/// themselves. `stop`, `stats` and `set_aside` may be called from any thread; the other members not while a thread is
+/// in `next`. Moving is allowed, copying is not; a loader that was moved from, or made without a dataset, refuses
+/// everything but assignment (kInvalidArgument). The destructor waits for the file operations that workers are in, for
+/// five seconds at most. A worker that hangs longer, as on network storage that is gone, is left behind: it keeps the
+/// memory of the dataset and its batch until it ends. A forked child does not have the threads of its parent's loader:
+/// there the loader refuses to go on (kInvalidArgument), and its destructor frees nothing.
 class DataLoader {
  public:
   /// kInvalidArgument for options that exclude each other or are out of range. The errors of `save` for a trace that

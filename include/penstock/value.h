@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -244,8 +245,8 @@ class Value {
   std::shared_ptr<const detail::ValueNode> node_;
 };
 
-/// The pairs of a dict, in their order. Keeps the dict.
-class Value::Items {
+/// The pairs of a dict, in their order. Keeps the dict, and is a view, so that `value.items() | adaptor` compiles.
+class Value::Items : public std::ranges::view_base {
  public:
   struct Pair {
     const Item operator()(const Value& dict, std::size_t index) const { return dict.item(index); }

@@ -17,6 +17,10 @@ static_assert(std::ranges::input_range<ps::Value> && std::ranges::input_range<ps
 static_assert(std::ranges::input_range<ps::Dataset> && std::ranges::input_range<ps::Archive>);
 static_assert(std::ranges::input_range<ps::SampleStream> && std::ranges::input_range<ps::DataLoader>);
 static_assert(!std::ranges::sized_range<ps::DataLoader>);
+// What a call gives is taken by adaptors: value.items() | std::views::filter(...).
+static_assert(std::ranges::viewable_range<ps::Dataset> && std::ranges::viewable_range<ps::Archive>);
+static_assert(std::ranges::viewable_range<decltype(ps::Value().items())>);
+static_assert(std::ranges::viewable_range<decltype(ps::Value()[0])>);
 static_assert(PENSTOCK_VERSION >= 100 && sizeof(PENSTOCK_VERSION_STRING) > 1);
 
 void tensors(ps::Tensor t) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -92,6 +93,8 @@ class LoaderState {
     const std::unique_ptr<Turns, GivesBack> turn(&turns_);
     require_going_on();
     if (std::exchange(told_none_, false)) return {};
+    if (untold_.erase(this_thread()) != 0) return {};
+    takers_.insert(this_thread());
     just_loaded_ = false;
     const auto begun = Prefetcher::Clock::now();
     start();
@@ -118,10 +121,12 @@ class LoaderState {
     if (here_ != to) left_out_ = 0;
     here_ = to;
     told_none_ = false;
+    takers_.clear();
   }
 
   void set_epoch(std::uint64_t epoch) {
     told_none_ = false;
+    untold_.clear();
     if (epoch == here_.of.epoch && (here_.batch == 0 || just_loaded_)) return;
     ++iteration_;
     go_to({{here_.of.seed, epoch}, 0});
@@ -130,6 +135,7 @@ class LoaderState {
   void restart() {
     ++iteration_;
     told_none_ = false;
+    untold_.clear();
     if (here_.batch != 0 && !just_loaded_) go_to({here_.of, 0});
   }
   /// Changes when another iteration begins.
@@ -146,6 +152,7 @@ class LoaderState {
     require_read(position);
     origin_->require(position, here_);
     ++iteration_;
+    untold_.clear();
     go_to({{position.seed, position.epoch}, batch});
     origin_->resume(position);
     just_loaded_ = true;
@@ -198,10 +205,19 @@ class LoaderState {
   /// behind a batch that was not.
   TimedBatch end_of_epoch() {
     const bool none = left_out_ > 0 && left_out_ == here_.batch;
+    takers_.erase(this_thread());
+    untold_.merge(takers_);
     go_to({{here_.of.seed, here_.of.epoch + 1}, 0});
     told_none_ = none;  // the end of the epoch comes behind the error
     if (none) throw data::none_left(maker_.policy().listed());
     return {};
+  }
+
+  /// Of no other thread, also when this one has ended.
+  static std::uint64_t this_thread() noexcept {
+    static std::atomic<std::uint64_t> threads = 0;
+    thread_local const std::uint64_t number = ++threads;
+    return number;
   }
 
   static Prefetcher::Clock::duration to_duration(double seconds) {
@@ -278,7 +294,10 @@ class LoaderState {
   std::int64_t left_out_ = 0;  ///< batches of the epoch that OnError left out, as far as they were taken here
   bool just_loaded_ = false;   ///< nothing was asked for since `seek`
   bool told_none_ = false;     ///< the error that no sample could be read was thrown; the end is not told yet
-  bool ended_ = false;         ///< the epoch, in place of the last batch that was taken
+  // Each thread that took batches of an epoch is told its end, so that `while (loader.next())` in several reads one.
+  std::set<std::uint64_t> takers_;  ///< threads that asked for batches of the epoch at hand
+  std::set<std::uint64_t> untold_;  ///< of epochs that ended, those that do not know it yet
+  bool ended_ = false;              ///< the epoch, in place of the last batch that was taken
   data::BatchMaker maker_;
   std::unique_ptr<data::BatchOrigin> origin_;
   Prefetcher::Batches order_;           ///< of the epoch at hand, once begun

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -555,6 +556,35 @@ TEST(Loader, GivesEachBatchOnceToThreadsThatAskAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(seen.size(), 1000U);
   EXPECT_EQ(std::set<std::int64_t>(seen.begin(), seen.end()).size(), 1000U);
+}
+
+TEST(Loader, TellsEachThreadThatTookBatchesTheEndOfTheEpoch) {
+  DataLoader loader(rows(test::numbered_rows(60, 1)), {.batch_size = 1, .num_workers = 1});
+  std::atomic<int> seen = 0;
+  std::barrier all_have_one(4);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        seen += loader.next().has_value() ? 1 : 0;
+        all_have_one.arrive_and_wait();
+        while (loader.next()) ++seen;
+        all_have_one.arrive_and_wait();
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(seen, 2 * 60);
+  EXPECT_EQ(loader.epoch(), 2U);
+  // A thread that took none of it begins the next one.
+  EXPECT_TRUE(loader.next());
+  // So does one that has not heard of an end, where the loader was told to begin.
+  std::jthread([&] {
+    while (loader.next()) {
+    }
+  }).join();
+  loader.restart();
+  EXPECT_TRUE(loader.next());
 }
 
 TEST(Loader, MadeOfNothingRefusesUntilOneIsAssigned) {
