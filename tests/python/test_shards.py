@@ -11,6 +11,7 @@ import string
 import subprocess
 import sys
 import tarfile
+import threading
 
 import numpy as np
 import pytest
@@ -311,9 +312,62 @@ def test_an_index_is_kept_and_found_stale(three, tmp_path, cache):
         len(penstock.shards(three, index=index))
 
 
+@pytest.mark.parametrize("made", [penstock.shards, penstock.files], ids=["shards", "files"])
+def test_an_index_has_a_file_of_its_own(three, tmp_path, cache, made):
+    pattern = f"{tmp_path}/*.tar"
+    len(made(pattern, index=f"file://{tmp_path}/by_url.index"))
+    len(made(pattern, index=bytes(tmp_path / "by_bytes.index")))
+    assert (tmp_path / "by_url.index").read_bytes() == (tmp_path / "by_bytes.index").read_bytes()
+    with pytest.raises(ValueError, match="index='' names no file"):
+        made(pattern, index="")
+    assert not cache.exists() or not list(cache.iterdir())
+
+
 def test_without_an_index_nothing_is_kept(three, cache):
     assert len(penstock.shards(three, index=False)) == 17
     assert not cache.exists() or not list(cache.iterdir())
+
+
+def begins_of(path):
+    """What Energon writes: where each sample begins, and where the last one ends."""
+    begins, key = [], None
+    with tarfile.open(path) as tar:
+        for member in tar:
+            if member.name.partition(".")[0] != key:
+                begins.append(member.offset)
+            key = member.name.partition(".")[0]
+            end = member.offset_data + -(-member.size // 512) * 512
+    return [*begins, end]
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_an_index_beside_a_shard_that_is_wrong_is_told(three, tmp_path, batch):
+    path = tmp_path / "t-002.tar"
+    right = begins_of(path)
+    with tarfile.open(path) as tar:
+        within = tar.getmembers()[7].offset  # the second member of the third sample
+    wrong = {
+        "one too many": (sorted([*right, within]), {2, 3}),
+        "one missing": (right[:4] + right[5:], {3}),
+        "at no header": ([*right[:3], right[3] + 512, *right[4:]], {2, 3}),
+        "right": (right, set()),
+    }
+    for what, (numbers_, bad) in wrong.items():
+        (tmp_path / "t-002.tar.idx").write_bytes(np.array(numbers_, "<u8").tobytes())
+        for _ in range(2):  # such an index is not kept
+            dataset = penstock.shards(path, keys=["cls"])
+            assert len(dataset) == len(numbers_) - 1, what
+            loader = penstock.DataLoader(dataset, batch_size=batch, num_workers=0, on_error="skip")
+            assert len(numbers(loader)) == len(dataset) - len(bad), what
+            assert {index for index, _, _ in loader.set_aside} == bad, what
+        dataset = penstock.shards(path, keys=["cls"])
+        for i in sorted(bad, reverse=True):
+            with pytest.raises(penstock.ChangedError, match=r"t-002\.tar.*\.idx"):
+                dataset[i]
+    for useless in ([*right[:-1], right[-1] + 512], [*right, 1 << 40], right[::-1], right[1:], right[:-1], []):
+        (tmp_path / "t-002.tar.idx").write_bytes(np.array(useless, "<u8").tobytes())
+        dataset = penstock.shards(path, keys=["cls"])
+        assert numbers(penstock.DataLoader(dataset, batch_size=batch)) == list(range(8, 17))
 
 
 def test_errors_name_shard_key_and_member(tmp_path):
@@ -377,6 +431,27 @@ def test_streams_read_compressed_shards_and_pipes(three, tmp_path):
     for content in (tar_of(numbered(0, 30)), gzip.compress(tar_of(numbered(0, 30)))):
         done = subprocess.run([sys.executable, "-c", code], input=content, capture_output=True, timeout=60)
         assert done.stdout.decode().strip() == str(list(range(30))), done.stderr.decode()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_stream_reads_a_fifo_once(three, tmp_path, packed):
+    content = tar_of(numbered(17, 40))
+    fifo = tmp_path / "f.tar"
+    os.mkfifo(fifo)
+    stream = penstock.stream(penstock.shards([three, fifo], keys=["cls"]).map(class_of))
+    writer = threading.Thread(target=fifo.write_bytes, args=[gzip.compress(content) if packed else content])
+    writer.start()
+    assert [int(n) for batch in penstock.DataLoader(stream, batch_size=5) for n in batch] == list(range(57))
+    writer.join()
+    with pytest.raises(penstock.Error, match="once"):
+        list(stream)
+    for dataset in (penstock.shards(fifo), penstock.shards("-")):
+        with pytest.raises(penstock.UnsupportedError, match=r"pipe.*stream"):
+            len(dataset)
+
+
+def class_of(sample):
+    return sample["cls"]
 
 
 @pytest.mark.parametrize("window", [None, 6])

@@ -102,6 +102,31 @@ def test_an_index_is_kept_by_etag(shards, proxy, tmp_path):
     assert index.read_bytes() != before
 
 
+def test_an_index_beside_is_taken_and_compared(shards, proxy):
+    """Energon's: none of the shard's headers is looked for, and a number too many parts no sample."""
+    content = shard(0, 60, rows=4000)
+    proxy.origin.objects["/e.tar"] = content
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        members = tar.getmembers()
+    begins = [member.offset for member in members[::3]]
+    end = members[-1].offset_data + 512
+    for too_many in (None, 31):
+        numbers_ = [*begins, end] if too_many is None else sorted([*begins, members[too_many].offset, end])
+        proxy.origin.objects["/e.tar.idx"] = np.array(numbers_, "<u8").tobytes()
+        dataset = penstock.shards(f"{proxy.url}/e.tar", ["cls"], index=False)
+        proxy.forget()
+        assert len(dataset) == len(numbers_) - 1
+        assert sum(request.sent for request in proxy.requests) < len(content) / 10
+        for order in (list(range(len(dataset))), [*range(1, len(dataset), 3), 10, 11]):
+            loader = penstock.DataLoader(dataset, sampler=order, batch_size=8, num_workers=1, on_error="skip")
+            read = [n for batch in loader for n in np.asarray(batch["cls"]).tolist()]
+            if too_many is None:
+                assert read == order
+            else:
+                assert read == [i - (i > 11) for i in order if i not in (10, 11)]
+                assert {index for index, _, _ in loader.set_aside} == {10, 11}
+
+
 @pytest.mark.parametrize("streamed", [False, True], ids=["in order", "streamed"])
 def test_what_was_asked_for_ahead_is_counted(shards, proxy, streamed):
     for number in range(len(COUNTS)):

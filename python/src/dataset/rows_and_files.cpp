@@ -155,8 +155,8 @@ FilesOptions files_options(nb::handle keys, nb::handle index, nb::handle exclude
   if (!exclude.is_none()) out.exclude = paths_from(exclude);
   out.raw = flag_argument(raw, "raw");
   out.class_folders = flag_argument(class_folders, "class_folders");
-  out.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
-  if (!PyBool_Check(index.ptr())) out.index_path = path_from(index);
+  out.index_path = index_path_from(index);
+  out.index = !nb::handle(Py_False).is(index);
   return out;
 }
 

@@ -19,8 +19,8 @@ Typed<Dataset> shards_of(nb::handle given, nb::handle keys, nb::handle raw, nb::
   ShardsOptions options;
   options.keys = keys_from(names, true);
   options.raw = flag_argument(raw, "raw");
-  options.index = PyBool_Check(index.ptr()) ? nb::cast<bool>(index) : true;
-  if (!PyBool_Check(index.ptr())) options.index_path = path_from(index);
+  options.index_path = index_path_from(index);
+  options.index = !nb::handle(Py_False).is(index);
   options.warn = [](const std::string& message) { warn_from_anywhere("ShardWarning", message); };
   Dataset made =
       interruptible(true, [texts = paths_from(paths), options](std::stop_token) { return shards(texts, options); });

@@ -63,6 +63,15 @@ std::string path_from(nb::handle path) {
   return {PyBytes_AS_STRING(bytes), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes))};
 }
 
+std::string index_path_from(nb::handle index) {
+  if (PyBool_Check(index.ptr())) return {};
+  std::string path = path_from(index);
+  if (path.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, "index='' names no file; True keeps the index in the user's cache folder");
+  }
+  return path;
+}
+
 bool is_path(nb::handle object) {
   return PyUnicode_Check(object.ptr()) != 0 || PyBytes_Check(object.ptr()) != 0 || has_attribute(object, "__fspath__");
 }

@@ -18,6 +18,8 @@ namespace penstock::python {
 
 /// The bytes of a path: str, bytes or os.PathLike; TypeError otherwise.
 std::string path_from(nb::handle path);
+/// The same of an index that is kept: empty where True or False says only whether one is. kInvalidArgument for no name.
+std::string index_path_from(nb::handle index);
 /// Whether it is one of these.
 bool is_path(nb::handle object);
 /// A Device, its text, or another library's device that prints as such.

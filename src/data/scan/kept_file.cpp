@@ -15,6 +15,7 @@
 #include "core/format.h"
 #include "io/copy/crc32.h"
 #include "io/file/atomic_file.h"
+#include "io/file/file_url.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
 
@@ -39,7 +40,7 @@ std::optional<std::filesystem::path> cache_folder() {
 }  // namespace
 
 KeptFile::KeptFile(std::string path, std::string_view magic, std::string_view kind, std::string_view key)
-    : path_(std::move(path)), magic_(magic), is_cache_(path_.empty()) {
+    : path_(io::local_path(path)), magic_(magic), is_cache_(path_.empty()) {
   if (!is_cache_) return;
   // Keys of one hash share a file, which is no harm, because the key itself is in it.
   if (const auto folder = cache_folder()) path_ = *folder / core::format("{}-{:016x}.index", kind, core::fnv1a(key));

@@ -3,6 +3,8 @@
 // them.
 #include "data/tar/shard_list.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -276,6 +278,11 @@ ShardList list_shards(std::span<const std::string> given) {
   }
   if (!out.samples.empty()) out.samples.resize(out.paths.size());
   return out;
+}
+
+bool is_pipe(const std::string& path) noexcept {
+  struct stat status {};
+  return path == "-" || (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode));
 }
 
 void require_told(const ShardList& list, std::size_t shard, std::int64_t samples) {

@@ -25,6 +25,10 @@ std::vector<std::string> expand_braces(std::string_view text);
 /// of its own folder, and for a "pipe:", which would run a program.
 ShardList list_shards(std::span<const std::string> given);
 
+/// Whether a shard comes from front to back alone and once: "-", the standard input, or a FIFO, such as a shell's
+/// <(...).
+bool is_pipe(const std::string& path) noexcept;
+
 /// kCorrupt where the list tells another number of samples of this shard than it has.
 void require_told(const ShardList& list, std::size_t shard, std::int64_t samples);
 

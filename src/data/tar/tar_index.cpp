@@ -81,7 +81,8 @@ TarScan samples_of(const penstock::Source& source, const std::string& path, std:
                 "stream(shards(...)), or unpack it",
                 {.path = source.name()});
   }
-  if (auto beside = index_beside(source, path); has_samples(beside)) return {.begins = *std::move(beside)};
+  if (auto beside = index_beside(source, path); has_samples(beside))
+    return {.begins = *std::move(beside), .is_told = true};
   return scan_samples(source, ahead);
 }
 
@@ -104,6 +105,12 @@ TarScan scan_samples(const penstock::Source& source, std::size_t ahead) {
 }
 
 TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
+  for (const std::string& path : list.paths) {
+    if (!is_pipe(path)) continue;
+    throw Error(ErrorCode::kUnsupported,
+                "a pipe comes from front to back alone, and has no index; read it in order with stream(shards(...))",
+                {.path = path});
+  }
   KeptIndex kept(options, list.paths);
   std::vector<std::string> versions = open_all(list);
   const bool waits =
@@ -120,7 +127,9 @@ TarIndex::TarIndex(const ShardList& list, const TarIndexOptions& options) {
     shard.begins = std::move(found.begins);
     shard.strays = std::move(found.strays);
     shard.has_end = found.has_end;
-    if (!shard.has_end) versions[i].clear();  // it is looked into each time, because each run is to be told
+    if (found.is_told) shard.apart.reset(new std::atomic<bool>[shard.begins.size()]());
+    // Both are looked into each time: each run is to be told of the first, and looks where the second is wrong.
+    if (!shard.has_end || found.is_told) versions[i].clear();
     require_told(list, i, shard.samples());
   });
   kept.keep(shards_, versions);

@@ -42,7 +42,8 @@ class TarIndex {
 struct TarScan {
   std::vector<std::uint64_t> begins = {};  ///< of the samples, and the end of the last one
   format::TarStrays strays = {};
-  bool has_end = true;  ///< as TarSampleWalk says
+  bool has_end = true;   ///< as TarSampleWalk says
+  bool is_told = false;  ///< by an index beside the shard
 };
 /// What a shard's headers say. `ahead`: as TarWindow takes it.
 TarScan scan_samples(const penstock::Source& source, std::size_t ahead = 0);

@@ -26,14 +26,6 @@ using format::TarMember;
 /// A member may be made to unpack to a thousand times its size.
 constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
 
-[[noreturn]] void throw_changed(const std::string& path, std::uint64_t offset) {
-  throw Error(
-      ErrorCode::kChanged,
-      "what lies here is no sample of the index: the shard was written anew, or the index beside it (.idx) is of "
-      "another; make the dataset anew, and delete an index that is wrong",
-      {.path = path, .offset = offset});
-}
-
 /// `error` of a member: its place in the shard, and its name.
 Error of_member(const Error& error, const TarPart& part, const TarShard& shard, std::uint64_t base) {
   const std::uint64_t offset = base + error.offset().value_or(0);
@@ -125,6 +117,27 @@ std::span<const std::byte> unpacked(std::span<const std::byte> content, const st
 
 }  // namespace
 
+void throw_not_of_index(const std::string& path, std::uint64_t offset) {
+  throw Error(
+      ErrorCode::kChanged,
+      "what lies here is no sample of the index: the shard was written anew, or the index beside it (.idx) is of "
+      "another; make the dataset anew, and delete an index that is wrong",
+      {.path = path, .offset = offset});
+}
+
+std::optional<std::string> edge_key(format::TarBytes& bytes, const std::string& path, std::uint64_t begin,
+                                    std::uint64_t end, Edge edge) {
+  std::optional<std::string> out;
+  format::TarWalk walk(bytes, path, begin);
+  while (walk.at() < end) {
+    const auto member = walk.next();
+    if (!member || member->begin >= end) return out;
+    if (auto name = format::sample_name(*member)) out = std::move(name->key);
+    if (out && edge == Edge::kFirst) return out;
+  }
+  return walk.at() == end ? out : std::nullopt;
+}
+
 TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end) {
   TarSampleParts out;
   Fields fields;
@@ -137,7 +150,7 @@ TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::u
     if (out.parts.empty()) {
       out.key = std::move(name->key);
     } else if (name->key != out.key) {
-      throw_changed(path, member->begin);
+      throw_not_of_index(path, member->begin);
     }
     if (format::is_own_field(name->field) || !fields.add(out.parts, name->field)) {
       throw Error(ErrorCode::kCorrupt,
@@ -147,7 +160,7 @@ TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::u
     }
     out.parts.push_back({*std::move(member), std::move(name->field)});
   }
-  if (out.parts.empty()) throw_changed(path, begin);
+  if (out.parts.empty()) throw_not_of_index(path, begin);
   return out;
 }
 

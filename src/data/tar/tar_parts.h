@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,15 @@ struct TarSampleParts {
 /// Walks over the headers of a sample that begins at `begin` and ends before `end`. kCorrupt for a field that comes
 /// twice, kChanged where the bytes there are no sample of one key any more.
 TarSampleParts parts_in(format::TarBytes& bytes, const std::string& path, std::uint64_t begin, std::uint64_t end);
+
+enum class Edge : std::uint8_t { kFirst, kLast };
+/// The key of the first or last member there that belongs to a sample; nothing where none does, or where the last one
+/// ends behind `end`. Errors as TarWalk gives.
+std::optional<std::string> edge_key(format::TarBytes& bytes, const std::string& path, std::uint64_t begin,
+                                    std::uint64_t end, Edge edge);
+
+/// kChanged: what lies there is not what the index says.
+[[noreturn]] void throw_not_of_index(const std::string& path, std::uint64_t offset);
 
 /// Makes samples of parts; remembers the layouts of those before. One for each thread and dataset.
 class TarAssembler : public Scratch::State {

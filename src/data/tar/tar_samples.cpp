@@ -18,6 +18,7 @@
 #include "core/warning.h"
 #include "data/dataset_impl.h"
 #include "data/sample/blame.h"
+#include "data/tar/neighbours.h"
 #include "data/tar/ordered_reads.h"
 #include "data/tar/tar_index.h"
 #include "data/tar/tar_parts.h"
@@ -40,6 +41,7 @@ constexpr std::uint64_t kSmallLocal = std::uint64_t{256} << 10;
 /// One sample of a batch.
 struct ShardRead {
   const TarShard* shard = nullptr;
+  std::size_t number = 0;  ///< in its shard
   std::uint64_t begin = 0;
   std::uint64_t end = 0;            ///< no further than the file
   std::span<std::byte> bytes = {};  ///< of all of it, where it is read whole
@@ -113,11 +115,12 @@ class TarSamples final : public detail::DatasetImpl {
     }
     if (!read_in_order(indices, samples, work)) read_remote(samples, work);
     read_local(indices, samples, work);
+    const data::TarNeighbours neighbours = neighbours_of(samples);
     auto& assembler = work.scratch.state<data::TarAssembler>(this);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       work.call.check_cancelled();
       try {
-        out[i] = assemble(samples[i], assembler, share, work);
+        out[i] = assemble(samples[i], neighbours, assembler, share, work);
         work.figures.clock.lap(data::Stage::kDecode, indices[i]);
       } catch (const Error& error) {
         data::fail(
@@ -151,7 +154,7 @@ class TarSamples final : public detail::DatasetImpl {
   ShardRead wanted(std::int64_t number) const {
     const TarShard& shard = index().shard_of(number);
     const auto i = static_cast<std::size_t>(number - shard.first);
-    return {.shard = &shard, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
+    return {.shard = &shard, .number = i, .begin = shard.begins[i], .end = std::min(shard.begins[i + 1], shard.bytes)};
   }
 
   /// Whether all of these lie behind URLs, follow samples that were read in order, and were read as large runs.
@@ -250,17 +253,50 @@ class TarSamples final : public detail::DatasetImpl {
     return true;
   }
 
-  Sample assemble(const ShardRead& sample, data::TarAssembler& assembler, Share& share, const Work& work) const {
+  static data::TarNeighbours neighbours_of(std::span<const ShardRead> samples) {
+    data::TarNeighbours out;
+    bool is_told = false;
+    for (const ShardRead& sample : samples) {
+      if (!sample.shard->apart) continue;
+      is_told = true;
+      if (sample.is_whole) out.know(*sample.shard, sample.number, sample.bytes);
+      out.want(*sample.shard, sample.number);
+    }
+    if (is_told) out.read();
+    return out;
+  }
+
+  /// The members of a sample, compared with what an index beside the shard says of it.
+  static data::TarSampleParts parts_of(const ShardRead& sample, format::TarBytes& bytes,
+                                       const data::TarNeighbours& neighbours) {
+    const TarShard& shard = *sample.shard;
+    const std::string path = core::shown_path(shard.path);
+    const auto parts = [&] { return data::parts_in(bytes, path, sample.begin, sample.end); };
+    if (!shard.apart) return parts();
+    data::TarSampleParts out;
+    try {
+      out = parts();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kCorrupt && error.offset() == sample.begin)
+        data::throw_not_of_index(path, sample.begin);  // no header lies there
+      throw;
+    }
+    neighbours.require_apart(shard, sample.number, out.key, out.parts.back().member.end);
+    return out;
+  }
+
+  Sample assemble(const ShardRead& sample, const data::TarNeighbours& neighbours, data::TarAssembler& assembler,
+                  Share& share, const Work& work) const {
     const TarShard& shard = *sample.shard;
     if (sample.is_whole) {
       format::TarMemory bytes(sample.bytes, sample.begin);
-      const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
+      const data::TarSampleParts parts = parts_of(sample, bytes, neighbours);
       note(parts, sample, share);
       data::WholeTarContents contents(sample.bytes, sample.begin);
       return assembler.sample(parts, shard, fields_, contents, work);
     }
     format::TarWindow bytes(shard.file->source());
-    const data::TarSampleParts parts = data::parts_in(bytes, core::shown_path(shard.path), sample.begin, sample.end);
+    const data::TarSampleParts parts = parts_of(sample, bytes, neighbours);
     work.figures.stats.read_bytes += bytes.read();
     note(parts, sample, share);
     SeparateContents contents(shard, fields_.raw, work);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@ struct TarShard {
   std::int64_t first = 0;                  ///< samples in the shards before
   format::TarStrays strays = {};           ///< where there is no sample
   bool has_end = true;                     ///< as TarSampleWalk says, where it was walked over
+  /// Where an index beside it told the begins: whether the samples on both sides of each were found to be two.
+  std::shared_ptr<std::atomic<bool>[]> apart = {};
 
   std::int64_t samples() const noexcept { return static_cast<std::int64_t>(begins.size()) - 1; }
 };

@@ -3,6 +3,7 @@
 // at a later sample the shards are walked over again, and nothing before it is taken apart.
 #include "data/tar/tar_stream.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "data/tar/shard_remarks.h"
 #include "format/tar/feed.h"
 #include "format/tar/sample_walk.h"
+#include "io/file/open_path.h"
 #include "io/locations.h"
 #include "io/move/background_read.h"
 #include "penstock/error.h"
@@ -38,7 +40,6 @@ constexpr std::size_t kChunk = std::size_t{1} << 20;
 /// Behind a URL, where each read takes a round trip: so much is asked for at once, and so often ahead.
 constexpr std::size_t kRemotePiece = std::size_t{8} << 20;
 constexpr std::size_t kRemoteAhead = 4;
-constexpr const char* kStandardInput = "-";
 
 /// What the walk hands to the workers: which shard, where in it, and the bytes.
 Value packed(std::int64_t shard, std::uint64_t begin, std::span<const std::byte> bytes) {
@@ -112,20 +113,28 @@ class ShardWalk {
   void forget(const format::TarSampleWalk::Span& sample) { feed_.forget(sample.end); }
 
  private:
-  static std::size_t read_input(std::span<std::byte> into) {
-    while (true) {
-      const ssize_t got = ::read(STDIN_FILENO, into.data(), into.size());
-      if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) core::throw_errno(errno, "cannot read the standard input");
-    }
+  static format::ReadOn opened_pipe(const std::string& path) {
+    const bool is_input = path == "-";
+    const auto held = std::make_shared<const io::FileDescriptor>(is_input ? io::FileDescriptor()
+                                                                          : io::open_path(path, O_RDONLY | O_CLOEXEC));
+    if (!is_input && !*held) core::throw_errno(errno, "cannot open the pipe", {.path = path});
+    return [held, path](std::span<std::byte> into) {
+      while (true) {
+        const ssize_t got = ::read(*held ? held->get() : STDIN_FILENO, into.data(), into.size());
+        if (got >= 0) return static_cast<std::size_t>(got);
+        if (errno != EINTR) core::throw_errno(errno, "cannot read the pipe", {.path = path});
+      }
+    };
   }
 
   static format::ReadOn opened(ShardBytes& shards, std::size_t shard) {
     const std::string& path = shards.path(shard);
-    format::ReadOn raw = &ShardWalk::read_input;
+    format::ReadOn raw;
     if (io::waits_for_server(path)) {
       raw = shards.open(shard);
-    } else if (path != kStandardInput) {
+    } else if (is_pipe(path)) {
+      raw = opened_pipe(path);
+    } else {
       raw = [source = open_source(path), at = std::uint64_t{0}](std::span<std::byte> into) mutable {
         const std::uint64_t left = source.size() - at;
         const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), left));
@@ -310,7 +319,7 @@ class TarCell final : public detail::DatasetImpl {
 SampleStream tar_stream(const ShardList& list, const TarFields& fields,
                         const std::function<void(const std::string&)>& warn) {
   const std::vector<std::string>& paths = list.paths;
-  const bool is_once = std::find(paths.begin(), paths.end(), kStandardInput) != paths.end();
+  const bool is_once = std::any_of(paths.begin(), paths.end(), is_pipe);
   const auto open = [list, warn = warn_once(warn)](std::int64_t start) -> detail::NextSample {
     auto walk = std::make_shared<ShardsWalk>(list, warn);
     walk->skip(start);

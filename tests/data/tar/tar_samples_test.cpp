@@ -481,6 +481,86 @@ TEST_F(TarShards, AnIndexBesideThatIsWrongMisleadsNobody) {
   EXPECT_EQ(dataset.get(1)["cls"].as_int(), 2);
 }
 
+/// Any index whose numbers are begins of members: what is read is a whole sample, or an error that names the index.
+TEST_F(TarShards, AnIndexBesidePartsNoSample) {
+  const std::string content = tar_member("0.cls", "0") + tar_header("f/", 0, '5') + tar_member("0.txt", "a") +
+                              tar_member("1.cls", "1") + tar_member("1.bin", std::string(3000, 'b')) +
+                              tar_member("d/2.cls", "2") + tar_member("3.txt", "d") +
+                              tar_member("3.npy", test::file_bytes(large(3), ".npy")) + tar_end();
+  write_file(folder_ / "a.tar", content);
+  const Source shard = open_source(folder_ / "a.tar");
+  const std::vector<std::uint64_t> right = data::scan_samples(shard).begins;
+  std::vector<std::uint64_t> members;
+  format::TarWindow window(shard);
+  format::TarWalk walk(window, "a.tar");
+  while (const auto member = walk.next()) members.push_back(member->begin);
+  ASSERT_EQ(members.size(), 8);
+  const auto tried = [](const auto& work) -> std::optional<Error> {
+    try {
+      work();
+    } catch (const Error& error) {
+      return error;
+    }
+    return std::nullopt;
+  };
+  std::vector<std::string> samples;
+  for (const Value& sample : stream(shards(folder_ / "a.tar"))) samples.push_back(bits_of(sample));
+  for (unsigned chosen = 0; chosen < 128; ++chosen) {
+    std::vector<std::uint64_t> begins{0};
+    for (unsigned i = 0; i < 7; ++i) {
+      if ((chosen >> i) % 2 != 0) begins.push_back(members[i + 1]);
+    }
+    begins.push_back(right.back());
+    write_file(folder_ / "a.tar.idx", std::as_bytes(std::span(begins)));
+    std::size_t wrong = 0;
+    for (const bool is_first : {true, false}) {
+      const Dataset dataset = shards(folder_ / "a.tar", {.index = false});
+      ASSERT_EQ(dataset.size() + 1, begins.size());
+      for (std::int64_t k = 0; k < dataset.size(); ++k) {
+        const std::int64_t i = is_first ? k : dataset.size() - 1 - k;
+        const auto error = tried([&] {
+          const std::string bits = bits_of(dataset.get(i));
+          EXPECT_EQ(std::count(samples.begin(), samples.end(), bits), 1) << chosen << "[" << i << "]";
+        });
+        if (!error) continue;
+        ++wrong;
+        EXPECT_EQ(error->code(), ErrorCode::kChanged);
+        EXPECT_THAT(error->message(), HasSubstr(".idx"));
+      }
+      const Dataset keys = shards(folder_ / "a.tar", {.keys = {"__key__"}, .index = false});
+      DataLoader loader(keys, {.batch_size = 3, .num_workers = 0, .on_error = OnError::kSkip});
+      std::size_t read = 0;
+      const auto none = tried([&] {  // where all are wrong
+        while (const auto batch = loader.next()) read += static_cast<std::size_t>(batch->size());
+      });
+      EXPECT_EQ(none.has_value(), read == 0);
+      EXPECT_EQ(read + wrong / (is_first ? 1 : 2), begins.size() - 1) << chosen;
+    }
+    EXPECT_EQ(wrong == 0, begins == right) << chosen;
+  }
+}
+
+TEST_F(TarShards, AnIndexBesideIsOfThatShard) {
+  const std::string inner = tar_member("x.cls", "7") + tar_end();
+  const std::string content = tar_member("0.tar", inner) + tar_member("1.cls", "1") + tar_end();
+  write_file(folder_ / "a.tar", content);
+  const std::vector<std::uint64_t> right = data::scan_samples(open_source(folder_ / "a.tar")).begins;
+  ASSERT_EQ(right.size(), 3);
+  // In the content of a member: at a header there, behind one, and at no header.
+  for (const std::uint64_t within : {512, 1024, 2048}) {
+    const std::vector<std::uint64_t> begins{0, within, right[1], right[2]};
+    write_file(folder_ / "a.tar.idx", std::as_bytes(std::span(begins)));
+    const Dataset dataset = shards(folder_ / "a.tar", {.index = false});
+    ASSERT_EQ(dataset.size(), 3);
+    for (const std::int64_t i : {1, 0}) {
+      const auto error = error_of(dataset, i);
+      ASSERT_TRUE(error) << within;
+      EXPECT_EQ(error->code(), ErrorCode::kChanged) << within << error->message();
+      EXPECT_THAT(error->message(), HasSubstr(".idx"));
+    }
+  }
+}
+
 TEST_F(TarShards, EachSampleComesOnceOverRanksAndAfterAnotherNumberOfThem) {
   const Dataset dataset = shards(test::write_shards(folder_, {17, 1, 9, 33}), {.index = false});
   ASSERT_EQ(dataset.size(), 60);
