@@ -31,7 +31,8 @@ def _moved(value: Any, device: torch.device, made: dict[int, tuple[Any, Any]]) -
     of one that is gone may be given to another."""
     if isinstance(value, torch.Tensor):
         return value.to(device, non_blocking=value.is_pinned() if device.type == "cuda" else False)
-    if callable(getattr(value, "to", None)) and not isinstance(value, type):
+    named = type(value) if isinstance(value, Mapping) else value  # the attributes of some dicts are their keys
+    if callable(getattr(named, "to", None)) and not isinstance(value, type):
         return value.to(device)
     if not isinstance(value, (Mapping, list, tuple)):
         return value

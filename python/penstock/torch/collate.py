@@ -85,8 +85,7 @@ def _collated(samples: Sequence[Any], tensors: _Leaf, key: str | None, path: str
 def _is_array(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return True
-    kind = getattr(getattr(value, "dtype", None), "kind", "")  # without NumPy's import
-    return type(value).__name__ == "ndarray" and kind in {"b", "i", "u", "f", "c"}
+    return type(value).__name__ == "ndarray" and value.dtype.kind in {"b", "i", "u", "f", "c"}  # without NumPy's import
 
 
 @dataclass(frozen=True)

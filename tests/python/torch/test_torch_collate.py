@@ -194,3 +194,17 @@ def test_larger_samples_than_the_sizes_are_named():
     for dataset in (Samples(samples), penstock.dataset(samples)):
         with pytest.raises(penstock.ShapeMismatchError, match=r"sample 1 .*\(4, 3\).*dimension 0"):
             batches(dataset, pt.pad_to([3, 3]))
+
+
+class Attributes(dict):
+    """A dict whose attributes are its items, as many programs have one."""
+
+    __getattr__ = dict.__getitem__
+
+
+@pytest.mark.parametrize("options", [{"collate_fn": pt.collate.pad()}, {"device": "cpu"}], ids=["rule", "device"])
+def test_dicts_whose_attributes_are_their_items(options):
+    samples = [Attributes(x=torch.full((2,), i), y=i) for i in range(4)]
+    (batch,) = pt.DataLoader(samples, batch_size=4, **options)
+    assert batch["x"].tolist() == [[i, i] for i in range(4)]
+    assert batch["y"].tolist() == [0, 1, 2, 3]

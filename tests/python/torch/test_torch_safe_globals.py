@@ -57,6 +57,10 @@ class Color(enum.Enum):
     BLUE = "blue"
 
 
+class Space(types.SimpleNamespace):
+    pass
+
+
 # Python 3.11.0 to 3.11.3 write a member as a call of getattr, which torch refuses whatever it is allowed.
 BY_VALUE = pytest.mark.skipif(
     Color.RED.__reduce_ex__(2)[0] is getattr, reason="this Python writes members of enumerations by getattr"
@@ -124,6 +128,7 @@ HONOURED = {
     "frozen dataclass": (lambda: Frozen(0.5), [Frozen]),
     "slotted dataclass": (lambda: Slotted(1, [2]), [Slotted]),
     "slots": (lambda: Slots(), [Slots]),
+    "namespace of its own": (lambda: Space(a=1, b=[2]), [Space]),
     "enum": (lambda: [Color.RED, Color.BLUE, Color.RED], [Color]),
     "named tuple": (lambda: [Point(1, torch.ones(2)), Typed(2, "t")], [Point, Typed]),
     "tensor of a subclass": (subclassed, [Subclass]),

@@ -444,3 +444,14 @@ def test_open_files_get_it_by_memory_or_by_a_file(monkeypatch, in_memory):
     read = torch.load(io.BytesIO(bytes(little.taken)))
     assert torch.equal(read["a"], state["a"])
     assert torch.equal(read["b"][0], state["b"][0])
+
+
+class Attributes(dict):
+    """A dict whose attributes are its items, as many programs have one."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_dicts_whose_attributes_are_their_items(tmp_path):
+    with pytest.raises(penstock.DTypeMismatchError, match=r"Attributes.*save dict\(x\)"):
+        pt.save({"a": Attributes(b=1)}, tmp_path / "x.pt")

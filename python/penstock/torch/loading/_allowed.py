@@ -162,9 +162,12 @@ def _derived(kind: Any, args: Any) -> Any:
 
 def _bare(kind: type[Any], name: str, args: Any, *, has_state: bool) -> Any:
     """An object that consists of its attributes alone, before they are set."""
-    if kind is SimpleNamespace and not args:
-        return SimpleNamespace()
-    usual = all(getattr(kind, way) is getattr(object, way) for way in ("__new__", "__reduce__", "__reduce_ex__"))
+    ways = ("__new__", "__reduce__", "__reduce_ex__")
+    if issubclass(kind, SimpleNamespace) and not args and not hasattr(kind, "__setstate__"):
+        given = [getattr(kind, way) is getattr(SimpleNamespace, way) for way in ("__init__", *ways)]
+        if all(given):
+            return SimpleNamespace.__new__(kind)
+    usual = all(getattr(kind, way) is getattr(object, way) for way in ways)
     known_state = has_state or kind.__init__ is object.__init__
     own_state = hasattr(kind, "__setstate__") and not _is_slotted_dataclass(kind) and not _is_graph(kind)
     if not usual or args or own_state or not known_state:

@@ -19,12 +19,13 @@ def advice(obj: Any) -> str:
     for kinds, text in _KINDS:
         if isinstance(obj, kinds):
             return text
-    if hasattr(obj, "filled") and hasattr(obj, "mask"):
+    named = type(obj)  # the attributes of some dicts are their keys, and looking for one is a KeyError
+    if hasattr(named, "filled") and hasattr(named, "mask"):
         return "x.filled(), or x.data and x.mask each, as torch.as_tensor(x) would lose the mask"
-    kind = getattr(getattr(obj, "dtype", None), "kind", "")
-    if hasattr(obj, "__array_interface__") and kind in _ARRAYS:
+    kind = getattr(obj.dtype, "kind", "") if hasattr(named, "dtype") else ""
+    if hasattr(named, "__array_interface__") and kind in _ARRAYS:
         return _ARRAYS[kind]
-    if hasattr(obj, "__dlpack__") or kind in {*"biufc"}:
+    if hasattr(named, "__dlpack__") or kind in {*"biufc"}:
         return "torch.as_tensor(x)"
     for kind, text in _SHAPES:
         if isinstance(obj, kind):
