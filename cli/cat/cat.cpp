@@ -70,12 +70,12 @@ LazyTensor choose(const Archive& archive, const CatOptions& options) {
       {.path = archive.path()});
 }
 
-/// A few bytes can be a tensor of any size that repeats them, of which printing has no end.
+/// A few bytes, or none, can be a tensor of any size that repeats them, of which printing has no end.
 void require_printable(const Archive& archive, const Tensor& tensor) {
   constexpr std::int64_t kMostRepeated = std::int64_t{1} << 30;
   std::uint64_t stored = 0;
   for (const StorageEntry& storage : archive.storages()) stored = std::max(stored, storage.nbytes);
-  if (tensor.numel() <= kMostRepeated || tensor.nbytes() <= stored) return;
+  if (tensor.numel() <= kMostRepeated || (tensor.nbytes() > 0 && tensor.nbytes() <= stored)) return;
   throw Error(ErrorCode::kLimit,
               core::format("the tensor repeats {} as {}; choose some of them with --slice", counted(stored, "byte"),
                            counted(static_cast<std::uint64_t>(tensor.numel()), "element")),

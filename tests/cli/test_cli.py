@@ -205,6 +205,10 @@ def test_cat_does_not_repeat_a_few_bytes_for_ever(tmp_path):
     assert "--slice" in run("cat", path, code=1).stderr
     assert run("cat", path, "--slice", "0:2").stdout == "0 0\n"
     assert run("cat", pt_with(tmp_path, tensor % 1000)).stdout.count("0") == 1000
+    header = b"{'descr': '|S0', 'fortran_order': False, 'shape': (4611686018427387904,), }".ljust(117) + b"\n"
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    assert "--slice" in run("cat", tmp_path / "x.npy", code=1).stderr
+    assert run("cat", tmp_path / "x.npy", "--slice", "0:2").stdout == "'' ''\n"
 
 
 def test_cat_prints_rows_and_planes(tmp_path):

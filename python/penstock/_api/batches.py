@@ -145,7 +145,8 @@ def length_buckets(
         Shuffle samples within buckets (or of one length), and the batches.
     drop_last
         Leave out the last batch of each bucket where it has room for more samples, and batches that do
-        not go round among the ranks.
+        not go round among the ranks. Without boundaries no batch is left out for its size, because
+        that would always be the one of the longest samples.
     num_replicas
         Ranks. Each gets one of so many batches that follow each other in length.
     rank

@@ -6,7 +6,9 @@ never ends. And torch reads past the end of a storage that was freed or shortene
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter, ge
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ _FLAT = {torch.Tensor, bool, int, float, complex, str, bytes, type(None)}
 def require_few_ways(sample: Any) -> None:
     """LimitError where a sample holds itself, or where so many ways lead to its parts that its
     batch would never be made."""
-    if not isinstance(sample, (Mapping, list, tuple)):
+    if type(sample) in _FLAT or not isinstance(sample, (Mapping, list, tuple)):
         return
     if _FLAT.issuperset(map(type, sample.values() if isinstance(sample, Mapping) else sample)):
         return
@@ -54,8 +56,8 @@ def collated(samples: Any) -> Any:
     """What torch's default_collate makes of the samples, if it can be made."""
     if isinstance(samples, (list, tuple)) and samples:
         require_few_ways(samples[0])
-        for number, sample in enumerate(samples):
-            if type(sample) is not torch.Tensor or not _is_whole(sample):
+        if not _are_whole(samples):
+            for number, sample in enumerate(samples):
                 require_storages(sample, number, None)
     return torch_data.default_collate(samples)
 
@@ -82,13 +84,30 @@ def require_storages(part: Any, number: int, key: Any) -> None:
             require_storages(item, number, key)
 
 
-def _is_whole(tensor: torch.Tensor) -> bool:
-    """Whether it is all of a storage, or its beginning, as most samples are: half of what the look at others takes."""
+def _are_whole(samples: Sequence[Any]) -> bool:
+    """Whether each tensor in flat samples is all of a storage, or its beginning, as most are. Nothing is called for each
+    tensor but what torch has in C, because that would take longer than many functions of samples."""
+    kinds = set(map(type, samples))
+    if kinds <= {tuple, list}:
+        samples = list(chain.from_iterable(samples))
+    elif kinds == {dict}:
+        samples = list(chain.from_iterable(map(dict.values, samples)))
+    kinds = set(map(type, samples))
+    if not kinds <= _FLAT:
+        return False
+    tensors = samples if len(kinds) == 1 else [part for part in samples if type(part) is torch.Tensor]
+    if torch.Tensor not in kinds:
+        return True
     try:
-        begins = tensor.is_contiguous() and tensor.storage_offset() == 0
-        return begins and tensor.untyped_storage().nbytes() >= tensor.nbytes
+        if any(map(torch.Tensor.storage_offset, tensors)) or not all(map(torch.Tensor.is_contiguous, tensors)):
+            return False
+        there = map(torch.UntypedStorage.nbytes, map(torch.Tensor.untyped_storage, tensors))
+        return all(map(ge, there, map(_nbytes, tensors)))
     except Exception:
         return False
+
+
+_nbytes = attrgetter("nbytes")
 
 
 def _may_be_short(tensor: torch.Tensor) -> bool:

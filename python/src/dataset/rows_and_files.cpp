@@ -119,6 +119,11 @@ Dataset rows_of(nb::handle source, nb::handle key, std::optional<bool> mmap) {
   }
   if (const std::optional<Tensor> tensor = array_from(source)) {
     forbid_resizing(source);
+    if (tensor->requires_grad() && !nb::isinstance<Tensor>(source)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  "found a tensor that requires gradients, and rows that Penstock copies do not lead back to it; give "
+                  "its detach(), or a torch.utils.data.TensorDataset of it, which keeps them");
+    }
     return rows(*tensor);
   }
   if (PyList_Check(source.ptr()) != 0) return strings(strings_from(source));

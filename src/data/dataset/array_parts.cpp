@@ -109,7 +109,7 @@ TensorLayout ArrayParts::layout(std::int64_t rows) const {
   sizes[0] = rows;
   const Shape shape{std::span<const std::int64_t>(sizes)};
   // An array of one row may have any stride from row to row.
-  return {any.dtype, shape, contiguous_ ? shape.contiguous_strides() : any.strides};
+  return any.layout(shape, contiguous_ ? shape.contiguous_strides() : any.strides);
 }
 
 std::string ArrayParts::describe(std::int64_t begin, std::int64_t length) const {

@@ -32,7 +32,7 @@ class Rows final : public detail::DatasetImpl {
                                "it with to(\"cpu\")",
                                array_.values.device().to_string()));
     }
-    layout_ = data::single_tensor_layout({array_.dtype, array_.shape.drop_front(1), array_.strides.drop_front(1)});
+    layout_ = data::single_tensor_layout(array_.layout(array_.shape.drop_front(1), array_.strides.drop_front(1)));
     step_ = static_cast<std::size_t>(array_.strides[0]) * array_.dtype.itemsize();
     const bool empty = layout_->tensors[0].nbytes == 0;
     for (std::size_t d = 1; d < array_.shape.rank() && !empty; ++d) {

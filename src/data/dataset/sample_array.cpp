@@ -17,7 +17,8 @@ SampleArray placed(const LazyTensor& lazy, const std::shared_ptr<const HeldFile>
           .dtype = lazy.dtype(),
           .offset = offset,
           .file = file,
-          .key = lazy.name()};
+          .key = lazy.name(),
+          .requires_grad = lazy.entry().requires_grad};
 }
 
 SampleArray loaded(const LazyTensor& lazy) {
@@ -62,7 +63,8 @@ SampleArray sample_array(const Tensor& tensor, std::string name) {
           .strides = tensor.strides(),
           .dtype = tensor.dtype(),
           .values = tensor,
-          .file = std::make_shared<const HeldFile>(std::move(name))};
+          .file = std::make_shared<const HeldFile>(std::move(name)),
+          .requires_grad = tensor.requires_grad()};
 }
 
 }  // namespace penstock::data

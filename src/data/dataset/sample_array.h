@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "data/sample/held_file.h"
 #include "data/sample/sample.h"
@@ -22,6 +23,14 @@ struct SampleArray {
   std::uint64_t offset = 0;  ///< of the first element in `file`
   std::shared_ptr<const HeldFile> file = {};
   std::string key = {};  ///< of the tensor in `file`, empty where it has no name
+  bool requires_grad = false;
+
+  /// What a part of it is that has this shape and these strides.
+  TensorLayout layout(Shape part, Strides steps) const {
+    TensorLayout out(dtype, std::move(part), std::move(steps));
+    out.requires_grad = requires_grad;
+    return out;
+  }
 
   /// "a.npy", or "a.npz['x']".
   std::string name() const;

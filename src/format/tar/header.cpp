@@ -40,14 +40,15 @@ std::string_view text_of(std::span<const std::byte> block, Field field) noexcept
   return text.substr(0, text.find('\0'));
 }
 
-/// An octal number with blanks or NULs around it; nothing for other text. An empty field is 0.
+/// An octal number with blanks or NULs around it; nothing for other text. Behind its NUL anything may stand, which some
+/// writers leave there. An empty field is 0.
 std::optional<std::uint64_t> octal(std::string_view text) noexcept {
   constexpr std::string_view kBlank(" \0", 2);
   const std::size_t begin = text.find_first_not_of(kBlank);
   if (begin == text.npos) return 0;
-  text.remove_prefix(begin);
-  const std::size_t digits = std::min(text.find_first_of(kBlank), text.size());
-  if (text.find_first_not_of(kBlank, digits) != text.npos) return std::nullopt;
+  text = text.substr(begin, text.find('\0', begin) - begin);
+  const std::size_t digits = std::min(text.find(' '), text.size());
+  if (text.find_first_not_of(' ', digits) != text.npos) return std::nullopt;
   std::uint64_t out = 0;
   for (const char digit : text.substr(0, digits)) {
     if (digit < '0' || digit > '7' || out > kMostSize / 8) return std::nullopt;

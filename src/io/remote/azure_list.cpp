@@ -5,7 +5,7 @@
 
 #include "io/remote/azure_list.h"
 
-#include "io/remote/store_error.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -20,20 +20,15 @@ Query azure_query(std::string_view prefix, bool deep, const std::string& token) 
 }
 
 std::string azure_name(std::string_view one) {
-  constexpr std::string_view kCoded = "<Name Encoded=\"true\">";
-  const std::size_t begin = one.find(kCoded);
-  if (begin == one.npos) return xml_text(one, "Name");
-  const std::string_view rest = one.substr(begin + kCoded.size());
-  return url_decoded(xml_decoded(rest.substr(0, rest.find("</Name>"))), false);
+  const auto name = xml_element(one, "Name");
+  if (!name) return {};
+  const bool is_coded = name->attributes.find("Encoded=\"true\"") != name->attributes.npos;
+  return is_coded ? url_decoded(xml_decoded(name->content), false) : xml_decoded(name->content);
 }
 
 /// A page that says nothing of a next one is no whole page.
 std::string azure_marker(const std::string& xml, const std::string& name) {
-  for (const std::string_view none : {"<NextMarker/>", "<NextMarker />", "<NextMarker></NextMarker>"}) {
-    if (xml.find(none) != xml.npos) return {};
-  }
-  std::string marker = xml_text(xml, "NextMarker");
-  if (!marker.empty()) return marker;
+  if (const auto marker = xml_element(xml, "NextMarker")) return xml_decoded(marker->content);
   throw Error(ErrorCode::kIo,
               "the store does not say whether there are more objects than it lists, so that some may be missing; try "
               "again, and check AZURE_STORAGE_BLOB_ENDPOINT",

@@ -17,7 +17,7 @@
 #include "io/remote/fetch.h"
 #include "io/remote/list_page.h"
 #include "io/remote/sha256.h"
-#include "io/remote/store_error.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {

@@ -18,7 +18,7 @@
 #include "io/remote/profile.h"
 #include "io/remote/settings.h"
 #include "io/remote/store.h"
-#include "io/remote/store_error.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {

@@ -17,6 +17,7 @@
 #include "io/remote/proxy.h"
 #include "io/remote/settings.h"
 #include "io/remote/store_error.h"
+#include "io/remote/xml.h"
 
 namespace penstock::io::remote {
 namespace {

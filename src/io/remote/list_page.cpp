@@ -3,9 +3,11 @@
 #include <utility>
 
 #include "core/parse_number.h"
+#include "core/format.h"
 #include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/store.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -28,8 +30,7 @@ std::string page_of(const Location& bucket, const Query& query) {
 }
 
 void require_whole(const std::string& xml, std::string_view tag, const std::string& name) {
-  const bool whole = xml.find(core::format("<{}", tag)) != xml.npos && xml.find(core::format("</{}>", tag)) != xml.npos;
-  if (whole && xml.find("<!") == xml.npos) return;
+  if (xml_element(xml, tag) && xml.find("<!") == xml.npos) return;
   throw Error(ErrorCode::kIo, "the answer is not the listing of a bucket; check the store's endpoint", {.path = name});
 }
 

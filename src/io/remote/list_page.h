@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/format.h"
 #include "io/remote/listed.h"
 #include "io/remote/location.h"
 #include "io/remote/signature.h"
@@ -55,18 +54,5 @@ class PagesSeen {
   std::set<std::string> tokens_;
   std::size_t empty_ = 0;  ///< pages in a row
 };
-
-/// take(content) of each element of that name.
-template <class Take>
-void each_element(std::string_view xml, std::string_view tag, Take take) {
-  const std::string open = core::format("<{}>", tag);
-  const std::string close = core::format("</{}>", tag);
-  for (std::size_t at = xml.find(open); at != std::string::npos; at = xml.find(open, at)) {
-    const std::size_t end = xml.find(close, at);
-    if (end == std::string::npos) return;
-    take(xml.substr(at + open.size(), end - at - open.size()));
-    at = end;
-  }
-}
 
 }  // namespace penstock::io::remote

@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "io/remote/store_error.h"
+#include "core/format.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {

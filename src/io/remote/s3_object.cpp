@@ -14,7 +14,7 @@
 #include "io/remote/fetch.h"
 #include "io/remote/md5.h"
 #include "io/remote/sha256.h"
-#include "io/remote/store_error.h"
+#include "io/remote/xml.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {

@@ -3,16 +3,10 @@
 // What stores say when they refuse, as a sentence for a person with nothing secret in it.
 
 #include <string>
-#include <string_view>
 
 #include "io/remote/reactor.h"
 
 namespace penstock::io::remote {
-
-/// The text of the first element `tag`, entities decoded; empty where there is none.
-std::string xml_text(std::string_view xml, std::string_view tag);
-/// "&amp;" as "&".
-std::string xml_decoded(std::string_view text);
 
 /// What a store says went wrong.
 struct StoreError {

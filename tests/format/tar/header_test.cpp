@@ -43,6 +43,8 @@ TEST(TarHeader, ReadsNumbersInOctal) {
   EXPECT_EQ(size_of("000000000017"), 15U);  // twelve digits, no NUL
   EXPECT_EQ(size_of("         17 "), 15U);
   EXPECT_EQ(size_of("17 "), 15U);
+  EXPECT_EQ(size_of(std::string("17\0z 9", 6)), 15U);
+  EXPECT_EQ(size_of(std::string("17 \0-1", 6)), 15U);
   EXPECT_EQ(size_of("0"), 0U);
   EXPECT_EQ(size_of(""), 0U);
   EXPECT_EQ(size_of("           "), 0U);
@@ -53,7 +55,7 @@ TEST(TarHeader, RefusesWhatIsNoNumber) {
   for (const char* field : {"00000000018", "-0000000001", "+0000000001", "0x000000001", "1 1", "1.0", "abc"}) {
     EXPECT_EQ(refused(field), ErrorCode::kCorrupt) << field;
   }
-  EXPECT_EQ(refused(std::string("17\0z", 4)), ErrorCode::kCorrupt);
+  EXPECT_EQ(refused(std::string("1 z\0", 4)), ErrorCode::kCorrupt);
 }
 
 TEST(TarHeader, ReadsNumbersInBase256) {

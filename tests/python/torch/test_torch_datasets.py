@@ -344,7 +344,7 @@ def test_rows_go_to_spawned_workers():
     assert torch.cat([batch.view(torch.int16) for batch in loader]).equal(tensor.view(torch.int16))
 
 
-@pytest.mark.parametrize("make", [pt.Rows, lambda latents: pt.Zip(torch.arange(3), latents), pt.Choice])
+@pytest.mark.parametrize("make", [penstock.rows, pt.Rows, lambda latents: pt.Zip(torch.arange(3), latents), pt.Choice])
 def test_rows_to_which_gradients_would_not_come_are_refused(make):
     latents = torch.zeros(3, 2, requires_grad=True)
     with pytest.raises(ValueError, match=r"give its detach\(\)"):
@@ -353,3 +353,21 @@ def test_rows_to_which_gradients_would_not_come_are_refused(make):
     beside = td.StackDataset(pt.Rows(torch.arange(3)), latents)  # which is looked up
     next(iter(pt.DataLoader(beside)))[1].sum().backward()
     assert latents.grad.sum() == 2
+
+
+def test_rows_that_a_file_says_require_gradients_say_so_as_its_samples_do(tmp_path):
+    parameter = torch.nn.Parameter(torch.arange(12.0).reshape(4, 3))
+    torch.save(parameter, tmp_path / "x.pt")
+    rows = penstock.rows(tmp_path / "x.pt")
+    whole = penstock.load(tmp_path / "x.pt")
+    for dataset in (rows, penstock.rows(whole), penstock.rows(tmp_path / "x.pt", mmap=False)):
+        assert dataset[1].requires_grad
+        assert dataset.windows(2)[0].requires_grad
+        assert all(batch.requires_grad for batch in penstock.DataLoader(dataset, batch_size=2))
+        assert all(batch.requires_grad for batch in penstock.DataLoader(dataset, batch_size=2, shuffle=True))
+    theirs = list(td.DataLoader(td.TensorDataset(torch.load(tmp_path / "x.pt")), batch_size=3))
+    for dataset in (pt.Rows(tmp_path / "x.pt"), pt.Zip(pt.Rows(tmp_path / "x.pt"))):
+        for ours, (batch,) in zip(pt.DataLoader(dataset, batch_size=3), theirs, strict=True):
+            ours = ours if isinstance(ours, torch.Tensor) else ours[0]
+            assert ours.equal(batch)
+            assert ours.requires_grad == batch.requires_grad

@@ -15,17 +15,6 @@ from penstock.torch.datasets._class_folders import ClassFolders
 from penstock.torch.datasets._dataset import Dataset, _Sample
 
 
-def rows_of(source: Any, *args: Any, **options: Any) -> penstock.Dataset:
-    """`penstock.rows` of what is given here. ValueError for a tensor to which gradients would not come."""
-    rows = penstock.rows(source, *args, **options)
-    if isinstance(source, torch.Tensor) and source.requires_grad:
-        raise ValueError(
-            "found a tensor that requires gradients, and rows that Penstock copies do not lead back to it; give its "
-            "detach(), or a torch.utils.data.TensorDataset of it, which keeps them"
-        )
-    return rows
-
-
 class Rows(Dataset[_Sample]):
     """Samples are the rows of large arrays. Of several arrays, a sample is the tuple of their rows.
 
@@ -73,7 +62,7 @@ class Rows(Dataset[_Sample]):
             )
         pairs = zip(sources, keys, strict=True)
         options: Any = {"dtype": dtype, "strict": strict, "shape": shape, "offset": offset, "order": order}
-        parts = [rows_of(source, name, mmap, **options) for source, name in pairs]
+        parts = [penstock.rows(source, name, mmap, **options) for source, name in pairs]
         super().__init__(parts[0] if len(parts) == 1 else penstock.zip(*parts))
 
 

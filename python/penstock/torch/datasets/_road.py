@@ -37,7 +37,7 @@ class Road(NamedTuple):
     says why.
 
     `asked`: the program asked for torch's loader itself, so that nobody has to be warned. `processes`: Python's part is
-    done in worker processes of ours.
+    done in worker processes of ours. `ours`: a dataset of Penstock's may be in it.
     """
 
     native: penstock.Dataset | None
@@ -45,6 +45,7 @@ class Road(NamedTuple):
     reason: str = ""
     asked: bool = False
     processes: bool = False
+    ours: bool = True
 
 
 class _NotNativeError(Exception):
@@ -66,7 +67,7 @@ def road_of(dataset: Any, worker_init_fn: Any = None, in_processes: bool = False
     rest, batch = _without_batch_functions(dataset)
     functions = None if batch is None else Functions(rest, None, batch)
     if not contains_penstock(dataset):
-        return Road(None, functions, _why_not_ours(dataset), asked=True)
+        return Road(None, functions, _why_not_ours(dataset), asked=True, ours=False)
     try:
         if worker_init_fn is not None:
             raise _NotNativeError(
@@ -285,6 +286,8 @@ def contains_penstock(dataset: Any) -> bool:
 
 def draws_alike(road: Road, dataset: Any) -> bool:
     """Whether Python reads a dataset of Penstock's whose random steps then are those of epoch 0 in every epoch."""
+    if not road.ours:
+        return False
     functions = road.functions
     read = [dataset] if road.native is None else [] if functions is None else looked_up(functions.make)
     natives = (part.native if isinstance(part, Dataset) else part for each in read for part in _penstocks_in(each))

@@ -12,7 +12,6 @@ from typing_extensions import TypeVar
 import penstock
 from penstock._core import join, zip
 from penstock.torch.datasets._dataset import Dataset
-from penstock.torch.datasets._native import rows_of
 from penstock.torch.datasets._road import contains_penstock, native_of
 
 _Sample = TypeVar("_Sample", covariant=True, default=Any)
@@ -81,7 +80,7 @@ class Choice(Dataset[_Sample]):
 
 def _zippable(part: Any, name: str) -> penstock.Dataset:
     if not isinstance(part, torch_data.Dataset) and not contains_penstock(part):
-        return rows_of(part)
+        return penstock.rows(part)
     native = native_of(part)
     if native is None:
         raise TypeError(

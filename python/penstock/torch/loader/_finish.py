@@ -17,7 +17,7 @@ import torch.utils.data as torch_data
 from penstock.torch._convert import batch_to_torch, in_rows, sample_to_torch
 from penstock.torch._shared_parts import bounded
 from penstock.torch.collate import Rule
-from penstock.torch.datasets._making import Make, batches_of
+from penstock.torch.datasets._making import Made, Make, batches_of
 from penstock.torch.datasets._road import Functions
 from penstock.torch.datasets._seeded import here
 from penstock.torch.loader._dealing import Dealing
@@ -120,12 +120,13 @@ class Finish:
     def _made(self, make: Make, indices: Sequence[int], samples: Any) -> list[Any]:
         out = []
         note, seed = self._note, self._seed
+        function = make.function if isinstance(make, Made) and make.inner is None else None
         for part, (index, sample) in enumerate(zip(indices, samples, strict=True), 1):
             if note is not None:
                 note(part)
             here.call = seed, index
             try:
-                out.append(make(index, sample))
+                out.append(make(index, sample) if function is None else function(sample))
             except Exception as error:
                 self._raise(error, [index], of_sample)
         if note is not None:

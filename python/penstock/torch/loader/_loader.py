@@ -38,7 +38,6 @@ from penstock.torch.loader._processes import (
     Chosen,
     Finisher,
     Started,
-    asked_of,
     chosen,
     require_processes,
     why_it_stays,
@@ -405,7 +404,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
                 "random steps of a Penstock dataset that Python code reads are those of epoch 0 in each epoch; "
                 "give the loader that dataset, and what the code does as .map(function)"
             )
-        for text in filter(None, (*lost, without_workers(asked_of(self.dataset, self.workers), self.num_workers))):
+        for text in filter(None, (*lost, without_workers(self._choice.asked, self.num_workers))):
             warnings.warn(text, NotNativeWarning, stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:

@@ -42,33 +42,30 @@ class Finishing(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The road of a dataset by `workers`, and why it is that one. `trial`: both ways are tried as batches are made."""
+    """The road of a dataset by `workers`, and why it is that one. `asked`: what is asked for by `workers`, or by a
+    function of the dataset; `trial`: both ways are tried as batches are made."""
 
     road: Road
+    asked: str
     why: str
     trial: bool = False
 
 
-def asked_of(dataset: Any, workers: str) -> str:
-    """What is asked for by `workers`, or by a function of the dataset."""
-    return "processes" if asks_for_processes(dataset) else workers
-
-
 def chosen(dataset: Any, workers: str, num_workers: int, init: Any, why_not_there: Callable[[Road], str]) -> Chosen:
     """`why_not_there`: why Python's part of a road in processes cannot get there, if it cannot."""
-    asked = asked_of(dataset, workers)
+    asked = "processes" if asks_for_processes(dataset) else workers
     why = why_threads(asked, num_workers)
     if why:
-        return Chosen(road_of(dataset, init), why)
+        return Chosen(road_of(dataset, init), asked, why)
     there = road_of(dataset, init, True)
     if asked == "processes" or there.native is None:
-        return Chosen(there, f"workers={asked!r}")
+        return Chosen(there, asked, f"workers={asked!r}")
     here = road_of(dataset, init)
     if here.native is not None:
-        return Chosen(there, "both ways are measured as batches are made", True)
+        return Chosen(there, asked, "both ways are measured as batches are made", True)
     # What threads cannot do is done by processes, ours or torch's.
     why = why_not_there(there)
-    return Chosen(here, why) if why else Chosen(there, f"threads cannot, because {here.reason}")
+    return Chosen(here, asked, why) if why else Chosen(there, asked, f"threads cannot, because {here.reason}")
 
 
 class State(NamedTuple):
