@@ -85,8 +85,8 @@ def require_storages(part: Any, number: int, key: Any) -> None:
 
 
 def _are_whole(samples: Sequence[Any]) -> bool:
-    """Whether each tensor in flat samples is all of a storage, or its beginning, as most are. Nothing is called for each
-    tensor but what torch has in C, because that would take longer than many functions of samples."""
+    """Whether each tensor of flat samples is all of a storage, or its beginning, as most are. For each tensor only what
+    torch has in C is called, because a function of ours would take longer than many functions of samples."""
     kinds = set(map(type, samples))
     if kinds <= {tuple, list}:
         samples = list(chain.from_iterable(samples))

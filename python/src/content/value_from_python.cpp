@@ -97,7 +97,10 @@ bool set_plain(Node& node, nb::handle object) {
 }
 
 /// The pairs of a dict or mapping in its own order.
-nb::list pairs_of(nb::handle object) { return nb::list(object.attr("items")()); }
+nb::list pairs_of(nb::handle object) {
+  return PyDict_CheckExact(object.ptr()) ? nb::steal<nb::list>(PyDict_Items(object.ptr()))
+                                         : nb::list(object.attr("items")());
+}
 
 bool is_mapping(nb::handle object) {
   if (PyDict_Check(object.ptr())) return true;
@@ -186,7 +189,9 @@ class Collector {
   void take_sequence(Node& node, nb::handle object, std::size_t position) {
     node.kind = PyList_Check(object.ptr()) ? Kind::kList : PyTuple_Check(object.ptr()) ? Kind::kTuple : Kind::kSet;
     if (PyFrozenSet_Check(object.ptr())) node.type_name = "frozenset";
-    if (object_type(object) == "torch.Size") node.type_name = "torch.Size";
+    // The name of a type is text that takes longer to make than most lists and tuples to write.
+    const bool is_plain = PyList_CheckExact(object.ptr()) || PyTuple_CheckExact(object.ptr());
+    if (!is_plain && object_type(object) == "torch.Size") node.type_name = "torch.Size";
     // A copy first: reading an item may run Python code, which could change the sequence.
     const nb::list items(nb::borrow(object));
     node.items.reserve(items.size());
@@ -196,7 +201,8 @@ class Collector {
   void take_mapping(Node& node, nb::handle object, std::size_t position) {
     node.kind = Kind::kDict;
     if (PyODict_Check(object.ptr())) node.type_name = "collections.OrderedDict";
-    if (object_type(object) == "collections.Counter") node.type_name = "collections.Counter";
+    if (!PyDict_CheckExact(object.ptr()) && object_type(object) == "collections.Counter")
+      node.type_name = "collections.Counter";
     for (const nb::handle pair : pairs_of(object)) {
       const nb::object key = pair[0];
       add_item(node, key, position, key);

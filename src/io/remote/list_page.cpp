@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "core/parse_number.h"
 #include "core/format.h"
+#include "core/parse_number.h"
 #include "core/text.h"
 #include "io/remote/fetch.h"
 #include "io/remote/store.h"

@@ -112,8 +112,8 @@ int on_progress(void* of, std::int64_t, std::int64_t, std::int64_t, std::int64_t
   return 0;
 }
 
-/// Whether the answer has been slower than any network for the whole time limit. That to what is sent is not measured: a
-/// store may take minutes to put an object together, and sends a space now and then meanwhile.
+/// Whether the answer has been slower than any network for the whole time limit. That to what is sent is not measured:
+/// a store may take minutes to put an object together, and sends a space now and then meanwhile.
 bool trickles(Transfer& transfer, std::chrono::steady_clock::time_point now) {
   if (transfer.request.method == "PUT" || transfer.request.method == "POST") return false;
   const std::uint64_t bytes = transfer.head_bytes + transfer.answer.received + transfer.answer.text.size();

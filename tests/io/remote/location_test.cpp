@@ -9,7 +9,6 @@
 
 #include "io/file/url.h"
 #include "io/remote/profile.h"
-#include "io/remote/store_error.h"
 #include "penstock/error.h"
 #include "support/errors.h"
 
@@ -158,16 +157,6 @@ TEST(Locations, ArePrivateByTlsOrOnThisMachine) {
         "http://localhost@h/", "http://localhost.h/", "http://[::1].h/", "http://[::2]/", "http://128.0.0.1/",
         "http://127.0.0.1:8x/", "http://localhost\\@h/", "http://", "ftp://localhost/", ""}) {
     EXPECT_FALSE(is_private(url)) << url;
-  }
-}
-
-TEST(StoreErrors, AreReadFromXml) {
-  EXPECT_EQ(xml_text("<E><Code>A&amp;B</Code><Code>C</Code></E>", "Code"), "A&B");
-  EXPECT_EQ(xml_text("<Code>cut", "Code"), "");
-  EXPECT_EQ(xml_decoded("&#65;&#x42;&#10;&lt;&bad;&#999999;&"), "AB\n<&bad;\xF3\xB4\x88\xBF&");
-  EXPECT_EQ(xml_decoded("&#xe9;&#x0000E9;&#128512;"), "\xC3\xA9\xC3\xA9\xF0\x9F\x98\x80");
-  for (const char* const other : {"&#0;", "&#x110000;", "&#-1;", "&#;", "&#x;", "&41;", "&;", "&#65 ;"}) {
-    EXPECT_EQ(xml_decoded(other), other);
   }
 }
 
