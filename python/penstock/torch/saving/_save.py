@@ -111,7 +111,7 @@ def save(
     if isinstance(f, (str, os.PathLike)):
         replaced(os.fspath(f), write, sync=sync)
         return
-    with tempfile.TemporaryFile() as whole:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as whole:
         write(whole)
         whole.seek(0)
         copied(whole, f)
