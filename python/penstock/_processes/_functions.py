@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pickle
 import sys
 import types
@@ -169,8 +170,9 @@ def _main(function: Any) -> tuple[str, str]:
     if spec is not None:
         return "name", spec.name
     path = getattr(main, "__file__", None)
-    if path is None:
-        raise _refused(function, "it is defined where no module is (a prompt, a notebook)", ", or install cloudpickle")
+    if path is None or not os.path.exists(path):  # "<stdin>"
+        why = "it is defined where no module is (a prompt, a notebook, standard input)"
+        raise _refused(function, why, ", or install cloudpickle")
     return "path", path
 
 

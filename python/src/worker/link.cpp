@@ -49,6 +49,7 @@ std::optional<Received> receive_head(int socket, bool waits) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
     std::memcpy(&out.descriptor, CMSG_DATA(header), sizeof(int));
   }
+  out.is_cut = (message.msg_flags & MSG_CTRUNC) != 0;
   if (got == static_cast<ssize_t>(sizeof out.head)) return out;
   if (out.descriptor >= 0) ::close(out.descriptor);
   return std::nullopt;

@@ -55,6 +55,7 @@ struct MessageHead {
 struct Received {
   MessageHead head;
   int descriptor = -1;
+  bool is_cut = false;  ///< one was sent, for which this process had no room
 };
 
 /// False where the other process is gone.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <utility>
 
 #include "core/stop_scope.h"
@@ -68,7 +69,7 @@ std::shared_ptr<const void> AnswerBlocks::lend(const std::shared_ptr<SharedBlock
 
 void AnswerBlocks::take_back(std::uint64_t id) noexcept {
   if (core::forks() != forks_) return;  // a child has no worker, and may have inherited the lock of another thread
-  std::shared_ptr<SharedBlock> gone;  // unmapped behind the lock
+  std::shared_ptr<SharedBlock> gone;    // unmapped behind the lock
   const std::scoped_lock lock(mutex_);
   if (const auto found = blocks_.find(id); found != blocks_.end()) lent_ -= found->second->bytes().size();
   if (idle_.size() < kMostIdle) {
@@ -180,6 +181,10 @@ std::optional<Received> WorkerProcess::wait(const std::atomic<bool>& closed) {
 std::optional<Answer> WorkerProcess::taken(const Received& received) {
   const MessageHead& head = received.head;
   std::erase_if(written_, [&](const auto& each) { return each.first <= head.sequence; });
+  if (received.is_cut) {
+    throw Error(ErrorCode::kIo, "too many open files to take what a worker process answers; raise ulimit -n",
+                {.system_error = EMFILE});
+  }
   if (received.descriptor >= 0) {
     answers_->add(SharedBlock::received(head.block, received.descriptor, static_cast<std::size_t>(head.capacity)));
   }

@@ -326,11 +326,16 @@ void Worker::call(MessageReader& reader, MessageWriter& answer) {
 
 template <class Call>
 void Worker::add(MessageWriter& answer, Call call) {
+  // A function may fork and return in both processes. The copy has no part in what follows.
+  const auto end_copy = [process = getpid()] {
+    if (getpid() != process) _exit(0);
+  };
   const MessageWriter::Mark before = answer.mark();
   const std::size_t at = made_++;
   const ProgressScope scope(progress_of(request_->bytes()));
   try {
     const std::optional<Value> made = call();
+    end_copy();
     answer.write_number(static_cast<std::uint64_t>(made ? CallOutcome::kMade : CallOutcome::kLeftOut));
     if (at == 0 && draft_.used > 0) answer.place_in(draft_.placed());
     if (made && slots_) {
@@ -339,6 +344,7 @@ void Worker::add(MessageWriter& answer, Call call) {
       answer.write_value(*made);
     }
   } catch (const Error& error) {
+    end_copy();
     answer.take_back(before);
     if (at == 0) answer.place_in({});
     answer.write_number(static_cast<std::uint64_t>(CallOutcome::kRaised));

@@ -142,6 +142,15 @@ def test_functions_may_fork_and_start_threads(function):
     assert len(batches(penstock.DataLoader(data, 4, **PROCESSES))) == 3
 
 
+def test_a_function_that_returns_from_a_fork_too_is_called_once():
+    for _ in range(5):
+        with penstock.DataLoader(rows(40).map(functions.forks_and_returns), 4, timeout=60, **PROCESSES) as loader:
+            assert batches(loader) == batches(penstock.DataLoader(rows(40).map(functions.twice), 4, num_workers=0))
+    data = rows().map(functions.forks_and_raises)
+    with penstock.DataLoader(data, 4, timeout=60, **PROCESSES) as loader, pytest.raises(ValueError, match="0"):
+        list(loader)
+
+
 def test_a_function_may_iterate_a_loader_with_processes():
     data = rows(4).map(functions.nested)
     expected = batches(penstock.DataLoader(rows(4).map(functions.nested), 2, num_workers=0))

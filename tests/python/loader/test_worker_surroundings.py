@@ -8,7 +8,7 @@ import sys
 import pytest
 import worker_functions as functions
 from worker_pairs import rows
-from worker_programs import PROGRAM, run_program
+from worker_programs import PROGRAM, WITHOUT_CLOUDPICKLE, run_program
 
 import penstock
 
@@ -62,6 +62,48 @@ def test_a_program_that_ends_before_processes_are_ready_says_nothing(tmp_path):
     program = PROGRAM.replace("sys.argv[1]", "'twice'").replace("processes", "auto")
     done = run_program(tmp_path, program.replace("arange(100.0).reshape(100, 1)", "zeros((2, 1))"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+def test_a_program_of_standard_input_names_what_cannot_be_sent(tmp_path):
+    program = WITHOUT_CLOUDPICKLE + (
+        "import numpy as np, penstock\ndef twice(sample): return np.asarray(sample) * 2\n"
+        "data = penstock.rows(np.zeros((4, 1))).map(twice)\n"
+        "list(penstock.DataLoader(data, num_workers=1, workers='processes'))\n"
+    )
+    done = subprocess.run([sys.executable], input=program, capture_output=True, text=True, timeout=120, check=False)
+    assert "TypeError: twice cannot be sent to a worker process: it is defined where no module is" in done.stderr
+
+
+WITHOUT_DESCRIPTORS = """
+import os, numpy as np, penstock, worker_functions as functions
+
+if __name__ == "__main__":
+    data = penstock.rows(np.arange(40.0).reshape(40, 1)).map(functions.swells)
+    loader = penstock.DataLoader(data, num_workers=1, prefetch_factor=1, workers="processes")
+    iterator = iter(loader)
+    next(iterator)
+    held = []
+    try:
+        while True:
+            held.append(os.dup(0))
+    except OSError:
+        pass
+    try:
+        print(sum(1 for _ in iterator))
+    except OSError as error:
+        [os.close(one) for one in held]
+        print(error.errno, error)
+    print(len(list(loader)))
+"""
+
+
+def test_a_program_without_descriptors_for_answers_is_told_so(tmp_path):
+    done = run_program(tmp_path, WITHOUT_DESCRIPTORS, before=["prlimit", "--nofile=128"])
+    assert done.stderr == ""
+    what, whole = done.stdout.splitlines()
+    assert what.startswith("24 ")
+    assert "too many open files" in what
+    assert whole == "40"
 
 
 @pytest.mark.nightly

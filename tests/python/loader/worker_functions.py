@@ -185,6 +185,21 @@ def forking(sample):
     return sample
 
 
+def swells(sample):
+    return np.zeros(1 + 200_000 * int(np.asarray(sample).flat[0]), dtype="uint8")
+
+
+def forks_and_returns(sample):
+    """In both processes."""
+    os.fork()
+    return np.asarray(sample) * 2
+
+
+def forks_and_raises(sample):
+    os.fork()
+    raise ValueError(int(np.asarray(sample).flat[0]))
+
+
 def leaves_a_child(sample):
     """A child that outlives the worker, and has its descriptors."""
     if np.asarray(sample).flat[0] == 4 and os.fork() == 0:
