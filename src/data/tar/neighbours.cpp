@@ -33,26 +33,27 @@ std::uint64_t bytes_for(const TarShard& shard, std::size_t sample, Edge edge) {
   return bytes <= kMostWhole ? bytes : 0;
 }
 
-/// The key at that edge of a sample, of which `known` are the first bytes. Nothing where it cannot be read, which its
-/// own read tells; `mine` where no whole sample lies there, because a number on one of its sides is wrong then.
-std::optional<std::string> key_of(const TarShard& shard, std::size_t sample, std::span<const std::byte> known,
-                                  const std::string& mine, Edge edge) {
+/// Whether another sample than that of this key lies at that edge of a sample, of which `known` are the first bytes.
+/// Not where no whole sample lies there, or no header: a number on one of its sides is wrong then, or the shard is
+/// damaged, and nobody can tell. The errors of reading it.
+bool is_another(const TarShard& shard, std::size_t sample, std::span<const std::byte> known, Edge edge,
+                const std::string& key) {
   const std::string path = core::shown_path(shard.path);
-  const std::uint64_t begin = shard.begins[sample];
-  const std::uint64_t end = shard.begins[sample + 1];
-  try {
-    format::TarMemory memory(known, begin);
-    const bool is_enough = known.size() >= bytes_for(shard, sample, edge);
-    if (auto key = is_enough && !known.empty() ? edge_key(memory, path, begin, end, edge) : std::nullopt) return key;
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the headers go on behind these bytes, or are wrong
+  const auto found = [&](format::TarBytes& bytes) -> std::optional<std::string> {
+    try {
+      return edge_key(bytes, path, shard.begins[sample], shard.begins[sample + 1], edge);
+    } catch (const Error& error) {
+      if (!is_of_headers(error)) throw;
+      return std::nullopt;
+    }
+  };
+  if (!known.empty() && known.size() >= bytes_for(shard, sample, edge)) {
+    format::TarMemory memory(known, shard.begins[sample]);
+    if (const auto there = found(memory)) return *there != key;
   }
-  try {
-    format::TarWindow window(shard.file->source());
-    return edge_key(window, path, begin, end, edge).value_or(mine);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled) throw;
-    return std::nullopt;
-  }
+  format::TarWindow window(shard.file->source());
+  const auto there = found(window);
+  return there && *there != key;
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ void TarNeighbours::read() {
   try {
     io::read_at_once(reads);
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kCancelled) throw;  // else key_of reads each by itself
+    if (error.code() == ErrorCode::kCancelled) throw;  // else each is read by itself
   }
 }
 
@@ -92,10 +93,10 @@ void TarNeighbours::require_apart(const TarShard& shard, std::size_t sample, con
   if (end > next && next < shard.bytes) throw_not_of_index(core::shown_path(shard.path), next);
   for (const std::size_t other : beside(shard, sample)) {
     const std::size_t between = std::max(sample, other);
-    const auto beside_it =
-        key_of(shard, other, known_.at({&shard, other}), key, other < sample ? Edge::kLast : Edge::kFirst);
-    if (beside_it == key) throw_not_of_index(core::shown_path(shard.path), shard.begins[between]);
-    if (beside_it) shard.apart[between].store(true, std::memory_order_relaxed);
+    const Edge edge = other < sample ? Edge::kLast : Edge::kFirst;
+    if (!is_another(shard, other, known_.at({&shard, other}), edge, key))
+      throw_not_of_index(core::shown_path(shard.path), shard.begins[between]);
+    shard.apart[between].store(true, std::memory_order_relaxed);
   }
 }
 

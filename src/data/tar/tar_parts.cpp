@@ -117,6 +117,11 @@ std::span<const std::byte> unpacked(std::span<const std::byte> content, const st
 
 }  // namespace
 
+bool is_of_headers(const Error& error) noexcept {
+  return error.code() == ErrorCode::kCorrupt || error.code() == ErrorCode::kTruncated ||
+         error.code() == ErrorCode::kLimit || error.code() == ErrorCode::kUnsupported;
+}
+
 void throw_not_of_index(const std::string& path, std::uint64_t offset) {
   throw Error(
       ErrorCode::kChanged,

@@ -15,6 +15,7 @@
 #include "data/tar/tar_shard.h"
 #include "format/tar/members.h"
 #include "format/tar/sample_name.h"
+#include "penstock/error.h"
 
 namespace penstock::data {
 
@@ -45,6 +46,9 @@ enum class Edge : std::uint8_t { kFirst, kLast };
 /// ends behind `end`. Errors as TarWalk gives.
 std::optional<std::string> edge_key(format::TarBytes& bytes, const std::string& path, std::uint64_t begin,
                                     std::uint64_t end, Edge edge);
+
+/// Whether it may say that no header lies there, and not that reading failed.
+bool is_of_headers(const Error& error) noexcept;
 
 /// kChanged: what lies there is not what the index says.
 [[noreturn]] void throw_not_of_index(const std::string& path, std::uint64_t offset);

@@ -277,8 +277,8 @@ class TarSamples final : public detail::DatasetImpl {
     try {
       out = parts();
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kCorrupt && error.offset() == sample.begin)
-        data::throw_not_of_index(path, sample.begin);  // no header lies there
+      if (data::is_of_headers(error) && error.tensor().empty())
+        data::throw_not_of_index(path, error.offset().value_or(sample.begin));
       throw;
     }
     neighbours.require_apart(shard, sample.number, out.key, out.parts.back().member.end);
