@@ -23,6 +23,7 @@
 #include "core/text.h"
 #include "device/host_memory.h"
 #include "io/file/file_descriptor.h"
+#include "io/file/open_path.h"
 #include "penstock/error.h"
 
 namespace penstock::cli {
@@ -152,10 +153,7 @@ Source read_fifo(const std::string& path, const struct stat& status) {
 
 }  // namespace
 
-bool is_fifo(const std::string& word) {
-  struct stat status {};
-  return word != kStandardInput && ::stat(word.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
-}
+bool is_fifo(const std::string& word) { return word != kStandardInput && io::is_fifo(word); }
 
 Source input_source(const std::string& word) {
   if (word == kStandardInput) return read_standard_input();

@@ -23,6 +23,7 @@
 #include "data/sampler/rank_sources.h"
 #include "format/safetensors/dtype.h"
 #include "interpreter/convert.h"
+#include "interpreter/gil.h"
 #include "interpreter/interrupt.h"
 #include "loader/loader.h"
 #include "penstock/error.h"
@@ -83,11 +84,16 @@ std::optional<std::uint64_t> require_loader_options(nb::handle ranks, nb::handle
   return count_argument(memory_budget, "memory_budget");
 }
 
-bool call_unless_ending(const nb::callable& function) {
-  const Running running;
-  if (Running::is_ending()) return false;
-  function();
-  return true;
+void call_or_stop(const nb::callable& function) {
+  {
+    const Running running;
+    if (!Running::is_ending()) {
+      function();
+      return;
+    }
+  }
+  PyEval_SaveThread();
+  stop_thread();
 }
 
 }  // namespace
@@ -96,8 +102,9 @@ void bind_checks(nb::module_& module) {
   module.def("_forks", core::forks, "How many forks lead to this process.");
   module.def("_require_own_process", core::require_own_process, nb::arg("forks"));
   module.def("_is_ending", Running::is_ending, "Whether the interpreter has begun to end.");
-  module.def("_call_unless_ending", call_unless_ending, nb::arg("function"),
-             "Calls it, and the interpreter's end waits for that; False, without a call, where it has begun to end.");
+  module.def(
+      "_call_or_stop", call_or_stop, nb::arg("function"),
+      "Calls it, and the interpreter's end waits for that; where that has begun, the daemon thread stops for good.");
   module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"));
   module.def("_class_folders", classes_and_numbers, nb::arg("files"),
              nb::sig("def _class_folders(files: Dataset) -> tuple[list[str], list[int]]"));

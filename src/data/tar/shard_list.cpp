@@ -3,8 +3,6 @@
 // them.
 #include "data/tar/shard_list.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -18,6 +16,7 @@
 #include "data/scan/glob.h"
 #include "data/scan/name_match.h"
 #include "io/file/file_url.h"
+#include "io/file/open_path.h"
 #include "io/file/url.h"
 #include "io/locations.h"
 #include "penstock/error.h"
@@ -280,10 +279,7 @@ ShardList list_shards(std::span<const std::string> given) {
   return out;
 }
 
-bool is_pipe(const std::string& path) noexcept {
-  struct stat status {};
-  return path == "-" || (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode));
-}
+bool is_pipe(const std::string& path) noexcept { return path == "-" || io::is_fifo(path); }
 
 void require_told(const ShardList& list, std::size_t shard, std::int64_t samples) {
   if (list.samples.empty() || !list.samples[shard] || *list.samples[shard] == samples) return;

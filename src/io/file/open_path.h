@@ -3,6 +3,7 @@
 // Paths that no file can have, and open(2) as all of io calls it.
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cerrno>
@@ -33,6 +34,12 @@ inline FileDescriptor open_at(int folder, const char* name, int flags, mode_t mo
 /// The same by a path from the working folder.
 inline FileDescriptor open_path(const std::string& path, int flags, mode_t mode = 0) noexcept {
   return open_at(AT_FDCWD, path.c_str(), flags, mode);
+}
+
+/// Whether a FIFO lies there, such as a shell's <(...), which gives its bytes once and in order.
+inline bool is_fifo(const std::string& path) noexcept {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
 }
 
 }  // namespace penstock::io

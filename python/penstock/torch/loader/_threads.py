@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError, Future, TimeoutError
 from functools import partial
 from typing import Any
 
-from penstock._core import _call_unless_ending, _forks, _is_ending, _require_own_process
+from penstock._core import _call_or_stop, _forks, _is_ending, _require_own_process
 from penstock.torch.loader._thread_state import ThreadState
 
 _Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]
@@ -98,12 +98,7 @@ def _serve(calls: _Queue) -> None:
     while (call := calls.get()) is not None:
         only = [call]
         del call
-        if not _call_unless_ending(partial(_make_only, only)):
-            _left.append(only)
-            return
-
-
-_left: list[list[_Call]] = []  # calls that the end of Python came before
+        _call_or_stop(partial(_make_only, only))
 
 
 def _make_only(calls: list[_Call]) -> None:
