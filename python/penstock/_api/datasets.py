@@ -125,7 +125,8 @@ def shards(
     Each sample is a dict by field: the members of a shard that follow one another with one key. Every
     sample can be read by itself, so that len(), dataset[i], shuffle=True, samplers, ranks and resumed
     loaders are those of every other dataset. `stream(shards(...))` reads each shard once, from front to
-    back: then shards may be compressed (.tar.gz, .tar.zst), or come from standard input ("-") or a FIFO.
+    back: then shards may be compressed (.tar.gz, .tar.zst), or come from standard input ("-") or a
+    FIFO.
 
     The key is the path up to the first dot of its last part, and what follows is the field, in lower
     case: "a/0001.seg.npy" has key "a/0001" and field "seg.npy". The last extension says what a field
