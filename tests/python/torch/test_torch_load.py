@@ -26,6 +26,7 @@ from load_pairs import (
     same,
 )
 
+import penstock
 import penstock.torch as pt
 
 
@@ -176,6 +177,27 @@ class TestSurroundings:
             theirs = torch.load(path, map_location=location)
         for key, tensor in theirs.items():
             assert (type(ours[key]), ours[key].device, ours[key].shape) == (type(tensor), tensor.device, tensor.shape)
+
+    @pytest.mark.parametrize("location", [None, "cuda", "meta"])
+    def test_fake_sparse_tensors_are_on_devices_that_are_not_here(self, path, location):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        torch.save([torch.eye(3).to_sparse(), torch.sparse_coo_tensor([[1, 1]], torch.ones(2), (3,))], path)
+        with FakeTensorMode():
+            for ours, theirs in zip(
+                *(load(path, map_location=location) for load in (pt.load, torch.load)), strict=True
+            ):
+                assert (type(ours), ours.device, ours.shape) == (type(theirs), theirs.device, theirs.shape)
+                assert ours.is_coalesced() == theirs.is_coalesced()
+
+    def test_what_cannot_be_fake_is_no_damage(self, path):
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        torch.save(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), path)
+        with FakeTensorMode(), pytest.raises(RuntimeError):
+            torch.load(path)
+        with FakeTensorMode(), pytest.raises(penstock.UnsupportedError, match="torch has no way"):
+            pt.load(path)
 
     def test_fake_tensors_have_no_storage_for_a_function_to_place(self, path):
         from torch._subclasses.fake_tensor import FakeTensorMode

@@ -314,6 +314,8 @@ def test_the_bounds_that_jagged_tensors_keep(tmp_path, save, asked):
     expected = [bounds(value) for value in torch.load(path)]
     assert expected == [bounds(value) for value in values]
     assert [bounds(value) for value in pt.load(path)] == expected
+    for loaded in pt.load(path, map_location="meta"):
+        assert all(bound.is_meta for bound in loaded._metadata_cache.values())
 
 
 @pytest.mark.parametrize(("name", "bound"), [("max_seqlen", 3), ("min_seqlen", 3)])

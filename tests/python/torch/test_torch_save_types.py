@@ -178,7 +178,6 @@ def test_frozensets_and_tensors_of_penstocks(path):
 REFUSED = {
     "module": (torch.nn.Linear(1, 1), "state_dict"),
     "subclass": (torch.ones(1).as_subclass(Own), "as_subclass"),
-    "parameter's subclass": (OwnParameter(torch.ones(1)), "as_subclass"),
     "generator": (torch.Generator(), "get_state"),
     "memory format": (torch.channels_last, "str"),
     "dict's subclass": (Mapping(a=1), r"dict\(x\)"),
@@ -254,12 +253,25 @@ def test_classes_that_the_program_allows(path, value, classes):
         pt.save([value], path)
 
 
-@pytest.mark.parametrize("kind", [Mapping, OwnParameter], ids=lambda kind: kind.__name__)
-def test_what_torch_does_not_read_though_it_is_allowed(path, kind):
-    value = Mapping(a=1) if kind is Mapping else OwnParameter(torch.ones(1))
-    with torch.serialization.safe_globals([kind]), pytest.raises(TypeError) as caught:
-        pt.save([value], path)
+def test_what_torch_does_not_read_though_it_is_allowed(path):
+    with torch.serialization.safe_globals([Mapping]), pytest.raises(TypeError) as caught:
+        pt.save([Mapping(a=1)], path)
     assert "add_safe_globals" not in str(caught.value)
+
+
+def test_a_class_of_parameters_is_written_as_torch_writes_it(path):
+    """torch's pickles do not name it, whatever reads them."""
+    parameter = OwnParameter(torch.arange(3.0), requires_grad=False)
+    parameter.scale = 2
+    torch.save({"w": parameter}, path)
+    theirs = torch.load(path)["w"]
+    with pytest.warns(UserWarning, match=r"OwnParameter is written as torch\.nn\.Parameter"):
+        pt.save({"w": parameter}, path)
+    for loaded in (torch.load(path)["w"], pt.load(path)["w"]):
+        assert type(loaded) is type(theirs) is torch.nn.Parameter
+        assert torch.equal(loaded, theirs)
+        assert vars(loaded) == vars(theirs) == {"scale": 2}
+        assert loaded.requires_grad is theirs.requires_grad is False
 
 
 class SetsItself(str):
@@ -277,6 +289,78 @@ def test_a_class_with_a_state_of_its_own_is_not_called(path):
         with pytest.raises(penstock.UnsafeError, match="SetsItself"):
             pt.load(path)
     assert not SetsItself.ran
+
+
+class Reduced:
+    def __reduce__(self):
+        return Reduced, (1,)
+
+    def __init__(self, *_args):
+        self.width = 3
+
+
+class ByCall:
+    def __reduce__(self):
+        return made_by_call, ()
+
+
+def made_by_call():
+    return ByCall()
+
+
+class NewArguments:
+    def __new__(cls, width):
+        made = object.__new__(cls)
+        made.width = width
+        return made
+
+    def __getnewargs__(self):
+        return (self.width,)
+
+
+class OtherState:
+    def __getstate__(self):
+        return (1, 2, 3)
+
+
+class OwnPoint(Point):
+    def __new__(cls, x, y):
+        return super().__new__(cls, x, y)
+
+
+class OwnState(torch.Tensor):
+    def __setstate__(self, state):
+        super().__setstate__(state)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (SetsItself("a"), "a way of its own"),
+        (Reduced(), r"Reduced has a way of its own .* save vars\(x\)"),
+        (ByCall(), "made_by_call is a function"),
+        (NewArguments(3), "a way of its own"),
+        (OtherState(), "none that its attributes are set by"),
+        (OwnPoint(1, 2), r"save tuple\(x\)"),
+        (torch.ones(2).as_subclass(OwnState), "as_subclass"),
+        (np.array([Reduced()], dtype=object), r"at \['a'\]\[0\]\.flat\[0\]: found an object of class .*Reduced"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_allowed_class_that_load_would_not_make_is_refused_when_it_is_saved(path, value, reason):
+    """A run must not learn at its resume that its checkpoint is not read."""
+    if isinstance(value, SetsItself):
+        value.part = 1
+    allowed = [SetsItself, Reduced, made_by_call, ByCall, NewArguments, OtherState, OwnPoint, OwnState]
+    path.write_bytes(b"before")
+    with torch.serialization.safe_globals(allowed):
+        with pytest.raises(TypeError, match=rf"(?s){reason}.*torch\.save for torch\.load alone") as caught:
+            pt.save({"a": [value, torch.ones(2)]}, path)
+        assert isinstance(caught.value, penstock.Error)
+        assert path.read_bytes() == b"before"
+        torch.save({"a": [value, torch.ones(2)]}, path)
+        with pytest.raises(penstock.UnsafeError):
+            pt.load(path)
 
 
 def test_settings_for_saving_are_torchs(path):

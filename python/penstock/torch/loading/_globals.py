@@ -42,6 +42,11 @@ def is_filled(obj: Any) -> bool:
     return isinstance(obj, (dict, list, collections.deque))
 
 
+def is_written_as_parameter(kind: Any) -> bool:
+    """Whether torch writes tensors of the class as torch.nn.Parameter, so that a file does not name the class."""
+    return issubclass(kind, torch.nn.Parameter) and kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__
+
+
 class Readable:
     """Which names of a file `load` knows in this program at this moment.
 
@@ -77,8 +82,8 @@ class Readable:
         kind: Any = type(obj)
         if is_filled(obj):
             return kind in _COLLECTIONS
-        if isinstance(obj, torch.nn.Parameter) and kind.__reduce_ex__ is torch.nn.Parameter.__reduce_ex__:
-            return kind is torch.nn.Parameter  # it says of no other class that it is of that
+        if is_written_as_parameter(kind):
+            return True
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(obj, numpy.dtype):
             return bool(obj.type.__module__ == "numpy")

@@ -17,7 +17,7 @@ import penstock
 from penstock._objects.plain_values import plain_of
 from penstock._text import plural
 from penstock.torch._errors import DeviceMemoryError, UnmadeError
-from penstock.torch._private import make_wrapper_subclass, nested_view_from_buffer, rebuild_qtensor
+from penstock.torch._private import detect_fake_mode, make_wrapper_subclass, nested_view_from_buffer, rebuild_qtensor
 from penstock.torch.loading import _distributed
 from penstock.torch.loading._allowed import Allowed, RefusedError
 from penstock.torch.loading._attributes import require_plain_class, set_attributes
@@ -215,6 +215,16 @@ class Rebuilder:
         return found
 
 
+class Trial(Rebuilder):
+    """Makes what the file says of names, and no tensor: what `load` would refuse is in `unknown` and `refused`."""
+
+    leaf = torch.empty(0, device="meta")
+    """In the place of each tensor."""
+
+    def _built(self, name: str, build: Callable[[Any], Any], args: Any) -> Any:
+        return super()._built(name, build, args) if build in (_plain, _items, _size, _device) else self.leaf
+
+
 def _has_opaque(parts: Any) -> bool:
     return any(
         isinstance(part, penstock.Opaque) or (isinstance(part, dict) and _has_opaque(part.values())) for part in parts
@@ -237,7 +247,7 @@ def _as_ours(name: str, error: Exception) -> penstock.Error:
     kind, reason = _BUILDERS.get(name, _NONE)[1] or name, str(error).partition("\n")[0]
     if isinstance(error, torch.OutOfMemoryError):
         return DeviceMemoryError(f"there is no memory left for a {kind}: {reason}")
-    if isinstance(error, NotImplementedError):
+    if isinstance(error, NotImplementedError) or detect_fake_mode(None) is not None:
         return UnmadeError(f"torch has no way to make a {kind} of these parts: {reason}")
     return penstock.CorruptError(f"the parts of a {kind} do not make one: {reason}")
 
@@ -343,6 +353,8 @@ def _jagged(args: Any) -> torch.Tensor:
     tensor: torch.Tensor = torch.nested.nested_tensor_from_jagged(
         values.detach(), offsets, lengths, jagged_dim=dim, **known
     )
+    bounds: dict[str, torch.Tensor] = vars(tensor)["_metadata_cache"]
+    bounds.update({name: bound.to(values.device) for name, bound in bounds.items()})
     return tensor.requires_grad_(bool(parts["requires_grad"]))
 
 

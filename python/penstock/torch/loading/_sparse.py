@@ -27,22 +27,17 @@ def sparse_coo(args: Any) -> torch.Tensor:
     indices, values, size, *coalesced = args
     is_coalesced = coalesced[0] if coalesced else None
     check = has_values(indices, values)
+    # A fake tensor's device need not be here.
+    place = {} if isinstance(values, FakeTensor) else {"device": values.device}
     whole = torch.sparse_coo_tensor(
-        indices,
-        values,
-        size,
-        check_invariants=check,
-        is_coalesced=None if is_coalesced else is_coalesced,
-        device=values.device,
+        indices, values, size, check_invariants=check, is_coalesced=None if is_coalesced else is_coalesced, **place
     )
     if not is_coalesced:
         return whole
     # torch's own look at the order starts threads for each tensor, however small: milliseconds on a busy machine.
     if check and not _is_ascending(indices):
         raise penstock.CorruptError("a sparse COO tensor is said to be coalesced, but its indices are not in order")
-    return torch.sparse_coo_tensor(
-        indices, values, size, check_invariants=False, is_coalesced=True, device=values.device
-    )
+    return torch.sparse_coo_tensor(indices, values, size, check_invariants=False, is_coalesced=True, **place)
 
 
 def _is_ascending(indices: torch.Tensor) -> bool:

@@ -4,6 +4,7 @@ it."""
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +17,10 @@ from penstock._core import _memory_fault
 from penstock.torch._convert import to_torch
 from penstock.torch._memory import is_wrapper
 from penstock.torch._private import mkldnn
-from penstock.torch.loading._globals import Readable, full_name, is_filled
+from penstock.torch.loading._globals import Readable, full_name, is_filled, is_written_as_parameter
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._advice import advice
-from penstock.torch.saving._places import place_of
+from penstock.torch.saving._places import holds_objects, part_of, place_of
 
 _SAVE = torch.save  # as torch has it: programs may set torch.save to ours
 
@@ -85,7 +86,7 @@ class _Pickler(pickle.Pickler):
         if isinstance(obj, (penstock.Tensor, penstock.LazyTensor)):
             tensor = obj if isinstance(obj, penstock.Tensor) else obj.load()
             return to_torch(tensor).__reduce_ex__(2)
-        if _holds_objects(obj) and place_of(list(obj.flat), obj):
+        if holds_objects(obj) and place_of(list(obj.flat), obj):
             raise _RefusedError(lambda root: penstock.UnsupportedError(f"{place_of(root, obj)}{_ENDLESS}"))
         if self._readable.is_name(obj):
             known = self._readable.knows(obj)
@@ -95,6 +96,13 @@ class _Pickler(pickle.Pickler):
         if not known:
             owner = self._owner
             raise _RefusedError(lambda root: _refusal(root, obj, owner))
+        kind = type(obj)
+        if kind is not torch.nn.Parameter and is_written_as_parameter(kind):
+            warnings.warn(
+                f"{full_name(kind)} is written as torch.nn.Parameter, as torch.save writes it: neither torch.load nor "
+                "penstock.torch.load gives tensors of that class",
+                stacklevel=2,
+            )
         if isinstance(obj, torch.Tensor) and self._reads_memory and _has_elements(obj):
             fault = _memory_fault(obj) or _layout_fault(obj)
             if fault is not None:
@@ -112,12 +120,6 @@ def _layout_fault(tensor: torch.Tensor) -> str | None:
     return f"found a tensor of layout {tensor.layout}, which torch does not save either; save .to_dense() of it"
 
 
-def _holds_objects(obj: Any) -> bool:
-    """Whether it is an array of NumPy's with Python objects in it. Other things with a dtype may warn when they are
-    asked for it."""
-    return hasattr(type(obj), "flat") and getattr(getattr(obj, "dtype", None), "char", "") == "O"
-
-
 def _refusal(root: Any, part: Any, owner: Any) -> penstock.Error:
     """Of a part that `load` would not read; `owner`: the last object whose parts were written."""
     place = place_of(root, part) or ("" if owner is None else place_of(root, owner))
@@ -128,7 +130,18 @@ def _refusal(root: Any, part: Any, owner: Any) -> penstock.Error:
     what = f"a reference to {name}" if is_name else f"an object of class {name}"
     message = f"{place}found {what}, which torch.load(weights_only=True) and penstock.torch.load do not read; "
     message += f"save {advice(part)}"
-    if not is_filled(part) and not isinstance(part, torch.nn.Parameter):
+    if not is_filled(part):
         allowed = name.removeprefix("__main__.")
         message += f", or allow it by torch.serialization.add_safe_globals([{allowed}]) here and where it is read"
     return penstock.DTypeMismatchError(message)
+
+
+def unmade(root: Any, name: str, reason: str) -> penstock.Error:
+    """Of a part of an allowed class that `load` would not make of what its pickle says."""
+    part = part_of(root, lambda part: full_name(type(part)) == name or full_name(part) == name)
+    what = f"found what a file holds as {name}" if part is None else f"{part[0]}found an object of class {name}"
+    save = "plain values in its place" if part is None else advice(part[1])
+    return penstock.DTypeMismatchError(
+        f"{what}, which penstock.torch.load does not make though it is allowed: {reason}; save {save}, or write it by "
+        "torch.save for torch.load alone"
+    )

@@ -15,10 +15,11 @@ from penstock._core import _assemble, _open_file, _save_with, _saved
 from penstock._files.replace import replaced
 from penstock._files.temporary import copied, temporary_path, written
 from penstock._wrong_argument import names_arguments
+from penstock.torch.loading._rebuild import Trial
 from penstock.torch.loading._storages import skips_data
 from penstock.torch.saving._describe import described
 from penstock.torch.saving._native import is_native, is_small_of_numpy
-from penstock.torch.saving._pickling import save_pickled
+from penstock.torch.saving._pickling import save_pickled, unmade
 
 _PROTOCOL = 2
 _IN_MEMORY = 64 << 20  # bytes of tensors up to which a file is made in memory before it goes to an open file
@@ -41,11 +42,12 @@ def save(
     Takes everything that torch.load(weights_only=True) reads back: tensors of every kind (sparse,
     quantized, nested, meta, conjugate by a flag, with attributes), parameters, storages, state dicts
     and nested dicts, lists, tuples and sets of them with numbers, strings, sizes, dtypes, layouts and
-    devices, and objects of classes that torch.serialization.add_safe_globals allows (which `load`
-    reads where they are their parts and nothing else). Beyond these, what `load` reads and
+    devices, and objects of classes that torch.serialization.add_safe_globals allows, where they are
+    their parts and nothing else, which is what `load` makes. Beyond these, what `load` reads and
     torch.load(weights_only=True) wants add_safe_globals for: NumPy's arrays, scalars and dtypes as
     those, frozensets, defaultdicts and references to Python's own data types. Nothing is written as
-    another type than it is. Tensors on other devices are written as they are in host memory.
+    another type than it is, but for classes of torch.nn.Parameter, which torch does not name either: a
+    warning says so. Tensors on other devices are written as they are in host memory.
 
     compute_crc32, storage_alignment and use_pinned_memory_for_d2h of
     torch.utils.serialization.config.save count, and skip_data of torch.serialization. Where those or
@@ -106,7 +108,7 @@ def save(
         options = {"zipped": _use_new_zipfile_serialization, "byteorder": not _disable_byteorder_record}
         save_pickled(obj, out, pickle_protocol, **options, known=known)
         if not known:
-            _require_readable(out)
+            _require_readable(obj, out)
 
     if isinstance(f, (str, os.PathLike)):
         replaced(os.fspath(f), write, sync=sync)
@@ -117,16 +119,22 @@ def save(
         copied(whole, f)
 
 
-def _require_readable(file: Any) -> None:
-    """What torch has written is within the bounds of what `load` reads: on integers, nesting and the like."""
+def _require_readable(obj: Any, file: Any) -> None:
+    """What torch has written is what `load` reads: within its bounds on integers, nesting and the like, and of objects
+    that are their parts."""
     file.flush()
+    trial = Trial()
     try:
         archive = _open_file(f"/proc/self/fd/{file.fileno()}", False)
-        _assemble(archive, [None] * len(archive), lambda name, args, state, begun: begun or object())
+        _assemble(archive, [trial.leaf] * len(archive), trial)
     except (penstock.LimitError, penstock.UnsupportedError, penstock.CorruptError) as error:
         raise penstock.UnsupportedError(
             f"penstock.torch.load would not read what torch.save makes of this: {error.message}; leave that part out"
         ) from None
+    for name, reason in trial.refused.items():
+        raise unmade(obj, name, reason)
+    for name in trial.unknown:
+        raise unmade(obj, name, "nothing says how it is made")
 
 
 def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any, sync: bool) -> None:
