@@ -12,6 +12,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from penstock import errors
+from penstock._asked import has
 from penstock._core import _without_secrets
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -185,7 +186,7 @@ def _is_iterable(value: Any) -> bool:
 
 
 def _is_dataset(value: Any) -> bool:
-    return hasattr(value, "__penstock_dataset__") or _is("penstock.Dataset", "penstock._core.Dataset")(value)
+    return has(value, "__penstock_dataset__") or _is("penstock.Dataset", "penstock._core.Dataset")(value)
 
 
 _TESTS: dict[str, Callable[[Any], bool]] = {
@@ -206,14 +207,14 @@ _TESTS: dict[str, Callable[[Any], bool]] = {
     "list": lambda value: isinstance(value, list),
     "tuple": lambda value: isinstance(value, tuple),
     "re.Pattern": lambda value: isinstance(value, re.Pattern),
-    "IO": lambda value: hasattr(value, "read") or hasattr(value, "write"),
+    "IO": lambda value: has(value, "read") or has(value, "write"),
     "BatchSampler": _is("penstock.BatchSampler"),
     "Collate": _is("penstock.Collate"),
     "Dataset": _is_dataset,
     "EllipsisType": lambda value: value is ...,
     "Generator": _is("penstock.Generator"),
     "LazyTensor": _is("penstock.LazyTensor"),
-    "SampleStream": lambda value: hasattr(value, "_native"),
+    "SampleStream": lambda value: has(value, "_native"),
     "Sampler": _is("penstock.Sampler"),
     "Tensor": _is("penstock.Tensor"),
     "torch.Tensor": _is("torch.Tensor"),

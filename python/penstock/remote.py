@@ -15,6 +15,7 @@ import operator
 from dataclasses import KW_ONLY, dataclass, replace
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
+from penstock._asked import has
 from penstock._core import Source, _open_source, _source_from
 from penstock._files.paths import absolute
 from penstock._text import abbreviated
@@ -188,7 +189,7 @@ def open(location: str, options: RemoteOptions | None = None) -> Source:
         if options.cache is not None:
             values["cache"] = _values_of("cache", options.cache, CacheOptions)
             kept.cache = replace(options.cache)
-    is_path = isinstance(location, (str, bytes)) or hasattr(location, "__fspath__")
+    is_path = isinstance(location, (str, bytes)) or has(location, "__fspath__")
     return _open_source(location, values, (open, (absolute(location) if is_path else location, kept)))
 
 

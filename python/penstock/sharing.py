@@ -16,6 +16,7 @@ import os
 import re
 
 from penstock import _whole as _whole  # it tells of a package that is not whole
+from penstock._asked import has
 from penstock._core import Tensor, _span, _tensor_in
 from penstock._load.shared_memory import descriptor_of, mapped, mapping_at, opened, path_of
 from penstock.errors import InvalidArgumentError, NotFoundError, PermissionDeniedError
@@ -142,7 +143,7 @@ def _found(name: str) -> tuple[int, Any]:
 def _described(value: Any, placed: Callable[..., list[Any]]) -> list[Any]:
     if isinstance(value, Tensor):
         return placed(value, value.shape, value.strides, value.dtype.name, value.requires_grad)
-    if hasattr(value, "untyped_storage") and hasattr(value, "stride"):  # torch's, which need not be there
+    if has(value, "untyped_storage") and has(value, "stride"):  # torch's, which need not be there
         if value.is_conj() or value.is_neg():
             raise InvalidArgumentError(
                 "the tensor is a lazy conjugate or negative, which only this process knows of; share the tensor of "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 from penstock._api.transforms import Transforms
+from penstock._asked import attribute, has
 from penstock._core import Dataset, Tensor, _Stream, _stream, _stream_of_dataset, _StreamWalk, mix
 from penstock._wrong_argument import names_arguments
 from penstock.errors import InvalidArgumentError
@@ -49,9 +50,9 @@ class Opener:
         if not callable(self.source):
             return iter(self.source)
         made = self.source(start) if self.seekable else self.source()
-        if hasattr(made, "__next__"):
-            return iter(made) if hasattr(made, "__iter__") else made
-        if isinstance(made, (str, bytes, dict, Tensor)) or hasattr(made, "ndim") or not hasattr(made, "__iter__"):
+        if has(made, "__next__"):
+            return iter(made) if has(made, "__iter__") else made
+        if isinstance(made, (str, bytes, dict, Tensor)) or has(made, "ndim") or not has(made, "__iter__"):
             raise TypeError(
                 f"the function of stream() gave an object of type {type(made).__name__}, expected what gives samples "
                 "one by one; write it as a generator (with yield)"
@@ -60,7 +61,7 @@ class Opener:
 
 
 def _begins(source: Any, seekable: bool) -> str:
-    if isinstance(source, (str, bytes, dict, Tensor)) or hasattr(source, "ndim"):
+    if isinstance(source, (str, bytes, dict, Tensor)) or has(source, "ndim"):
         raise TypeError(
             f"found an object of type {type(source).__name__} as source, where stream() takes a generator, a function "
             "that makes one, or an iterable of samples; rows() makes a dataset of an array, files() one of paths"
@@ -73,7 +74,7 @@ def _begins(source: Any, seekable: bool) -> str:
         return "once"
     if callable(source):
         return "anywhere" if seekable else "anew"
-    if seekable or not hasattr(source, "__iter__"):
+    if seekable or not has(source, "__iter__"):
         raise TypeError(
             f"found an object of type {type(source).__name__} as source, where stream() takes a "
             + ("function of the first sample's number" if seekable else "generator or a function that makes one")
@@ -110,7 +111,7 @@ def stream(source: Any, *, name: str = "<stream>", seekable: bool = False) -> Sa
     ...         yield penstock.load(path)
     >>> loader = penstock.DataLoader(penstock.stream(clips).shuffle(1000), batch_size=32)
     """
-    held = getattr(source, "__penstock_dataset__", None)
+    held = attribute(source, "__penstock_dataset__")
     if isinstance(source, Dataset) or (held is not None and not isinstance(source, type)):
         if seekable or name != "<stream>":
             message = "found name= or seekable= beside a dataset, which has names and begins anywhere; leave them out"

@@ -6,6 +6,7 @@ import io
 import os
 
 import penstock
+from penstock._asked import attribute, has
 from penstock._core import _is_legacy, _legacy_end, _npy_sizes, _pickle_end
 from penstock._files.opened import number_of, read_npy_header, read_up_to
 
@@ -25,7 +26,7 @@ def content(given: Any) -> tuple[Any, str]:
     """
     if isinstance(given, (bytes, bytearray, memoryview)):
         return _viewed(given), "<bytes>"
-    if hasattr(given, "read") and not isinstance(given, _mapped_type()):
+    if has(given, "read") and not isinstance(given, _mapped_type()):
         return _read(given)
     try:
         return _viewed(given), f"<{type(given).__name__}>"
@@ -36,7 +37,7 @@ def content(given: Any) -> tuple[Any, str]:
         f"found an object of type {name}, expected a path (str, bytes or os.PathLike), the bytes of a file, or a file "
         "opened in mode 'rb'"
     )
-    if hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__"):
+    if has(given, "__dlpack__") or has(given, "__array_interface__"):
         message += "; an array is its own content already, which penstock.asarray takes"
     raise penstock.DTypeMismatchError(message)
 
@@ -128,7 +129,7 @@ def _path_of(file: Any) -> str | None:
     head = os.pread(number, 64, 0)
     if not head or head.startswith(_NPY) or _is_legacy(head):
         return None
-    path = getattr(file, "name", None)
+    path = attribute(file, "name")
     try:
         same = isinstance(path, (str, bytes)) and os.path.samestat(os.stat(path), os.fstat(number))
     except (OSError, ValueError):
@@ -137,14 +138,16 @@ def _path_of(file: Any) -> str | None:
 
 
 def _name_of(file: Any) -> str:
-    name = getattr(file, "name", None)
+    name = attribute(file, "name")
     return os.fsdecode(name) if isinstance(name, (str, bytes)) and name else f"<{type(file).__name__}>"
 
 
 def _is_seekable(file: Any) -> bool:
+    if not has(file, "tell"):
+        return False
     try:
         file.tell()
-        return bool(file.seekable()) if hasattr(file, "seekable") else hasattr(file, "seek")
+        return bool(file.seekable()) if has(file, "seekable") else has(file, "seek")
     except (OSError, AttributeError, ValueError):
         return False
 

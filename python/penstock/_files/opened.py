@@ -6,6 +6,8 @@ import io
 import os
 import sys
 
+from penstock._asked import attribute
+
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +67,7 @@ def read_up_to(file: Any, count: int | None, refuse: Callable[[object], Exceptio
 
 
 def _reads_into(file: Any) -> bool:
-    if not callable(getattr(file, "readinto", None)):
+    if not callable(attribute(file, "readinto")):
         return False
     for kind in type(file).__mro__:
         if "readinto" in vars(kind):

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 import penstock
+from penstock._asked import attribute
 from penstock.errors import _renamed
 
 _AT_ONCE = 1 << 20  # bytes
@@ -58,6 +59,6 @@ def _write_all(data: bytes, out: Any) -> None:
 
 
 def _flush(out: Any) -> None:
-    flush = getattr(out, "flush", None)
+    flush = attribute(out, "flush")
     if callable(flush):
         flush()

@@ -6,6 +6,7 @@ import itertools
 from typing import NamedTuple
 
 from penstock._api.files import open as open_archive
+from penstock._asked import attribute, has
 from penstock._core import Archive, LazyTensor, Tensor, _load_into, _part, _SharedWalk, _span
 from penstock._text import abbreviated, listed
 from penstock._wrong_argument import names_arguments
@@ -225,7 +226,7 @@ def _kind(value: Any) -> str:
 def _is_array(value: Any) -> bool:
     if value is None or isinstance(value, (str, bytes, int, float, complex, type)):
         return False
-    return hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__") or _has_buffer(value)
+    return has(value, "__dlpack__") or has(value, "__array_interface__") or _has_buffer(value)
 
 
 def _has_buffer(value: Any) -> bool:
@@ -237,18 +238,18 @@ def _has_buffer(value: Any) -> bool:
 
 
 def _is_numpy(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and hasattr(value, "flags")
+    return type(value).__module__ == "numpy" and has(value, "flags")
 
 
 def _shape_of(value: Any) -> tuple[int, ...]:
-    return tuple(value.shape) if hasattr(value, "shape") else tuple(memoryview(value).shape or ())
+    return tuple(value.shape) if has(value, "shape") else tuple(memoryview(value).shape or ())
 
 
 def _unwritable(value: Any) -> str:
     read_only = value.read_only if isinstance(value, Tensor) else False
     if _is_numpy(value):
         read_only = not value.flags.writeable
-    elif not hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
+    elif not has(value, "__dlpack__") and not has(value, "__array_interface__"):
         view = memoryview(value)
         if not view.contiguous:
             return "its elements do not lie one behind the other; give a contiguous view"
@@ -265,7 +266,7 @@ def _unwritable(value: Any) -> str:
 
 def _calls(value: Any, name: str) -> Any:
     """What a method of torch's tensors gives; None for what has none."""
-    method = getattr(value, name, None)
+    method = attribute(value, name)
     return method() if callable(method) else None
 
 

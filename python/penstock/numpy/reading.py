@@ -7,11 +7,12 @@ import os
 import sys
 import zipfile
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
 import penstock
+from penstock._asked import attribute, has
 from penstock._core import _npy_sizes, _open_bytes, _open_file, _open_memory, _pickle_end
 from penstock._files.identity import identity, require_same
 from penstock._files.opened import number_of, read_npy_header, read_up_to
@@ -100,9 +101,9 @@ def load(
         raise ValueError("encoding must be 'ASCII', 'latin1', or 'bytes'")
     if mmap_mode is not None and mmap_mode not in _MODES:
         raise penstock.InvalidArgumentError(_unmappable(mmap_mode))
-    if hasattr(file, "read"):
+    if has(file, "read"):
         return _load_stream(file, mmap_mode, max_header_size, allow_pickle, encoding)
-    path = os.fspath(file)
+    path: Any = os.fspath(cast(Any, file))
     if os.fsdecode(path).startswith("file:"):
         path = file = absolute(path)
     before = identity(path) if mmap_mode is not None else None
@@ -206,9 +207,9 @@ def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_pickle: bool, encoding: str) -> Any:
     if mmap_mode is not None:
         raise ValueError("Filename must be a string or a path-like object.  Memmap cannot use existing file handles.")
-    name = str(getattr(file, "name", "<memory>"))
+    name = str(attribute(file, "name", "<memory>"))
     number = number_of(file)
-    begin = file.tell() if hasattr(file, "tell") else 0
+    begin = file.tell() if has(file, "tell") else 0
     if number is not None and os.fstat(number).st_size > begin:
         # Mapped, so that no more is read than the array.
         data = memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
@@ -226,7 +227,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_p
     with archive:
         if _holds_objects(archive):
             array = _objects(archive, allow_pickle)
-            if hasattr(file, "seek"):
+            if has(file, "seek"):
                 header = _npy_sizes(data, name)[0]
                 file.seek(begin + header + _pickle_end(data[header:]))
             return array
@@ -264,7 +265,7 @@ _MOST_FOREIGN = 1 << 16  # enough to say what it is
 def _some(file: Any, count: int | None) -> bytearray:
     def refuse(part: object) -> Exception:
         if isinstance(part, str):
-            return TypeError(f"{getattr(file, 'name', file)} is read as text; open it in mode 'rb'")
-        return TypeError(f"{getattr(file, 'name', file)} gives a {type(part).__name__} where bytes were expected")
+            return TypeError(f"{attribute(file, 'name', file)} is read as text; open it in mode 'rb'")
+        return TypeError(f"{attribute(file, 'name', file)} gives a {type(part).__name__} where bytes were expected")
 
     return read_up_to(file, count, refuse)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import penstock
+from penstock._asked import has
 from penstock._core import _memory_fault
 from penstock._files.replace import replaced
 from penstock._wrong_argument import names_arguments
@@ -61,7 +62,7 @@ def save(
         For a masked array, whose mask a `.npy` has no place for (a NotImplementedError too).
     """
     array = _checked(_array(arr))
-    if hasattr(file, "write"):
+    if has(file, "write"):
         stream: Any = file
         np.lib.format.write_array(stream, array, allow_pickle=False)
         return
@@ -158,7 +159,7 @@ def _named(args: tuple[ArrayLike, ...], kwds: dict[str, ArrayLike]) -> dict[str,
 def _save_npz(file: File, arrays: dict[str, np.ndarray[Any, Any]], *, compress: bool) -> None:
     # Without allow_pickle=False, which NumPy before 2.1 takes for an array; there are no objects among `arrays`.
     write: Callable[..., None] = _SAVEZ_COMPRESSED if compress else _SAVEZ
-    if hasattr(file, "write"):
+    if has(file, "write"):
         write(file, **arrays)
         return
     path = _with_suffix(file, ".npz")

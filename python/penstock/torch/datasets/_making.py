@@ -12,6 +12,8 @@ from typing import Any
 
 from torch.utils.data import Subset
 
+from penstock._asked import attribute, has
+
 Make = Callable[[int, Any], Any]
 
 
@@ -89,7 +91,7 @@ def batches_of(make: Make | None) -> Callable[[list[int]], Any] | None:
     data = make.data
     while type(data) is Subset:  # which has it for what it is a part of
         data = data.dataset
-    return getattr(make.data, "__getitems__", None) if hasattr(data, "__getitems__") else None
+    return attribute(make.data, "__getitems__") if has(data, "__getitems__") else None
 
 
 def looked_up(make: Make | None) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import torch.utils.data as torch_data
 
 import penstock
+from penstock._asked import attribute
 from penstock._batches.functions import not_an_end
 from penstock.torch._shared_parts import collated
 from penstock.torch.datasets._seeded import Seeded
@@ -79,7 +80,7 @@ class Mapped(torch_data.Dataset[Any]):
         called with all of them: what it gives, taken apart again into samples."""
         if type(self).__getitem__ is not Mapped.__getitem__:
             return [self[index] for index in indices]
-        at_once = getattr(self.dataset, "__getitems__", None)
+        at_once = attribute(self.dataset, "__getitems__")
         samples = at_once(indices) if callable(at_once) else [self.dataset[index] for index in indices]
         if not self.batched:
             return [self._called(sample) for sample in samples]

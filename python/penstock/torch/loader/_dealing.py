@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._asked import attribute, has
 from penstock._batches.ranks import Ranks
 from penstock._core import _require_share, _require_undealt
 
@@ -65,7 +66,7 @@ class DealtOrder(torch_data.Sampler[Any]):
             yield first[last % count]
 
     def set_epoch(self, epoch: int) -> None:
-        if hasattr(self.order, "set_epoch"):
+        if has(self.order, "set_epoch"):
             self.order.set_epoch(epoch)
 
 
@@ -134,13 +135,13 @@ def deal(dataset: Any, given: Order, generator: Any, ranks: Ranks, remainder: st
 
 def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, Dealing]:
     batches = given.batch_sampler
-    inner = getattr(batches, "sampler", None)
+    inner = attribute(batches, "sampler")
     _require_undealt(max(_dealt_by(batches), _dealt_by(inner)), ranks)
     if isinstance(inner, torch_data.DistributedSampler):
         _require_same(inner, ranks, remainder)
         if remainder == "exact" and type(batches) is not torch_data.BatchSampler:
             raise ValueError("remainder='exact' needs to know the batches; give the loader a batch_size and no sampler")
-        each = getattr(batches, "batch_size", None)
+        each = attribute(batches, "batch_size")
         return given, Dealing(ranks, remainder, _samples_of(inner), len(inner), each)
     if inner is not None:
         _require_drawn_alike(inner, ranks)
@@ -152,7 +153,7 @@ def _deal_batches(given: Order, ranks: Ranks, remainder: str) -> tuple[Order, De
 
 def _dealt_by(sampler: Any) -> int:
     """Among how many ranks: Penstock's own samplers may deal out, too."""
-    return getattr(sampler, "_replicas", 1)
+    return int(attribute(sampler, "_replicas", 1))
 
 
 def _samples_of(sampler: torch_data.DistributedSampler[Any]) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import torch.utils.data as torch_data
 
 import penstock
+from penstock._asked import attribute
 from penstock.torch.loader._dealing import DealtOrder
 from penstock.torch.loader._settings import Settings
 
@@ -73,7 +74,7 @@ def _is_told(settings: Settings) -> bool:
     samplers = [settings.index_sampler]
     while samplers[-1] is not None and len(samplers) < 8:
         below = samplers[-1]
-        samplers.append(below.order if isinstance(below, DealtOrder) else getattr(below, "sampler", None))
+        samplers.append(below.order if isinstance(below, DealtOrder) else attribute(below, "sampler"))
     return all(one is None or _tells(one, settings) for one in samplers)
 
 

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import penstock
+from penstock._asked import attribute
 
 _OURS = (penstock.Sampler, penstock.BatchSampler)
 
 
 def epoch_of(sampler: Any) -> int | None:
     """The epoch that the sampler stands at, or None where it knows none."""
-    own = getattr(sampler, "epoch", None)
+    own = attribute(sampler, "epoch")
     if own is None and isinstance(sampler, _OURS):
-        return sampler._epoch  # type: ignore[no-any-return]
+        return sampler._epoch
     try:
         return operator.index(own)
     except TypeError:  # what a program has by that name: a method, a number that processes share

@@ -16,6 +16,7 @@ import torch.utils.data as torch_data
 from typing_extensions import TypeVar
 
 import penstock
+from penstock._asked import attribute
 from penstock._batches.ranks import compare, resolved
 from penstock._batches.stats import LoaderStats
 from penstock._core import _require_loader_options, _typed
@@ -275,7 +276,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         begin = Position.now(settings_of(self))
         return {
             "the number of samples": begin.samples,
-            "the seed": getattr(self.sampler, "seed", seed_of(getattr(order_of(self), "generator", None))),
+            "the seed": attribute(self.sampler, "seed", seed_of(attribute(order_of(self), "generator"))),
             "the order": begin.order,
             "the batch size": self.batch_size,
             "the number of batches": begin.batches,

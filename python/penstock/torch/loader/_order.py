@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.utils.data as torch_data
 
+from penstock._asked import attribute, has
 from penstock._core import _dataset_name as dataset_name
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.loader._dealing import DEALING, DRAWING, DealtOrder, DealtSampler
@@ -27,7 +28,7 @@ def _samplers(settings: Any) -> list[Any]:
     the sampler in it. Of a loader or its settings."""
     if settings.batch_size is None and settings.batch_sampler is not None:
         batches = _of_all_ranks(settings.batch_sampler)
-        return [batches, batches.sampler] if hasattr(batches, "sampler") else [batches]
+        return [batches, batches.sampler] if has(batches, "sampler") else [batches]
     return [_of_all_ranks(settings.sampler)]
 
 
@@ -49,13 +50,13 @@ def counts_epochs(settings: Settings) -> Any:
     """What stands at an epoch and is told it: a stream, or a sampler that decides the order; or None."""
     if isinstance(settings.dataset, Stream):
         return settings.dataset
-    count = (each for each in _samplers(settings) if hasattr(each, "set_epoch") and epoch_of(each) is not None)
+    count = (each for each in _samplers(settings) if has(each, "set_epoch") and epoch_of(each) is not None)
     return next(count, None)
 
 
 def own_generator(settings: Settings) -> torch.Generator | None:
     """The generator that the sampler draws from, if that is not the loader's."""
-    generator = getattr(order_of(settings), "generator", None)
+    generator = attribute(order_of(settings), "generator")
     if generator is None or generator is settings.generator:  # asking for torch's class takes longer
         return None
     return generator if isinstance(generator, torch.Generator) else None
@@ -88,7 +89,7 @@ def order_name(settings: Settings) -> str:
         return "own"
     if kind is torch_data.RandomSampler and sampler.replacement:
         return "RandomSampler(replacement=True)"
-    shuffles = getattr(sampler, "shuffle", None)  # DistributedSampler's
+    shuffles = attribute(sampler, "shuffle")  # DistributedSampler's
     return kind.__name__ if shuffles is None else f"{kind.__name__}(shuffle={bool(shuffles)})"
 
 

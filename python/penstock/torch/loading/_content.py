@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._asked import has
 from penstock._core import _assemble, _entry_parts, _part
 from penstock._text import abbreviated
 from penstock.torch.loading._checkpoint import load_archive
@@ -101,9 +102,7 @@ def _nested(names: dict[str, Any], target: Any) -> Any:
             continue
         begin = f"{step}."
         inner = {name[len(begin) :]: leaf for name, leaf in names.items() if name.startswith(begin)}
-        if not inner or not (
-            part is None or isinstance(part, (Mapping, list, tuple)) or hasattr(part, "load_state_dict")
-        ):
+        if not inner or not (part is None or isinstance(part, (Mapping, list, tuple)) or has(part, "load_state_dict")):
             continue
         names = {name: leaf for name, leaf in names.items() if not name.startswith(begin)}
         out[step] = _nested(inner, part) if isinstance(part, (Mapping, list, tuple)) else inner

@@ -16,6 +16,7 @@ from typing import IO, Any
 import torch
 
 import penstock
+from penstock._asked import attribute, has
 from penstock._core import (
     Source,
     _is_legacy,
@@ -77,7 +78,8 @@ def opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | No
     A file of before torch 1.6 may have others behind it, so that the object then stands at its end,
     where torch leaves it.
     """
-    start = 0 if is_path(f) or not hasattr(f, "tell") else f.tell()
+    given: Any = f
+    start = 0 if is_path(f) or not has(f, "tell") else given.tell()
     try:
         archive = _opened(f, verify, decode)
     except EmptyFileError:
@@ -120,12 +122,12 @@ def _opened(f: FileLike, verify: bool, decode: Callable[[bytes], str | None] | N
     if isinstance(f, (str, bytes, os.PathLike, Source)):
         return _open_file(f, *options)
     for method in ("read", "seek", "tell"):
-        if not hasattr(f, method):
+        if not has(f, method):
             raise AttributeError(
                 f"f: found an object of type {type(f).__name__} without .{method}(), expected a path or a file that "
                 "can be read; put its bytes into an io.BytesIO"
             )
-    name = str(getattr(f, "name", "<memory>"))
+    name = str(attribute(f, "name", "<memory>"))
     if isinstance(f, io.TextIOBase):
         raise opened_as_text(name)
     start, number = f.tell(), number_of(f)
@@ -170,7 +172,7 @@ def named_as_given(f: FileLike) -> Iterator[None]:
     except penstock.Error as error:
         number = None if is_path(f) else number_of(f)
         if number is not None:
-            _renamed(error, _path_of(number), str(getattr(f, "name", "<memory>")))
+            _renamed(error, _path_of(number), str(attribute(f, "name", "<memory>")))
         raise
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import penstock
+from penstock._asked import attribute
 
 
 def advice(obj: Any) -> str:
@@ -22,7 +23,7 @@ def advice(obj: Any) -> str:
     named = type(obj)  # the attributes of some dicts are their keys, and looking for one is a KeyError
     if hasattr(named, "filled") and hasattr(named, "mask"):
         return "x.filled(), or x.data and x.mask each, as torch.as_tensor(x) would lose the mask"
-    kind = getattr(obj.dtype, "kind", "") if hasattr(named, "dtype") else ""
+    kind = attribute(attribute(obj, "dtype"), "kind", "") if hasattr(named, "dtype") else ""
     if hasattr(named, "__array_interface__") and kind in _ARRAYS:
         return _ARRAYS[kind]
     if hasattr(named, "__dlpack__") or kind in {*"biufc"}:
@@ -30,7 +31,7 @@ def advice(obj: Any) -> str:
     for kind, text in _SHAPES:
         if isinstance(obj, kind):
             return text
-    return "vars(x)" if type(getattr(obj, "__dict__", None)) is dict and vars(obj) else "plain values in its place"
+    return "vars(x)" if type(attribute(obj, "__dict__")) is dict and vars(obj) else "plain values in its place"
 
 
 _KINDS: tuple[tuple[Any, str], ...] = (

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from penstock._asked import attribute
 from penstock._text import abbreviated
 
 
@@ -33,7 +34,7 @@ def part_of(root: Any, is_wanted: Callable[[Any], bool]) -> tuple[str, Any] | No
 def holds_objects(obj: Any) -> bool:
     """Whether it is an array of NumPy's with Python objects in it. Other things with a dtype may warn when they are
     asked for it, or raise."""
-    return hasattr(type(obj), "flat") and getattr(getattr(obj, "dtype", None), "char", "") == "O"
+    return hasattr(type(obj), "flat") and attribute(attribute(obj, "dtype"), "char", "") == "O"
 
 
 def _parts(part: Any) -> Iterator[tuple[str, Any]]:
@@ -48,6 +49,6 @@ def _parts(part: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".flat[{index}]", item) for index, item in enumerate(part.flat))
     if isinstance(part, defaultdict):
         yield ".default_factory", part.default_factory
-    attributes = getattr(part, "__dict__", None)
+    attributes = attribute(part, "__dict__")
     if type(attributes) is dict:
         yield from ((f".{name}", value) for name, value in attributes.items())

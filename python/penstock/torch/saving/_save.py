@@ -11,6 +11,7 @@ from typing import IO, Any
 from torch.utils.serialization import config
 
 import penstock
+from penstock._asked import attribute, has
 from penstock._core import _assemble, _open_file, _save_with, _saved
 from penstock._files.replace import replaced
 from penstock._files.temporary import copied, temporary_path, written
@@ -92,7 +93,7 @@ def save(
             "Penstock writes pickles as Python's own module does, and in no other way; leave out pickle_module, or use "
             "torch.save"
         )
-    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+    if not isinstance(f, (str, os.PathLike)) and not has(f, "write"):
         raise AttributeError(
             f"f: found an object of type {type(f).__name__} to write into, expected a path, or a file with a 'write' "
             "attribute"
@@ -141,7 +142,7 @@ def _save_native(obj: Any, f: str | os.PathLike[str] | IO[bytes], progress: Any,
     if isinstance(f, (str, os.PathLike)):
         _save_with(obj, os.fspath(f), described, progress, sync)
         return
-    name = str(getattr(f, "name", "<memory>"))
+    name = str(attribute(f, "name", "<memory>"))
     data = _saved(obj, name, "pt", described, None, progress, _IN_MEMORY)
     if data is not None:
         written(data, f)
