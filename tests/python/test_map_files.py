@@ -1,11 +1,15 @@
 """map_files: a folder of what a function makes of each file of another."""
 
+import functools
+import importlib.util
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from map_functions import doubled, fails_at_three, named
+from map_functions import Times, doubled, fails_at_three, named, tripled
 
 import penstock
 
@@ -35,15 +39,85 @@ def test_other_formats(folder):
 
 
 def test_the_same_call_goes_on_behind_an_error(folder):
+    function = functools.partial(fails_at_three, str(folder / "there"))
     with pytest.raises(ValueError, match=r"three.*3\.npy"):
-        penstock.map_files(fails_at_three, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
+        penstock.map_files(function, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
     assert os.listdir(folder / "out/b") == []
     times = {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()}
     assert len(times) == 2
-    paths = penstock.map_files(doubled, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
+    (folder / "there").touch()
+    paths = penstock.map_files(function, str(folder / "in/*/*.npy"), folder / "out", num_workers=1)
     assert len(paths) == 3
-    assert np.load(paths[2]).tolist() == [6.0] * 3
+    assert np.load(paths[2]).tolist() == [3.0] * 3
     assert {path: path.stat().st_mtime_ns for path in (folder / "out/a").iterdir()} == times
+
+
+def closed_over(factor):
+    return lambda sample: sample.numpy() * factor
+
+
+def made_of(text):
+    """A function of this text, as it is behind an edit."""
+    names = {"__name__": "edited"}
+    exec(f"def edited(sample):\n  return sample.numpy() {text}", names)
+    return names["edited"]
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "named"),
+    [
+        (doubled, tripled, "map_functions.doubled"),
+        (Times(2), Times(3), "another version of map_functions.Times"),
+        (functools.partial(np.multiply, 2), functools.partial(np.multiply, 3), "another version of .*multiply"),
+        (np.sqrt, np.square, "numpy.sqrt"),
+        (closed_over(2), closed_over(3), "another version of .*lambda"),
+        (made_of("* 2"), made_of("* 3"), "another version of edited.edited"),
+        (made_of("+ (lambda: 2)()"), made_of("+ (lambda: 3)()"), "another version of edited.edited"),
+    ],
+    ids="names objects partials ufuncs closures code inner".split(),
+)
+@pytest.mark.filterwarnings("ignore:workers=")
+def test_what_another_function_made_is_not_taken_for_its_own(folder, first, other, named):
+    """Else a folder of old results goes into the training, and nobody is told."""
+    given = folder / "in/a", folder / "out"
+    (first_path, last_path) = penstock.map_files(first, *given, num_workers=0)
+    before = Path(first_path).read_bytes()
+    os.unlink(last_path)
+    with pytest.raises(penstock.InvalidArgumentError, match=rf"1\.npy: it was made by {named}.*delete") as caught:
+        penstock.map_files(other, *given, num_workers=0)
+    assert Path(first_path).read_bytes() == before
+    penstock.map_files(first, *given, num_workers=0)
+    penstock.map_files(other, folder / "in/b", folder / "out", num_workers=0)  # of other files
+    os.unlink(next(word for word in str(caught.value).split() if word.endswith(".json")))
+    assert penstock.map_files(other, *given, num_workers=0) == [first_path, last_path]
+    assert Path(first_path).read_bytes() == before
+    for path in (first_path, last_path):
+        os.unlink(path)
+    penstock.map_files(other, *given, num_workers=0)
+    assert Path(first_path).read_bytes() != before
+
+
+def test_the_same_function_of_another_run_is_the_same(folder):
+    program = """if 1:
+        import functools, sys
+        import penstock
+
+        def scaled(factors, sample, names={"b", "a", "c"}):
+            return sample.numpy() * factors["x"] if "a" in {"b", "a", "c"} else sample
+
+        function = functools.partial(scaled, {"x": 2, "y": {"b", "a", "c"}})
+        if __name__ == "__main__":
+            penstock.map_files(function, sys.argv[1], sys.argv[2], num_workers=0, workers="threads")
+    """
+    for seed in "123":
+        call = [sys.executable, "-c", program, str(folder / "in/a"), str(folder / "out")]
+        subprocess.run(call, check=True, env={**os.environ, "PYTHONHASHSEED": seed})
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cloudpickle") is not None, reason="cloudpickle sends it")
+def test_a_function_that_cannot_be_sent_is_named(folder):
+    with pytest.raises(TypeError, match=r"^test_map_files\.closed_over.*lambda.*cannot be sent"):
+        penstock.map_files(closed_over(2), folder / "in/a", folder / "out", num_workers=1)
 
 
 @pytest.mark.parametrize("left", [0, 1, 5, 9, 10, -1])

@@ -10,6 +10,7 @@ from penstock._api.datasets import zip as zipped
 from penstock._api.files import open as open_file
 from penstock._api.files import save
 from penstock._api.loader import DataLoader
+from penstock._batches.made_by import MadeBy, name_of
 from penstock._core import _goes_to_store
 from penstock._files.paths import absolute
 from penstock._wrong_argument import names_arguments
@@ -36,7 +37,10 @@ def map_files(
     Threads read the files, and worker processes call the function and write. A file appears whole or
     not at all, and one that is there already is not made again: after a stop, the same call goes on.
     Nothing is flushed to the disk, so a power failure may cut files; the same call makes these anew.
-    Names are those of the files below the folder that all of them share, with another suffix.
+    Names are those of the files below the folder that all of them share, with another suffix. What
+    made the files is noted in `.penstock_map.json` beside them: the function by its name, its code and
+    the plain values that it holds. Another one finds them there and raises, instead of leaving them as
+    its own.
 
     Parameters
     ----------
@@ -64,6 +68,8 @@ def map_files(
     penstock.Error
         Of the first file that cannot be read, or whose function raises; it names the file. Others may
         have been written.
+    InvalidArgumentError
+        For files that another function, or another version of this one, has made of the same files.
     """
     found = list(files_of(files).paths)
     out = os.fspath(out)
@@ -78,9 +84,14 @@ def map_files(
         raise InvalidArgumentError(f"two of the files would be written as {twice}; map them into folders of their own")
     missing = [place for place, path in enumerate(paths) if not _is_there(path)]
     _require_others(found, set(range(len(paths))) - set(missing), paths)
+    made_by = MadeBy(out, f"{_above(found)} {suffix}", function)
+    if len(missing) < len(paths):
+        first = next((number for number, place in enumerate(missing) if number != place), len(missing))
+        made_by.require_same(paths[first])
     for folder in {os.path.dirname(paths[place]) for place in missing} or {out}:
         os.makedirs(folder, exist_ok=True)
     if missing:
+        made_by.note()
         content = files_of([found[place] for place in missing])
         names = dataset([paths[place] for place in missing])
         pairs = zipped(content, names).map(_Written(function))
@@ -92,11 +103,20 @@ def map_files(
 
 def _names(found: list[str]) -> list[str]:
     """Of each file the path below the folder that all share, without its suffix."""
-    whole = [path if "://" in path else os.path.abspath(path) for path in found]
+    whole, above = _whole(found), _above(found)
+    return [os.path.splitext(os.path.relpath(path, above))[0] for path in whole]
+
+
+def _whole(found: list[str]) -> list[str]:
+    return [path if "://" in path else os.path.abspath(path) for path in found]
+
+
+def _above(found: list[str]) -> str:
+    """The folder that all files share."""
+    whole = _whole(found)
     if len({"://" in path for path in whole}) > 1:
         raise InvalidArgumentError("found URLs beside files of this machine; map them in calls of their own")
-    above = os.path.commonpath([os.path.dirname(path) for path in whole]) if whole else ""
-    return [os.path.splitext(os.path.relpath(path, above))[0] for path in whole]
+    return os.path.commonpath([os.path.dirname(path) for path in whole]) if whole else ""
 
 
 def _require_others(found: list[str], there: set[int], paths: list[str]) -> None:
@@ -140,6 +160,7 @@ class _Written:
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
+        self.__qualname__ = name_of(function)  # for messages
 
     def __call__(self, pair: Any) -> int:
         content, path = pair
