@@ -81,20 +81,20 @@ def test_what_another_function_made_is_not_taken_for_its_own(folder, first, othe
     """Else a folder of old results goes into the training, and nobody is told."""
     given = folder / "in/a", folder / "out"
     (first_path, last_path) = penstock.map_files(first, *given, num_workers=0)
-    before = Path(first_path).read_bytes()
-    os.unlink(last_path)
-    with pytest.raises(penstock.InvalidArgumentError, match=rf"1\.npy: it was made by {named}.*delete") as caught:
+    before = Path(last_path).read_bytes()
+    os.unlink(first_path)
+    with pytest.raises(penstock.InvalidArgumentError, match=rf"2\.npy: it was made by {named}.*delete") as caught:
         penstock.map_files(other, *given, num_workers=0)
-    assert Path(first_path).read_bytes() == before
+    assert Path(last_path).read_bytes() == before
     penstock.map_files(first, *given, num_workers=0)
     penstock.map_files(other, folder / "in/b", folder / "out", num_workers=0)  # of other files
     os.unlink(next(word for word in str(caught.value).split() if word.endswith(".json")))
     assert penstock.map_files(other, *given, num_workers=0) == [first_path, last_path]
-    assert Path(first_path).read_bytes() == before
+    assert Path(last_path).read_bytes() == before
     for path in (first_path, last_path):
         os.unlink(path)
     penstock.map_files(other, *given, num_workers=0)
-    assert Path(first_path).read_bytes() != before
+    assert Path(last_path).read_bytes() != before
 
 
 def test_the_same_function_of_another_run_is_the_same(folder):

@@ -9,7 +9,6 @@ import os
 import sys
 
 from penstock._asked import attribute
-from penstock._files.replace import replaced
 from penstock.errors import InvalidArgumentError
 
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
@@ -69,6 +68,8 @@ class MadeBy:
     def note(self) -> None:
         """Writes down who makes the files from here on."""
         if self._notes.get(self._what) != self._own:
+            from penstock._files.replace import replaced
+
             text = json.dumps({**self._notes, self._what: self._own}, indent=1)
             replaced(self._path, lambda file: file.write(text.encode()), sync=False)
 
