@@ -1,10 +1,12 @@
-"""Writes the seeds of fuzz_dcp and fuzz_shards: small checkpoints by torch, as one file each.
+"""Writes the seeds of fuzz_dcp, fuzz_shards and fuzz_rank_files: small checkpoints by torch, as one file each.
 
 python fuzz/make_dcp_seeds.py        # into fuzz/corpus; needs torch and safetensors
 """
 
+import io
 import json
 import pathlib
+import pickle
 import struct
 import sys
 import tempfile
@@ -56,3 +58,40 @@ shards_seed("deep", shard({"w": X[:1]}, DEEP), shard({"w": X[1:]}, {"w": [1, 0]}
 # What once stood for the list of the folder's shards.
 LIST = b"penstock shards\0shard-00002-model-00001-of-00001.safetensors\0"
 shards_seed("list", LIST, shard({"w": X}, {"w": [0, 0]}))
+
+
+def rank_seed(name, state, tensors, version="2.0"):
+    """`tensors`: by the JSON of a place its sharding, of rank 0 alone."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    paths = {
+        place: [{"sharding_metadata": {"type": kind, "data": data}, "ranks": (0,)}]
+        for place, (kind, data) in tensors.items()
+    }
+    item = {"nested_path_to_metadata": paths, "rank_to_layout_info": {0: None}}
+    described = {"metadata": {"m": item}, "world_size": 1, "version": version}
+    if version == "1.0":
+        flat = {'["m",' + place[1:]: groups for place, groups in paths.items()}
+        described = {"metadata": flat, "rank_to_layout_info_mappings": {0: {"m": None}}, "world_size": 1}
+    metadata = pickle.dumps(described, protocol=4)
+    (RANKS / name).write_bytes(struct.pack("<I", len(metadata)) + metadata + file.getvalue())
+
+
+def mesh_of(shape, placements):
+    mesh = {"device_type": "cpu", "mesh_shape": (1,) * len(placements), "mesh_data": (0,), "mesh_dim_names": None}
+    data = {"global_shape": shape, "dtype": "torch.float32", "stride": [1] * len(shape), "mesh_spec": mesh}
+    return "DTensorShardingMetadata", data | {"placements": placements}
+
+
+def boxes_of(shape, at, inside, sizes):
+    said = {"global_shape": shape, "global_offsets": at, "local_offsets": inside, "local_sizes": sizes}
+    return "default_tensor_v1", said | {"dtype": "torch.float32"}
+
+
+RANKS = CORPUS.with_name("rank_files")
+RANKS.mkdir(exist_ok=True)
+STRIDED = [{"type": "StridedShard", "dim": 0, "split_factor": 2}, {"type": "Replicate"}, {"type": "Shard", "dim": 1}]
+rank_seed("mesh", {"l": [{"w": X}], "n": 3, "s": torch.tensor(1.0)}, {'["l",0,"w"]': mesh_of([3, 4], STRIDED)})
+ROWS = boxes_of([3, 4], [[0, 0], [1, 0], [2, 0]], [[2, 0], [1, 0], [0, 0]], [[1, 4]] * 3)
+rank_seed("boxes", {"w": X, "t": X.T, "o": {1: torch.ones(2)}}, {'["w"]': ROWS, '["o",1]': mesh_of([2], [])})
+rank_seed("flat", {"w": X}, {'["w"]': ROWS}, version="1.0")

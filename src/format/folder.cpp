@@ -24,12 +24,11 @@ bool has_distcp(const std::string& folder) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kCheckpointExtension); });
 }
 
-bool is_checkpoint(const Source& metadata) {
+bool is_of(const Format& format, const Source& file) {
   std::array<std::byte, kSniffBytes> head{};
-  const auto known =
-      std::span(head).first(static_cast<std::size_t>(std::min<std::uint64_t>(kSniffBytes, metadata.size())));
-  metadata.read(0, known);
-  return kDcpFormat.sniff(known, *metadata);
+  const auto known = std::span(head).first(static_cast<std::size_t>(std::min<std::uint64_t>(kSniffBytes, file.size())));
+  file.read(0, known);
+  return format.sniff(known, *file);
 }
 
 bool has_format_extension(std::string_view location) {
@@ -55,7 +54,7 @@ std::optional<Source> open_folder(const std::string& location) {
   const std::string metadata = io::in_folder(location, ".metadata");
   if (metadata.empty()) return std::nullopt;
   std::optional<Source> found = io::open_if_there(metadata);
-  if (found && (has_data || is_checkpoint(*found))) return found;
+  if (found && (has_data || is_of(kDcpFormat, *found))) return found;
   if (has_data) {
     throw Error(ErrorCode::kNotFound,
                 "the folder has .distcp files and no .metadata, which says what they hold: the save did not end, or "
@@ -63,6 +62,8 @@ std::optional<Source> open_folder(const std::string& location) {
                 {location});
   }
   if (std::optional<Source> index = io::open_if_there(io::in_folder(location, kIndexName))) return index;
+  std::optional<Source> ranks = io::open_if_there(io::in_folder(location, dcp::kRankMetadataName));
+  if (ranks && is_of(kRankFilesFormat, *ranks)) return ranks;
   return is_local ? dcp::list_shards(location) : std::nullopt;
 }
 

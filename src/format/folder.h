@@ -18,10 +18,10 @@ namespace penstock::format {
 inline constexpr std::string_view kCheckpointExtension = ".distcp";
 
 /// The file that says what a folder holds, for folders that are one thing and no collection of files: `.metadata` of a
-/// distributed checkpoint, or `model.safetensors.index.json` of a sharded model. A folder of the shards that torch's
-/// HuggingFaceStorageWriter leaves has no such file; a list of them stands for it. Nothing for any other folder.
-/// kNotFound for a checkpoint that lacks its `.metadata`. A URL may name the folder too; there the two files are asked
-/// for, and nothing is listed.
+/// distributed checkpoint, or `model.safetensors.index.json` of a sharded model, `metadata.pkl` of torch_checkpointing.
+/// A folder of the shards that torch's HuggingFaceStorageWriter leaves has no such file; a list of them stands for it.
+/// Nothing for any other folder. kNotFound for a checkpoint that lacks its `.metadata`. A URL may name the folder too;
+/// there the three files are asked for, and nothing is listed.
 std::optional<Source> open_folder(const std::string& location);
 
 /// Such parts of an opened archive's sources, for whoever checks every byte of them; none in a checkpoint of

@@ -98,6 +98,8 @@ struct Format {
   /// A file is one tensor, or an array of Python objects, which is no tensor.
   bool is_one_tensor = false;
   bool is_index = false;  ///< a file lists other files, which hold the tensors
+  /// An index whose tensors have the names that they have in those files, so that one which it does not name is lost.
+  bool lists_names = false;
   /// A file of this format is one thing with the other files of its folder (open_folder), whose parts lie anywhere.
   bool is_folder = false;
   /// The folder has no such file: open_folder makes a list of its files, which stands for it.

@@ -54,7 +54,8 @@ std::string known_formats() {
 std::span<const Format> formats() noexcept {
   static const std::array kFormats{kNpyFormat,         kPtFormat,         kPtLegacyFormat, kNpzFormat,
                                    kSafetensorsFormat, kShardIndexFormat, kDcpFormat,      kDcpShardsFormat,
-                                   kMegatronFormat,    kLlmcFormat,       kTenbinFormat,   kTarFormat};
+                                   kRankFilesFormat,   kMegatronFormat,   kLlmcFormat,     kTenbinFormat,
+                                   kTarFormat};
   return kFormats;
 }
 

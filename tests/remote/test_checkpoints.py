@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import pickle
 import subprocess
 
 import numpy as np
@@ -55,6 +57,26 @@ def test_many_chunks_are_asked_for_together(faulty, memory, tmp_path, rows):
     else:
         assert faulty.most_at_once > 20
         assert sum(request.sent for request in requests) < 120 * 12_000 + 200_000
+
+
+def test_a_folder_of_files_by_ranks(place):
+    """What torch_checkpointing leaves: a file for each rank, and which boxes of a tensor it has."""
+    whole = torch.arange(60.0).reshape(6, 10)
+    groups = []
+    for rank, rows in enumerate([[0, 2, 4], [1, 3, 5]]):
+        file = io.BytesIO()
+        torch.save({"w": whole[rows]}, file)
+        place.put(f"ranks/m_{rank}.pt", file.getvalue())
+        boxes = {"global_offsets": [[row, 0] for row in rows], "local_offsets": [[i, 0] for i in range(3)]}
+        said = boxes | {"local_sizes": [[1, 10]] * 3, "global_shape": [6, 10], "dtype": "torch.float32"}
+        groups.append({"sharding_metadata": {"type": "default_tensor_v1", "data": said}, "ranks": (rank,)})
+    item = {"nested_path_to_metadata": {'["w"]': groups}, "rank_to_layout_info": {0: None, 1: None}}
+    described = pickle.dumps({"metadata": {"m": item}, "world_size": 2, "version": "2.0"})
+    place.put("ranks/metadata.pkl", described)
+    for name in ("ranks", "ranks/metadata.pkl"):
+        assert np.array_equal(np.asarray(penstock.load(place.url(name))["m"]["w"]), whole.numpy())
+    with penstock.open(place.url("ranks")) as archive:
+        assert np.array_equal(archive["m.w"][1:3, 4:6], whole.numpy()[1:3, 4:6])
 
 
 def test_the_command_takes_the_folder(checkpoint, command):

@@ -4,6 +4,7 @@
 // other files hold their bytes. So it is opened by its `.metadata`, and a folder without one by the list of its shards.
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "format/content.h"
@@ -15,8 +16,13 @@ namespace penstock::format {
 extern const Format kDcpFormat;
 /// The row for the list of a folder's shards, which dcp::list_shards makes.
 extern const Format kDcpShardsFormat;
+/// The row for a folder of torch_checkpointing, opened by its `metadata.pkl`.
+extern const Format kRankFilesFormat;
 
 namespace dcp {
+
+/// The file of a folder of torch_checkpointing that says what its other files hold.
+inline constexpr std::string_view kRankMetadataName = "metadata.pkl";
 
 /// The streams of tensors that a checkpoint has. The first source is its `.metadata`; the others are the files that it
 /// names.

@@ -161,6 +161,7 @@ constinit const Format kDcpShardsFormat{.name = "dcp",
                                         .write = nullptr,
                                         .metadata_is_own = true,
                                         .is_index = true,
+                                        .lists_names = true,
                                         .is_listed = true};
 
 }  // namespace penstock::format

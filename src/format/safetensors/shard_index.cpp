@@ -145,6 +145,7 @@ constinit const Format kShardIndexFormat{.name = "shard-index",
                                          .sniff = sniff_shard_index,
                                          .read_index = read_shard_index,
                                          .write = nullptr,
-                                         .is_index = true};
+                                         .is_index = true,
+                                         .lists_names = true};
 
 }  // namespace penstock::format
