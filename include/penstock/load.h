@@ -179,7 +179,7 @@ class Archive {
   Archive& operator=(Archive&&) & noexcept = default;
   ~Archive() = default;
 
-  /// "npy", "npz", "pt", "safetensors", "shard-index".
+  /// "npy", "npz", "pt", "safetensors", "shard-index", "dcp", "torch_checkpointing", "tar", ...: a row of the table.
   const std::string_view format() const noexcept;
   const std::string& path() const& noexcept;
   const std::string& path() const&& = delete;

@@ -84,6 +84,13 @@ def test_a_slice_and_targets(folders):
     assert torch.equal(target["own"]["w"], whole)
 
 
+def test_weights_are_yielded_by_name(folders):
+    whole = torch.load(folders / "own" / "expected.pt", weights_only=True)["own"]
+    given = dict(pt.weights(folders / "own", key="own"))
+    assert set(given) == {"w", "only0", "only1"}
+    assert all(torch.equal(given[name], whole[name]) for name in given)
+
+
 @pytest.fixture
 def own(folders, tmp_path):
     return Path(shutil.copytree(folders / "own", tmp_path / "own"))

@@ -28,7 +28,7 @@ from penstock.torch.loading._lending import Lending
 from penstock.torch.loading._ranks import Plan, agreed, plan_of, ranks_of, telling
 from penstock.torch.loading._weights_once import Pairs, Unit, taken_together
 
-_BY_TENSOR = {"safetensors", "shard-index", "dcp"}
+_BY_TENSOR = {"safetensors", "shard-index", "dcp", "torch_checkpointing"}
 
 
 @names_arguments
