@@ -21,6 +21,7 @@ KINDS = {"safetensors": "*.safetensors", "bin": "*.bin", "pt": "*.pt"}
 
 # Files of trainers, which lie beside weights.
 _OF_TRAINING = ("training_args.bin", "optimizer*", "scheduler*", "scaler*", "rng_state*", "random_states*")
+_RANKS = "metadata.pkl"  # of torch_checkpointing, whose other files are parts
 _USUAL = (".metadata", "model.safetensors.index.json", "model.safetensors", "pytorch_model.bin")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
@@ -93,6 +94,8 @@ def _chosen(folder: str, names: list[str], kinds: Sequence[str], ignore: Iterabl
     left_out = list(ignore)
     if ".metadata" in names:
         return [folder]
+    if _RANKS in names and _describes_ranks(_joined(folder, _RANKS)):
+        return [_joined(folder, _RANKS)]
     for pattern in kinds:
         found = [name for name in fnmatch.filter(names, pattern) if not _is_one_of(name, (*left_out, *_OF_TRAINING))]
         if pattern.endswith(".safetensors"):
@@ -106,6 +109,13 @@ def _chosen(folder: str, names: list[str], kinds: Sequence[str], ignore: Iterabl
             return [_joined(folder, name) for name in found]
     shown = ", ".join(kinds)
     raise _missing(folder, f"no weights are there: neither {shown} nor a .metadata; name the folder that has them")
+
+
+def _describes_ranks(path: str) -> bool:
+    try:
+        return penstock.open(path).format == "torch_checkpointing"
+    except penstock.UnknownFormatError:
+        return False
 
 
 def _index_of(names: list[str], pattern: str) -> str | None:
