@@ -31,6 +31,7 @@ from penstock.errors import (
     TimedOutError,
     TruncatedError,
     UnsupportedError,
+    _shown,
 )
 
 TYPE_CHECKING = False  # `typing` takes a third of the module's import time
@@ -69,7 +70,9 @@ class _Options:
         return {name: value for name in sorted(self.__slots__) if (value := getattr(self, name)) is not None}
 
     def __repr__(self) -> str:
-        shown = (f"{name}={'...' if name in _SECRETS else repr(value)}" for name, value in self._values().items())
+        shown = (
+            f"{name}={'...' if name in _SECRETS else _shown(repr(value))}" for name, value in self._values().items()
+        )
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:

@@ -361,7 +361,10 @@ def test_other_tokens_are_not_sent_there_either(world, settings, given, url):
     assert not sent_token(world.requests)
 
 
-@pytest.mark.parametrize("url", ["http://localhost:x@evil.test/k", "http://127.evil.test/k", "http://localhost.evil/k"])
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:x@evil.test/k", "http://127.evil.test/k", "http://localhost.evil/k", "evil.test/?hf_sEcReT"],
+)
 def test_keys_are_not_asked_for_of_hosts_that_look_like_this_machine(store, world, settings, url):
     token = {"AWS_CONTAINER_AUTHORIZATION_TOKEN": "hf_sEcReT"}
     settings(AWS_CONTAINER_CREDENTIALS_FULL_URI=url, no_proxy="127.0.0.1", **token)

@@ -32,6 +32,9 @@ MALFORMED = (
     "http://user:pAsSwOrD@",
     "http://user:pAs@SwOrD@127.0.0.1:{port}",
     "socks5://user:pAsSwOrD@127.0.0.1:{port}",
+    "user:pAsSwOrD",
+    "user:7pAsSwOrD:{port}pAs",
+    "socks5://user:pAsSwOrD",
 )
 
 

@@ -3,9 +3,11 @@ of Python or of the command. Neither is a shared access signature of Azure."""
 
 from __future__ import annotations
 
+import html
 import io
 import pickle
 import subprocess
+import urllib.parse
 from pathlib import Path
 
 import numpy as np
@@ -253,6 +255,26 @@ def test_what_a_redirect_gave_is_not_quoted(proxy, other_proxy):
     told = fails(penstock.load, f"{proxy.url}/x.npy")
     assert "AKIA" not in told
     assert "41 63 63" not in told  # the same in hexadecimal
+
+
+@pytest.mark.parametrize("coded", [str, urllib.parse.unquote, html.escape])
+@pytest.mark.parametrize("answer", ["<Error><Code>Denied</Code><Message>no: {}</Message></Error>", None])
+@pytest.mark.parametrize("status", [403, 500])
+def test_what_a_server_repeats_of_the_query_is_not_shown(signed, proxy, other_proxy, coded, answer, status):
+    """Also one that another server sent the request on to, with a query of its own."""
+    query = QUERY.replace(SECRET, f"a%2B{SECRET}%3D") + f"&token=1{SECRET}"
+    told = coded("/b/good.npy" + query)
+    headers = {} if answer else {"x-error-code": "Denied", "x-error-message": told}
+    refused = Fault(status=status, body=(answer or "").format(told), headers=headers)
+    proxy.faults = [refused]
+    shown = fails(penstock.load, f"{proxy.url}/b/good.npy{query}")
+    assert "Denied" in shown
+    assert SECRET not in shown
+    proxy.faults = [Fault(status=302, headers={"location": f"{other_proxy.url}/b/good.npy{query}"})]
+    other_proxy.faults = [refused]
+    shown = fails(penstock.load, f"{proxy.url}/b/good.npy")
+    assert "Denied" in shown
+    assert SECRET not in shown
 
 
 def test_the_cache_holds_no_secret(either, settings, tmp_path):

@@ -22,6 +22,7 @@
 #include "io/remote/azure_signature.h"
 #include "io/remote/base64.h"
 #include "io/remote/settings.h"
+#include "io/remote/store_error.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -67,11 +68,7 @@ void add_signature(const std::string& sas, HttpRequest& request) {
   }
   request.url += (request.url.find('?') == std::string::npos ? "?" : "&") + sas;
   request.secrets = {sas, url_decoded(sas)};
-  for (std::size_t at = sas.find("sig="); at != std::string::npos; at = sas.find("sig=", at + 1)) {
-    const std::string value = sas.substr(at + 4, std::min(sas.size(), sas.find('&', at)) - at - 4);
-    request.secrets.push_back(value);
-    request.secrets.push_back(url_decoded(value));
-  }
+  hide_query(request);
 }
 
 void sign_by_token(HttpRequest& request) {

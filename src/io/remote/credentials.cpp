@@ -99,8 +99,7 @@ std::optional<FetchedKeys> from_container(bool waits) {
   if (url.empty()) return std::nullopt;
   if (!may_be_asked(url)) {
     throw Error(ErrorCode::kPermission,
-                core::format("{} names another host, and not by https; keys are asked for by https there", setting),
-                {url});
+                core::format("{} names another host, and not by https; keys are asked for by https there", setting));
   }
   HttpRequest request{.url = url, .past_proxies = true};
   const std::string of_file = text_of_setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");

@@ -26,6 +26,7 @@
 #include "io/remote/judge.h"
 #include "io/remote/location.h"
 #include "io/remote/settings.h"
+#include "io/remote/store_error.h"
 #include "io/remote/traffic.h"
 #include "penstock/buffer.h"
 
@@ -295,6 +296,7 @@ class Retrying {
       std::erase_if(request.headers, [](const std::string& header) { return header.starts_with("Authorization:"); });
     }
     request.url = url;
+    hide_query(request);
   }
 
   /// Does what the answer of the exchange asks for: follows it, tries again, fails or is done.

@@ -15,12 +15,15 @@ namespace {
 constexpr auto kVariables =
     std::to_array<const char*>({"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
 
-/// What stands in front of the host, such as "user:password"; a password may have any character in it.
+/// What stands in front of the host, such as "user:password"; a password may have any character in it. Also where no
+/// host follows: what is behind a ':' and no port may be a password.
 std::string_view user_of(std::string_view proxy) {
   const std::size_t scheme = proxy.find("://");
   if (scheme != std::string_view::npos) proxy.remove_prefix(scheme + 3);
-  const std::size_t at = proxy.rfind('@');
-  return at == std::string_view::npos ? std::string_view() : proxy.substr(0, at);
+  if (const std::size_t at = proxy.rfind('@'); at != std::string_view::npos) return proxy.substr(0, at);
+  const std::string_view port = proxy.substr(std::min(proxy.size(), proxy.find_last_of(":]")));
+  const bool is_address = port.find_first_not_of(":]0123456789/") == std::string_view::npos;
+  return is_address ? std::string_view() : proxy;
 }
 
 std::string shown(const std::string& proxy) {

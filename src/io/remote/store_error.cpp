@@ -8,6 +8,7 @@
 
 #include "core/text.h"
 #include "io/remote/json_text.h"
+#include "io/remote/signature.h"
 #include "io/remote/xml.h"
 
 namespace penstock::io::remote {
@@ -16,6 +17,19 @@ namespace {
 constexpr std::size_t kMostShown = 200;
 
 }  // namespace
+
+void hide_query(HttpRequest& request) {
+  constexpr std::size_t kLeast = 8;  // shorter values sign nothing, and would take words out of messages
+  const std::string_view url = request.url;
+  for (std::size_t at = url.find('?'); at != std::string_view::npos; at = url.find_first_of("&;", at + 1)) {
+    const std::string_view one = url.substr(at + 1, url.find_first_of("&;#", at + 1) - at - 1);
+    const std::string_view value = one.substr(one.find('=') + 1);
+    if (value.size() < kLeast) continue;
+    request.secrets.emplace_back(value);
+    request.secrets.push_back(url_decoded(value));
+    request.secrets.push_back(url_decoded(value, false));
+  }
+}
 
 std::string harmless(const HttpRequest& request, std::string text) {
   for (const std::string& secret : request.secrets) {

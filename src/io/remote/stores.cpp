@@ -11,6 +11,7 @@
 #include "io/remote/settings.h"
 #include "io/remote/small_file.h"
 #include "io/remote/store.h"
+#include "io/remote/store_error.h"
 #include "penstock/error.h"
 
 namespace penstock::io::remote {
@@ -54,6 +55,7 @@ void add_http_token(HttpRequest& request) {
 
 void add_token(const Location& location, const Ask&, HttpRequest& request) {
   request.url = location.url;
+  hide_query(request);
   if (location.kind == Kind::kHttp) return add_http_token(request);
   const std::string token = hf_token();
   if (!token.empty()) return add_bearer(token, "HF_TOKEN", request);
