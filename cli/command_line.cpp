@@ -86,6 +86,10 @@ std::string in_our_words(std::string_view error) {
 std::string what_is_wrong(const std::deque<Subcommand>& subcommands, const CLI::App& app, std::string_view error) {
   const auto parsed = app.get_subcommands();
   if (parsed.empty()) return unknown_command(app.remaining());
+  if (const std::vector<std::string> before = app.remaining(); !before.empty()) {
+    return core::format("there is no option {0} in front of a command; options stand behind it: penstock {1} {2}",
+                        core::quoted(before.front()), parsed.front()->get_name(), core::escaped(before.front()));
+  }
   const std::vector<std::string> words = parsed.front()->remaining();
   const Subcommand& subcommand = *find(subcommands, parsed.front()->get_name());
   if (std::string unknown = unknown_option(subcommand, words); !unknown.empty()) return unknown;

@@ -108,6 +108,7 @@ constexpr std::array kUrlVariables = {
     Variable{"AWS_DEFAULT_REGION", "See AWS_REGION."},
     Variable{"AWS_ENDPOINT_URL", "Another store than Amazon's for s3://; AWS_ENDPOINT_URL_S3 comes before it."},
     Variable{"AWS_ENDPOINT_URL_S3", "See AWS_ENDPOINT_URL."},
+    Variable{"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "When true, neither those nor the profile's endpoint are taken."},
     Variable{"AWS_CA_BUNDLE", "A file of certificates to trust for s3://; SSL_CERT_FILE when not set."},
     Variable{"SSL_CERT_FILE", "A file of certificates to trust."},
     Variable{"SSL_CERT_DIR", "A folder of certificates to trust."},

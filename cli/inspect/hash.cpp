@@ -175,18 +175,22 @@ class Duplicates {
 };
 
 int find_duplicates(const ChosenFiles& chosen, WantedTensors& names, const HashOptions& options) {
-  int code = chosen.refused.empty() ? 0 : 1;
+  Json refused = Json::array();
+  for (const Refused& one : chosen.refused) refused.push_back(error_json(one.error, one.path));
   Duplicates duplicates;
   for (const std::string& path : chosen.paths) {
     const HashedFile file = hashed(path, options, names);
     if (file.archive) {
       duplicates.add(file);
     } else {
-      code = 1;
+      refused.push_back(file.refused);
     }
   }
+  const int code = refused.empty() ? 0 : 1;
   if (options.json) {
-    print_json(duplicates.to_json());
+    Json out = duplicates.to_json();
+    out["bad"] = std::move(refused);
+    print_json(out);
   } else {
     duplicates.print();
   }

@@ -52,6 +52,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
   if (unit.starts_with(' ')) unit.remove_prefix(1);
   for (const auto& [name, size] : kUnits) {
     if (unit != name) continue;
+    if (size == 1 && !fraction.empty()) return std::nullopt;  // whoever forgets "GB" does not mean a byte and a half
     constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
     if (number > kMost / size) return std::nullopt;
     const std::uint64_t bytes = number * size + part_of(size, fraction);

@@ -141,7 +141,11 @@ def test_duplicates_are_grouped(tmp_path):
         ("b.npz", "x"),
     ]
     (tmp_path / "bad.npz").touch()
-    assert hash_json("--duplicates", tmp_path, code=1) == found
+    with_bad = hash_json("--duplicates", tmp_path, tmp_path / "none.npy", code=1)
+    assert [Path(each["path"]).name for each in with_bad["bad"]] == ["bad.npz", "none.npy"]
+    assert all(each["error"] for each in with_bad.pop("bad"))
+    assert found.pop("bad") == []
+    assert with_bad == found
 
 
 def test_names_choose_what_is_hashed(tmp_path):

@@ -68,6 +68,13 @@ def test_what_a_shell_substitutes(tmp_path, array):
     assert done.stdout.splitlines()[-1] == "3 4 5"
 
 
+@pytest.mark.parametrize("command", ["bench", "pack"])
+def test_a_list_of_files_says_that_a_fifo_is_none(tmp_path, command):
+    os.mkfifo(tmp_path / "f")
+    shards = [tmp_path / "o"] if command == "pack" else []
+    assert "no regular file but a FIFO" in run(command, tmp_path / "f", *shards, code=1).stderr
+
+
 def test_a_fifo_is_read_once(tmp_path, array):
     thread = through_fifo(tmp_path / "f", array.read_bytes())
     done = run("diff", tmp_path / "f", tmp_path / "f", code=2)
@@ -226,6 +233,7 @@ def test_a_trace_replaces_no_file_without_force(tmp_path, array):
 
 def test_words_too_many_and_too_few_are_said(array):
     assert "version takes no more words, found 'x'" in run("version", "x", code=2).stderr
+    assert "there is no option '--json' in front of a command" in run("--json", "ls", array, code=2).stderr
     assert "--sort: expected name|size|shape|dtype behind it" in run("ls", array, "--sort", code=2).stderr
 
 

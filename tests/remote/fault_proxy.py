@@ -62,7 +62,7 @@ class Fault:
     status: int = 0  # this answer instead of the store's
     body: str = ""
     headers: dict[str, str | None] = field(default_factory=dict)  # of the answer, replaced or (None) left out
-    endless_headers: bool = False  # lines of headers, for ever
+    endless_headers: bool = False  # lines of headers, for ever; with a pause, short ones with it in between
     cut: int | None = None  # the connection is closed behind so many bytes of the body
     stop: int | None = None  # nothing comes behind so many bytes of the body, but the connection stays
     pause: float = 0  # seconds between pieces of the body
@@ -294,8 +294,9 @@ class FaultProxy:
         head = head_of(f"HTTP/1.1 {response.status} {REASONS.get(response.status, 'Status')}", headers)
         writer.write(head[:-2] if fault.endless_headers else head)
         while fault.endless_headers:
-            writer.write(b"x-endless: " + b"x" * 1000 + b"\r\n")
+            writer.write(b"x-endless: " + b"x" * (1 if fault.pause else 1000) + b"\r\n")
             await writer.drain()
+            await asyncio.sleep(fault.pause)
         if request.method == "HEAD":
             return True
         async for part in response.body:

@@ -240,7 +240,9 @@ def test_an_object_that_is_named_twice_is_brought_once(proxy, cache):
     assert proxy.sent == len(content)
 
 
-@pytest.mark.parametrize("folder", ["s3://bucket/cache", "file:///tmp/cache", "~nobody/cache", "~nobody"])
+@pytest.mark.parametrize(
+    "folder", ["s3://bucket/cache", "file:///tmp/cache", "~nobody/cache", "~nobody", "$HOME/c", "/a/${USER}"]
+)
 def test_what_is_no_path_of_this_machine_is_refused(url, settings, tmp_path, monkeypatch, folder):
     """It would become a folder of that name, wherever the program happens to run."""
     monkeypatch.chdir(tmp_path)

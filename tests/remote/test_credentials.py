@@ -218,6 +218,26 @@ def test_services_of_a_profile_name_the_endpoint(store, tmp_path, monkeypatch):
     loads()
 
 
+def test_services_that_are_not_there_are_no_word_for_amazon(store, settings, tmp_path, monkeypatch):
+    """Requests for another store, and the keys' signatures, would go to Amazon."""
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    settings(AWS_REGION="RegionOne")
+    write_config(tmp_path, f"[default]\n{KEYS}services = nope\n[services local]\ns3 =\n  endpoint_url = {store.url}\n")
+    with refused(penstock.PermissionDeniedError, "'default'", "'nope'", str(tmp_path / ".aws" / "config")):
+        penstock.load("s3://bucket/x.npy")
+
+
+@pytest.mark.parametrize("place", ["variable", "profile"])
+def test_endpoints_that_are_to_be_ignored(settings, store, tmp_path, place):
+    entry = "ignore_configured_endpoint_urls = true\n" if place == "profile" else ""
+    write_config(tmp_path, f"[default]\n{KEYS}endpoint_url = {store.url}\n{entry}")
+    settings(AWS_REGION="Region_One", **({} if entry else {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "TRUE"}))
+    with refused(penstock.InvalidArgumentError, "Amazon has no region"):
+        penstock.load("s3://bucket/x.npy")
+    settings(AWS_IGNORE_CONFIGURED_ENDPOINT_URLS="false")
+    loads()
+
+
 def test_a_profile_that_changes_is_read_again(store, tmp_path):
     write_config(tmp_path, f"[default]\n{KEYS}")
     loads()

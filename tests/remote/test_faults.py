@@ -356,10 +356,11 @@ def test_a_redirect_leads_where_it_would_lead_a_browser(proxy, location, target)
     same(penstock.load(f"{proxy.url}/bucket/sub/here.npy"), penstock.load(SMALL))
 
 
+@pytest.mark.parametrize("drop", [[], ["range"]], ids=["ranges", "no ranges"])
 @pytest.mark.parametrize("bytes_", [100, 300_000])
-def test_what_a_server_codes_unasked_is_no_object(proxy, bytes_):
+def test_what_a_server_codes_unasked_is_no_object(proxy, bytes_, drop):
     proxy.origin.objects |= {"/x.bin": bytes(bytes_), "/x.bin.gz": bytes(bytes_)}
-    proxy.faults = [Fault(headers={"content-encoding": "gzip"})]
+    proxy.faults = [Fault(headers={"content-encoding": "gzip"}, drop=drop)]
     with refused(penstock.UnsupportedError, "gzip", "Content-Encoding"):
         penstock.raw(f"{proxy.url}/x.bin", "u1").load()
     assert len(np.asarray(penstock.raw(f"{proxy.url}/x.bin.gz", "u1").load())) == bytes_

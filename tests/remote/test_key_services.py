@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import time
 from pathlib import Path
 
@@ -330,6 +331,9 @@ WRITTEN = {
     "quotes": ('[profile "my team"]\n' + KEYS, "my team"),
     "tab": ("[profile\tteam]\n" + KEYS, "team"),
     "spaces": ("[ profile   team ]\n" + KEYS, "team"),
+    "indented": ("[profile team]\n" + textwrap.indent(KEYS, "  "), "team"),
+    "indented by less": ("[profile team]\n    region = us-east-1\n" + textwrap.indent(KEYS, "\t"), "team"),
+    "colons": ("[profile team]\n" + KEYS.replace(" =", ":") + "role_session_name: a=b\n", "team"),
 }
 
 

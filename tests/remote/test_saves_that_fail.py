@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import urllib.parse
 import warnings
 from collections.abc import Callable
@@ -131,6 +132,18 @@ def test_the_old_or_the_new_is_there(faulty, memory, settings, ways, name, mode,
             assert number > 1
             return
     raise AssertionError("it does not end")
+
+
+@every_dialect
+@pytest.mark.parametrize("method", ["HEAD", "DELETE"])
+def test_an_answer_without_a_body_that_comes_drop_by_drop_ends(faulty, memory, settings, ways, method):
+    settings(PENSTOCK_REMOTE_RETRY_SECONDS=0, PENSTOCK_REMOTE_TIMEOUT=1)
+    way = ways["convert" if method == "HEAD" else "save"]
+    way.save(1)
+    faulty.faults = [Fault(methods=[method], endless_headers=True, pause=0.05)]
+    with contextlib.suppress(penstock.Error):
+        way.save(2)
+    assert any(request.method == method for request in faulty.requests)
 
 
 @every_dialect

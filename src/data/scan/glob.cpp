@@ -1,7 +1,9 @@
 #include "data/scan/glob.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,6 +32,10 @@ namespace {
   }
   if (is_magic(pattern)) {
     throw Error(ErrorCode::kNotFound, "no file matches the pattern; check the folder and the extension in it", where);
+  }
+  if (std::error_code ignored; std::filesystem::exists(pattern, ignored)) {
+    throw Error(ErrorCode::kUnsupported,
+                "this is no regular file but a FIFO, a socket or a device; copy its content into a file first", where);
   }
   throw Error(ErrorCode::kNotFound, "there is no file or folder of this name; check the path", where);
 }

@@ -160,7 +160,7 @@ class Opening {
       if (!length || *length <= answer.received) return no_ranges();
       source_->size_ = *length;
       source_->knows_no_ranges_ = true;
-      return {};
+      return not_coded(answer);
     }
     // Without either, an answer ends where its connection does, and one that was cut looks like a whole one.
     if (!length && answer.header("transfer-encoding").find("chunked") == std::string::npos) {

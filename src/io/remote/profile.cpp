@@ -113,20 +113,24 @@ Sections read_profiles(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   Sections out;
   Entries* section = nullptr;
-  std::string above;  ///< the entry that indented lines belong to, where it has no value of its own
+  std::string above;       ///< the entry that lines further in belong to, where it has no value of its own
+  std::size_t margin = 0;  ///< of the section's entries, because a whole file may be indented
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     const std::string_view content = trimmed(line);
     if (content.empty() || content.front() == '#' || content.front() == ';') continue;
+    const std::size_t indent = line.find_first_not_of(" \t");
     if (content.front() == '[') {
       section = &out[section_name(content.substr(1, content.find(']') - 1))];
       above.clear();
-    } else if (const std::size_t equals = content.find('='); equals != std::string_view::npos && section != nullptr) {
-      const std::string name = core::lower(trimmed(content.substr(0, equals)));
-      const std::string_view value = trimmed(content.substr(equals + 1));
-      const bool is_below = line.front() == ' ' || line.front() == '\t';
-      if (!is_below) {
+      margin = std::string_view::npos;
+    } else if (const std::size_t mark = content.find_first_of("=:");
+               mark != std::string_view::npos && section != nullptr) {
+      const std::string name = core::lower(trimmed(content.substr(0, mark)));
+      const std::string_view value = trimmed(content.substr(mark + 1));
+      if (indent <= margin) {
+        margin = indent;
         (*section)[name] = value;
         above = value.empty() ? name : std::string();
       } else if (!above.empty()) {
@@ -164,7 +168,11 @@ std::string service_setting(std::string_view service, std::string_view name) {
   const std::string services = entry("services");
   if (services.empty()) return {};
   const Entries* const section = files().config.find("services " + services);
-  if (section == nullptr) return {};
+  if (section == nullptr) {
+    throw Error(ErrorCode::kPermission,
+                core::format("the profile {} names the services {}, and {} has no section of them",
+                             core::quoted(profile_name()), core::quoted(services), core::quoted(files().config.path)));
+  }
   const auto found = section->find(core::format("{}.{}", service, name));
   return found == section->end() ? std::string() : found->second;
 }

@@ -8,8 +8,8 @@
 
 namespace penstock::io::remote {
 
-/// Sections and their entries: "[profile x]", "name = value". An indented line below "s3 =" is the entry "s3.name".
-/// Lines that are neither are stepped over. Names of entries are in lower case.
+/// Sections and their entries: "[profile x]", "name = value". A line further in below "s3 =" is the entry "s3.name".
+/// Lines that are neither are stepped over, and ":" is as good as "=". Names of entries are in lower case.
 using Entries = std::map<std::string, std::string, std::less<>>;
 using Sections = std::map<std::string, Entries, std::less<>>;
 Sections read_profiles(std::string_view text);
@@ -21,7 +21,7 @@ std::string unread_profiles();
 /// What the profile in use says of `name` ("region", "endpoint_url"); empty where it says nothing. kPermission where
 /// AWS_PROFILE names none that is there. The files are read again when they have changed.
 std::string profile_setting(std::string_view name);
-/// What the profile's `services` say of a service: ("s3", "endpoint_url").
+/// What the profile's `services` say of a service: ("s3", "endpoint_url"). kPermission where they are not there.
 std::string service_setting(std::string_view service, std::string_view name);
 /// The file of certificates to trust that Amazon's own tools take: AWS_CA_BUNDLE, or the profile's `ca_bundle`.
 std::string aws_ca_bundle();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/ascii.h"
 #include "core/format.h"
 #include "core/parse_number.h"
 #include "core/text.h"
@@ -15,7 +16,7 @@ std::optional<std::uint64_t> byte_count(std::string_view text) {
 }
 
 std::optional<ContentRange> content_range(std::string_view text) {
-  if (!text.starts_with("bytes ")) return std::nullopt;
+  if (core::lower(text.substr(0, 6)) != "bytes ") return std::nullopt;
   text.remove_prefix(6);
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;

@@ -67,6 +67,9 @@ std::string region_of(const std::string& endpoint, const std::string& bucket) {
 }
 
 std::string s3_endpoint() {
+  constexpr const char* kIgnores = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
+  constexpr std::string_view kEntry = "ignore_configured_endpoint_urls";
+  if (is_on(kIgnores) || (variable(kIgnores).empty() && is_on(kEntry, profile_setting(kEntry)))) return {};
   std::string endpoint = first_variable({"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"});
   if (endpoint.empty()) endpoint = service_setting("s3", "endpoint_url");
   if (endpoint.empty()) endpoint = profile_setting("endpoint_url");

@@ -18,6 +18,15 @@ std::chrono::milliseconds seconds(double count) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(count * 1000));
 }
 
+/// Whether a part of a path is "$HOME" or "${HOME}", which files of settings and quotes keep from being replaced.
+bool has_shell_variable(std::string_view path) {
+  for (std::size_t at = path.find('$'); at < path.size(); at = path.find('$', at + 1)) {
+    const char next = at + 1 < path.size() ? path[at + 1] : '/';
+    if ((at == 0 || path[at - 1] == '/') && (core::is_letter(next) || next == '_' || next == '{')) return true;
+  }
+  return false;
+}
+
 std::size_t requests() { return static_cast<std::size_t>(whole_number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64)); }
 
 }  // namespace
@@ -39,8 +48,9 @@ std::uint64_t whole_number(const char* name, std::uint64_t least, std::uint64_t 
               core::format("the setting {} is {}; it must be a whole number", name, core::quoted(variable(name))));
 }
 
-bool is_on(const char* name) {
-  const std::string text = variable(name);
+bool is_on(const char* name) { return is_on(name, variable(name)); }
+
+bool is_on(std::string_view name, const std::string& text) {
   const std::string word = core::lower(core::trimmed(text));
   if (word.empty() || word == "0" || word == "false" || word == "no" || word == "off") return false;
   if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
@@ -69,7 +79,7 @@ std::string or_else(std::string value, std::string_view otherwise) {
 std::string path_variable(const char* name) {
   const std::string path = variable(name);
   const bool is_others = path.starts_with('~') && path != "~" && !path.starts_with("~/");
-  if (is_others || path.find("://") < path.find('/')) {
+  if (is_others || has_shell_variable(path) || path.find("://") < path.find('/')) {
     throw Error(
         ErrorCode::kInvalidArgument,
         core::format("the setting {} is {}; it must be a path of this machine, written whole: of what shells and "

@@ -34,10 +34,12 @@ std::uint64_t whole_number(const char* name, std::uint64_t least, std::uint64_t 
 /// Whether the variable is "1", "true", "yes" or "on"; not for "0", "false", "no", "off" and where it is not set.
 /// kInvalidArgument for other values: each would be taken for what its user did not mean.
 bool is_on(const char* name);
+/// The same of a value that `name` has in another place, as a file.
+bool is_on(std::string_view name, const std::string& text);
 /// The variable's value, or that of an option in its place (values.h); empty where it is not set.
 std::string variable(const char* name);
 /// The same for the path of a file or folder, where "~/" is the folder HOME, as shells have it. kInvalidArgument for
-/// what would become a folder of that name here: a URL, "~user/".
+/// what would become a folder of that name here: a URL, "~user/", "$HOME/".
 std::string path_variable(const char* name);
 /// The value of the first of these that is set.
 std::string first_variable(std::initializer_list<const char*> names);
