@@ -1,14 +1,17 @@
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <exception>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "bindings.h"
 #include "call/refused_call.h"
 #include "content/functions.h"
 #include "core/shown_url.h"
+#include "core/text.h"
 #include "interpreter/convert.h"
 #include "interpreter/interrupt.h"
 #include "penstock/error.h"
@@ -112,6 +115,13 @@ void bind_errors(nb::module_& module) {
   nb::register_exception_translator(translate);
   module.def("_without_secrets", without_secrets, nb::arg("text"), nb::sig("def _without_secrets(text: str) -> str"),
              "A text whose URLs show no query, user name or password.");
+  module.def(
+      "_did_you_mean",
+      [](const std::string& name, const std::vector<std::string>& names) {
+        return core::did_you_mean(core::nearest_names(name, names));
+      },
+      nb::arg("name"), nb::arg("names"),
+      "The names nearest to one that is not there, as a question; an empty text where none is near.");
   module.def("_error_codes", error_codes, nb::sig("def _error_codes() -> list[tuple[str, str]]"),
              "Every error code's name and the built-in exception it arrives as.");
 }

@@ -140,8 +140,8 @@ std::string describe_foreign(std::span<const std::byte> head, Quotes quotes) {
   std::string hex;
   for (const char c : start) hex += core::format("{}{:02x}", hex.empty() ? "" : " ", static_cast<unsigned char>(c));
   return core::format(
-      "unknown bytes{}; numbers without a header are read by penstock.raw(path, dtype), and by the command with "
-      "--dtype",
+      "unknown bytes{}; numbers without a header are read by penstock.raw(path, dtype) or numpy.memmap(path, dtype), "
+      "and by the command with --dtype",
       quotes_content ? core::format(" ({})", hex) : std::string());
 }
 

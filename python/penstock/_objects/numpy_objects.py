@@ -15,7 +15,7 @@ import numpy as np
 _PLAIN = re.compile(r"[?bBhHiIlLqQefdgFDG]|O8?|[biufcSUVMm]\d{1,9}")
 _SCALARS = frozenset(
     "numpy.bool numpy.int8 numpy.int16 numpy.int32 numpy.int64 numpy.uint8 numpy.uint16 numpy.uint32 numpy.uint64 "
-    "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_".split()
+    "numpy.float16 numpy.float32 numpy.float64 numpy.complex64 numpy.complex128 numpy.bytes_ numpy.str_".split()
 )
 # Bytes of a float, or of each part of a complex number, and the bits of its fraction.
 _NARROW = {"float16": (2, 10), "float32": (4, 23), "complex64": (4, 23)}
@@ -112,7 +112,8 @@ def _known(dtype: Any) -> _Dtype:
 
 
 def _plain_scalar(name: str, value: Any) -> Any:
-    if not isinstance(value, bytes if name == "bytes_" else (bool, int, float, complex)):
+    kinds: Any = {"bytes_": bytes, "str_": str}.get(name, (bool, int, float, complex))
+    if not isinstance(value, kinds):
         raise TypeError(name)
     if value != value and name in _NARROW:
         return _narrow_nan(name, value)

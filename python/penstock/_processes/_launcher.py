@@ -89,6 +89,8 @@ class Launcher:
             ours.close()
             with self._lock:
                 self._numbers.discard(number)
+            if _NONE_ANY_MORE in _servers and threading.current_thread() is not threading.main_thread():
+                raise SystemExit from None  # a daemon thread that the program's end left behind, and that nobody asks
             raise
         with self._lock:
             self._servers[pid], self._number_of[pid] = server, number

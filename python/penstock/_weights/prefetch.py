@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Any
+
+from penstock._pool import Pool
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class PrefetchLoader:
         self._lock = threading.Lock()
         self._closed = False
         self._names = list(names)
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-prefetch")
+        self._pool = Pool(threads, thread_name_prefix="penstock-prefetch")
         self._coming: dict[str, Future[Any]] = {name: self._pool.submit(read, name) for name in names}
         self._pool.shutdown(wait=False)  # its threads end behind the last tensor
 

@@ -273,6 +273,7 @@ void load_state_dict(PyLoader& loader, nb::handle state) {
   data::for_each_field(position, [&]<class T>(const char* name, T& value, bool is_required) {
     if (is_required || dict.contains(name)) value = field<T>(dict, name);
   });
+  data::require_whole(position, dict.contains("read"));
   loader.seek(position);
 }
 

@@ -84,6 +84,13 @@ void read_field(const FieldsReader::Field& field, const char* name, std::string&
 
 }  // namespace
 
+void data::require_whole(const LoaderPosition& position, bool has_read) {
+  if (has_read || position.samples != 0 || position.batch == 0) return;
+  refuse(
+      "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read by "
+      "then; go on from a whole position, or from the beginning of an epoch");
+}
+
 std::string LoaderPosition::to_json() const {
   nlohmann::json out;
   data::for_each_field(*this, [&](const char* name, const auto& value, bool) { out[name] = value; });
@@ -108,6 +115,7 @@ LoaderPosition LoaderPosition::from_json(TextView json) {
     if (field != nullptr) return read_field(*field, name, value);
     if (is_required) refuse(core::format("the loader's state lacks the field '{}'", name));
   });
+  data::require_whole(out, fields.find("read") != nullptr);
   if (out.num_replicas < 1) {
     refuse(core::format("the field 'num_replicas' of the loader's state is {}, expected 1 or more", out.num_replicas));
   }

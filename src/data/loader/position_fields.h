@@ -3,6 +3,8 @@
 // The fields of a LoaderPosition with their names: what JSON (loader_position.cpp) and Python's state_dict() are made
 // of and read back from.
 
+#include "penstock/loader.h"
+
 namespace penstock::data {
 
 /// Calls visit(name, member, is_required) for each field. Those that are not required are missing in states of older
@@ -22,5 +24,9 @@ void for_each_field(Position& position, const Visit& visit) {
   visit("dataset", position.dataset, false);
   visit("indices", position.indices, false);
 }
+
+/// kInvalidArgument for a state without the field 'read' that stands inside of an epoch of a stream, whose
+/// `samples` are 0: a source that can begin anywhere would begin at its first sample, and repeat what was taken.
+void require_whole(const LoaderPosition& position, bool has_read);
 
 }  // namespace penstock::data

@@ -39,11 +39,6 @@ class StreamedBatches final : public BatchOrigin {
   }
   /// A source that gives its samples once cannot go back.
   void require(const LoaderPosition& position, const Standing& here) const override {
-    if (position.batch > 0 && position.read == 0) {
-      core::refuse(
-          "the position stands inside of an epoch of a stream, but lacks the field 'read', how many samples were read "
-          "by then; go on from a whole position, or from the beginning of an epoch");
-    }
     const bool stays = here == Standing{{position.seed, position.epoch}, position.batch};
     if (!feed_ || stays || stream_.can_begin_again()) return;
     core::refuse(

@@ -67,6 +67,21 @@ def test_a_state_knows_what_is_held():
         again.load_state_dict(state)
 
 
+def test_a_state_behind_an_error_that_came_before_any_sample():
+    def stream():
+        return penstock.mix([penstock.stream(lambda: iter(())), penstock.stream(range(4))], [1, 1], end="all")
+
+    loader = penstock.DataLoader(stream(), batch_size=2, num_workers=0)
+    with pytest.raises(penstock.InvalidArgumentError, match="gave no samples"):
+        next(iter(loader))
+    state = loader.state_dict()
+    assert (state["batch"], state["read"]) == (1, 0)
+    again = penstock.DataLoader(stream(), batch_size=2)
+    again.load_state_dict(state)
+    whole = outcomes(penstock.DataLoader(stream(), batch_size=2, num_workers=0))
+    assert ["InvalidArgumentError", *outcomes(again)] == whole
+
+
 @pytest.mark.parametrize("at", range(8))
 @pytest.mark.parametrize("kind", ["generator", "seekable", "filter", "map and filter"])
 def test_an_interruption_loses_nothing(at, kind):

@@ -514,6 +514,39 @@ def test_what_it_writes_is_read_by_all(tmp_path, options):
     assert ours.storage_meta.save_id
 
 
+def test_an_async_save_is_completed_behind_the_end_of_the_program(tmp_path):
+    """Python's own threads for pieces of work take none from then on."""
+    program = """if 1:
+        import sys
+        import torch
+        import torch.distributed as dist
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+        from penstock.torch.dcp import StorageWriter
+        from concurrent.futures import ThreadPoolExecutor
+
+        def is_over():
+            try:
+                ThreadPoolExecutor(1).submit(int).result()
+            except RuntimeError:
+                return True
+
+        class Late(DefaultSavePlanner):
+            def create_local_plan(self):
+                while not is_over():
+                    pass
+                return super().create_local_plan()
+
+        dist.init_process_group("gloo", init_method="file://" + sys.argv[1] + "/group", rank=0, world_size=1)
+        state = {"w": torch.arange(4)}
+        dcp.async_save(state, storage_writer=StorageWriter(sys.argv[1] + "/ck"), planner=Late())
+    """
+    call = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert penstock.load(tmp_path / "ck")["w"].tolist() == [0, 1, 2, 3]
+
+
 def test_async_save(tmp_path):
     state = {"w": torch.arange(1000.0)}
     writer = StorageWriter(tmp_path / "x")

@@ -52,6 +52,27 @@ def check(value, path, **options):
     return pt.load(path)
 
 
+TEXTS = ["text", "", "\u00e9\u4e2d\U0001f600", "a\0b", "x" * 100]
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("text", TEXTS, ids=len)
+def test_text_of_numpys_is_text_of_each_load(tmp_path, text, order):
+    path = tmp_path / "x.pt"
+    value = np.array([text], f"{order}U{max(len(text), 1) + 2}")[0]
+    check({"a": value, value: [value]}, path)
+    loaded = penstock.load(path)
+    assert loaded == {"a": text, text: [text]}
+    assert type(loaded["a"]) is str
+
+
+def test_text_that_is_no_unicode_stays_as_it_lies(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(np.array([0xD800], "<u4").view("<U1")[0], path)
+    assert isinstance(penstock.load(path), penstock.Opaque)
+    assert pt.load(path) == torch.load(path, weights_only=False) == "\ud800"
+
+
 ARRAYS = {
     "c order": lambda: np.arange(6, dtype=np.float32).reshape(2, 3),
     "fortran order": lambda: np.asfortranarray(np.arange(6).reshape(2, 3)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -132,6 +134,43 @@ def test_names_are_chosen_by_patterns_and_functions(tmp_path):
     assert {name for name, _ in pt.weights(tmp_path, include=lambda name: name > "b")} == {"c", "z"}
     assert [name for name, _ in pt.weights(tmp_path, ignore=["*.safetensors*"], files=["*.bin"])] == ["bin"]
     assert list(pt.weights(tmp_path, include=())) == []
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin", "both"])
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_a_pattern_that_matches_no_name_is_an_error(tmp_path, kind, option):
+    """Else a typing error leaves the model as it was initialised, and nobody is told."""
+    expected = state("model.wq", "model.wk")
+    if kind != "bin":
+        pt.save_file(expected, tmp_path / "a.safetensors")
+    if kind != "safetensors":
+        torch.save(expected if kind == "bin" else state("other"), tmp_path / "b.bin")
+    paths = sorted(tmp_path.iterdir())
+    for patterns, meant in ([["modle.wq"], r"did you mean 'model\.wq'"], [["*wk", "enc.*"], r"there are .*model\.w"]):
+        with pytest.raises(penstock.KeyNotFoundError, match=rf"no name matches .*{meant}"):
+            list(pt.weights(paths, **{option: patterns}))
+    assert len(dict(pt.weights(paths, include=["model.*"], exclude=["*q"]))) == 1
+    assert list(pt.weights(paths, include=lambda name: False)) == []
+
+
+def test_tensors_are_handed_out_behind_the_end_of_the_main_thread(tmp_path):
+    pt.save_file({f"t{i}": torch.ones(9) for i in range(9)}, tmp_path / "m.safetensors")
+    program = """if 1:
+        import sys, threading
+        import penstock.torch as pt
+
+        def run():
+            threading.main_thread().join()
+            options = {"ring_bytes": 40, "threads": 2, "mmap": False}
+            print(len(list(pt.weights(sys.argv[1], **options))))
+            with pt.safetensors.safe_open(sys.argv[1], "pt") as file:
+                print(len(list(file.prefetch())))
+
+        threading.Thread(target=run).start()
+    """
+    call = [sys.executable, "-c", program, str(tmp_path / "m.safetensors")]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100)
+    assert (done.stdout.split(), done.stderr) == (["9", "9"], "")
 
 
 def test_tensors_are_kept_and_own_their_memory(tmp_path):

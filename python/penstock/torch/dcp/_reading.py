@@ -11,7 +11,6 @@ import io
 import itertools
 import operator
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -20,6 +19,7 @@ from torch.distributed.checkpoint.metadata import Metadata
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, LoadPlanner, ReadItem
 
 from penstock._core import _ObjectStreams
+from penstock._pool import Pool
 from penstock.errors import InvalidArgumentError, ShapeMismatchError
 from penstock.torch._memory import with_memory_of_their_own
 from penstock.torch.dcp._boxes import Boxes, as_bytes, is_direct, place_of, saved_dtype
@@ -69,7 +69,7 @@ class Reading:
 
         attempt(self._read, [item for item in self._items if key_of(item) not in shared])
         packets: list[_Packet] = []
-        with ThreadPoolExecutor(1, thread_name_prefix="penstock-dcp") as ahead:
+        with Pool(1, thread_name_prefix="penstock-dcp") as ahead:
             for some in mine:
                 ready, packets = packets, []
                 if error is None:

@@ -17,7 +17,6 @@ import re
 import uuid
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -28,6 +27,7 @@ from torch.distributed.checkpoint.staging import BlockingAsyncStager
 from torch.distributed.checkpoint.storage import WriteResult
 from torch.futures import Future
 
+from penstock._pool import Pool
 from penstock.errors import Error, InvalidArgumentError, UnsupportedError
 from penstock.torch._private import StorageInfo
 from penstock.torch.dcp._folders import folder_at
@@ -152,7 +152,7 @@ class StorageWriter(storage.StorageWriter, BlockingAsyncStager):
         results: list[WriteResult] = []
         written: list[str] = []
         try:
-            with ThreadPoolExecutor(self._threads, thread_name_prefix="penstock-save") as threads:
+            with Pool(self._threads, thread_name_prefix="penstock-save") as threads:
                 try:
                     write = functools.partial(self._write, planner=planner)
                     for (name, _), found in zip(files, threads.map(write, files), strict=True):

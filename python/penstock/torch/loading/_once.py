@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -31,6 +31,7 @@ from penstock._core import (
     _storage_count,
 )
 from penstock._load.shared_memory import mapped, new_file, opened, path_of
+from penstock._pool import Pool
 from penstock.torch._blocks import private_storage, shared_storage
 from penstock.torch.loading._ranks import Ranks
 
@@ -340,7 +341,7 @@ def _by_messages(
         if turn < len(mine):
             _read(archive, layout, mine[turn], lambda begin, end: block[begin:end])
 
-    with ThreadPoolExecutor(1, thread_name_prefix="penstock-ranks") as ahead:
+    with Pool(1, thread_name_prefix="penstock-ranks") as ahead:
         coming: Future[None] = ahead.submit(read, 0)
         for turn in range(max(map(len, turns))):
             try:

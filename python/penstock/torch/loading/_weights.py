@@ -10,15 +10,16 @@ import fnmatch
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
 import torch
 
 import penstock
-from penstock._core import _entry_parts, _storage_parts
-from penstock._text import abbreviated
+from penstock._core import _did_you_mean, _entry_parts, _storage_parts
+from penstock._pool import Pool
+from penstock._text import abbreviated, listed
 from penstock._weights.weight_files import KINDS, weight_files
 from penstock._wrong_argument import names_arguments
 from penstock.torch._arrays import Arrays
@@ -67,7 +68,8 @@ def weights(
     threads
         How many are read at the same time.
     include
-        Patterns of names ("model.layers.*"), or a function of a name.
+        Patterns of names ("model.layers.*"), or a function of a name. A pattern that matches none is an
+        error, which a `.pt` raises when it has been read.
     exclude
         The same, for names to leave out. A tensor that is left out is not
         read, except in a `.pt`, which is read whole.
@@ -99,13 +101,13 @@ def weights(
     Raises
     ------
     penstock.Error
-        Where files are missing, damaged or written to meanwhile, a name is in two files, or a value is
-        no tensor.
+        Where files are missing, damaged or written to meanwhile, a name is in two files, a value is no
+        tensor, or a pattern of `include` or `exclude` matches no name.
     """
     with telling(ranks):
         _require_counts(ring_bytes, threads)
         place = _device(device)
-        wanted = _filter(include, exclude)
+        wanted = _Wanted(include, exclude)
         given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
         if type(mmap) is not bool:
             raise penstock.DTypeMismatchError(f"found mmap={mmap!r}, expected True or False")
@@ -115,14 +117,17 @@ def weights(
     def all_units() -> list[Unit]:
         found = [each for one in given for each in weight_files(os.fspath(one), files, ignore)]
         names: _Names = {}
-        return [unit for each in found for unit in _units(each, key, wanted, place, ranks, lending, names)]
+        units = [unit for each in found for unit in _units(each, key, wanted, place, ranks, lending, names)]
+        if all(unit.place is not None for unit in units):
+            wanted.require_used()
+        return units
 
     if together is None:
         alone = all_units()
         lending.last = alone[-1].name if alone else ""
-        return lending.watched(_in_order(alone, ring_bytes, threads))
+        return _checked(lending.watched(_in_order(alone, ring_bytes, threads)), wanted)
     units = agreed(together, all_units, lambda units: _plan(units, f"{ring_bytes} {place.type}"))
-    return taken_together(units, ring_bytes, together, place)
+    return _checked(taken_together(units, ring_bytes, together, place), wanted)
 
 
 def _plan(units: list[Unit], options: str) -> Plan:
@@ -145,17 +150,46 @@ def _device(device: str | int | torch.device) -> torch.device:
     return place
 
 
-def _filter(
-    include: Sequence[str] | Callable[[str], bool], exclude: Sequence[str] | Callable[[str], bool]
-) -> Callable[[str], bool]:
-    def test(rule: Sequence[str] | Callable[[str], bool]) -> Callable[[str], bool]:
+class _Wanted:
+    """Whether a tensor is wanted, by its name, and whether each pattern matched one."""
+
+    def __init__(
+        self, include: Sequence[str] | Callable[[str], bool], exclude: Sequence[str] | Callable[[str], bool]
+    ) -> None:
+        self._unused: set[str] = set()
+        self._names: list[str] = []
+        self._inside, self._outside = self._test(include), self._test(exclude)
+        self._unused.discard("*")
+
+    def _test(self, rule: Sequence[str] | Callable[[str], bool]) -> Callable[[str], bool]:
         if callable(rule):
             return rule
         patterns = [rule] if isinstance(rule, str) else list(rule)
-        return lambda name: any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+        self._unused.update(patterns)
 
-    inside, outside = test(include), test(exclude)
-    return lambda name: inside(name) and not outside(name)
+        def matches(name: str) -> bool:
+            found = [pattern for pattern in patterns if fnmatch.fnmatchcase(name, pattern)]
+            self._unused.difference_update(found)
+            return bool(found)
+
+        return matches
+
+    def __call__(self, name: str) -> bool:
+        if self._unused:
+            self._names.append(name)
+        inside, outside = self._inside(name), self._outside(name)
+        return inside and not outside
+
+    def require_used(self) -> None:
+        """KeyNotFoundError for a pattern that matched none of the names."""
+        for pattern in sorted(self._unused):
+            meant = _did_you_mean(pattern, self._names) or f"there are {listed(self._names, most=5) or 'none'}"
+            raise penstock.KeyNotFoundError(f"no name matches {pattern!r}; {meant}")
+
+
+def _checked(pairs: Iterator[tuple[str, torch.Tensor]], wanted: _Wanted) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from pairs
+    wanted.require_used()
 
 
 # Each name with the file that it is in, in a list of its own for each file; a `.pt` says its names when it is read.
@@ -273,7 +307,7 @@ def _no_weights(path: str, message: str) -> penstock.Error:
 def _in_order(units: Sequence[Unit], ring_bytes: int, threads: int) -> Generator[tuple[str, torch.Tensor], None, None]:
     """What the units read, in their order. Whoever takes a tensor has the next units begun, so that nothing is read
     when nobody takes any."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="penstock-weights")
+    pool = Pool(threads, thread_name_prefix="penstock-weights")
     left = deque(units)
     coming: deque[tuple[int, Future[Pairs]]] = deque()
     held = 0  # bytes of units that are begun and not handed out

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import torch
@@ -21,6 +21,7 @@ from torch.utils.dlpack import from_dlpack
 import penstock
 from penstock._core import _load_into
 from penstock._load.shared_memory import aligned, mapped
+from penstock._pool import Pool
 from penstock.torch.loading._once import NoSharedMemoryError, common_file
 from penstock.torch.loading._ranks import Ranks
 
@@ -92,7 +93,7 @@ def _rounds(units: Sequence[Unit], most: int) -> list[_Round]:
 
 def _taken(rounds: list[_Round], blocks: _Blocks, ranks: Ranks) -> Iterator[tuple[str, torch.Tensor]]:
     told = 0  # rounds of which this rank has said how its share went
-    with ThreadPoolExecutor(1, thread_name_prefix="penstock-weights") as ahead:
+    with Pool(1, thread_name_prefix="penstock-weights") as ahead:
         try:
             coming = _begun(rounds, 0, blocks, ranks, ahead)
             for turn, each in enumerate(rounds):
@@ -129,9 +130,7 @@ def _leave(ranks: Ranks, why: str) -> None:
         ranks.gather(why)
 
 
-def _begun(
-    rounds: list[_Round], turn: int, blocks: _Blocks, ranks: Ranks, ahead: ThreadPoolExecutor
-) -> Future[torch.Tensor] | None:
+def _begun(rounds: list[_Round], turn: int, blocks: _Blocks, ranks: Ranks, ahead: Pool) -> Future[torch.Tensor] | None:
     """This rank's share of a round, being read; None for a whole file."""
     if turn >= len(rounds) or rounds[turn].is_whole_file:
         return None

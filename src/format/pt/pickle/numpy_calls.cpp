@@ -16,6 +16,7 @@
 #include "format/pt/pickle/calls.h"
 #include "format/pt/pickle/scalars.h"
 #include "format/text/npy_dtype.h"
+#include "format/text/utf8.h"
 #include "penstock/error.h"
 #include "penstock/half.h"
 
@@ -222,6 +223,23 @@ Cell* make_unsigned(World& world, std::uint64_t value) {
   return cell;
 }
 
+/// Text of four bytes a code point as UTF-8, without the padding; nothing for what is no Unicode.
+std::optional<std::string> utf8_of(std::string_view bytes, bool swapped) {
+  std::string out;
+  std::size_t padding = 0;
+  for (std::size_t at = 0; at < bytes.size(); at += 4) {
+    const auto point = element<std::uint32_t>(bytes.substr(at), swapped);
+    if (point == 0) {
+      ++padding;
+      continue;
+    }
+    if (point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return std::nullopt;
+    out.append(std::exchange(padding, 0), '\0');
+    append_utf8(out, point);
+  }
+  return out;
+}
+
 /// The plain value of one element, or null for kinds that have none.
 Cell* make_value(World& world, const FileDType& type, std::string_view bytes) {
   const bool swapped = type.swapped;
@@ -263,6 +281,13 @@ Cell* make_value(World& world, const FileDType& type, std::string_view bytes) {
       cell->text = bytes.substr(0, bytes.find_last_not_of('\0') + 1);  // NumPy drops the padding
       return cell;
     }
+    case kText: {
+      const auto text = utf8_of(bytes, swapped);
+      if (!text) return nullptr;
+      Cell* cell = world.make(Kind::kString);
+      cell->text = world.arena().keep(*text);
+      return cell;
+    }
     default:
       return nullptr;
   }
@@ -272,8 +297,16 @@ Cell* make_value(World& world, const FileDType& type, std::string_view bytes) {
 Cell* make_scalar(World& world, const FileDType& type, std::string_view bytes) {
   Cell* cell = make_value(world, type, bytes);
   if (cell == nullptr) return nullptr;
-  const bool is_text = type.dtype.code() == kBytes;
-  cell->type_name = world.arena().keep(is_text ? "numpy.bytes_" : core::format("numpy.{}", type.dtype.name()));
+  switch (type.dtype.code()) {
+    case kBytes:
+      cell->type_name = "numpy.bytes_";
+      break;
+    case kText:
+      cell->type_name = "numpy.str_";
+      break;
+    default:
+      cell->type_name = world.arena().keep(core::format("numpy.{}", type.dtype.name()));
+  }
   return cell;
 }
 
