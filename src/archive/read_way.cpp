@@ -2,6 +2,7 @@
 
 #include "core/view.h"
 #include "io/source/composed_source.h"
+#include "io/source/own_read.h"
 
 namespace penstock::archive {
 
@@ -36,11 +37,11 @@ ReadWay way_of(const StorageEntry& storage, const Stretch& wanted, const Aim& ai
   return is_all ? ReadWay{Way::kRing, aim.device} : ReadWay{Way::kRun};
 }
 
-std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source) noexcept {
+std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source) {
   if (view.encoding.deflated) return "it is stored compressed";
   if (view.encoding.swapped) return "it is stored in the other byte order";
   if (view.encoding.has_math_bits()) return "it is stored as the conjugate or negative of its values";
-  if (storage.resident || source.size() == 0 || source.descriptor() >= 0 || source.memory()) return {};
+  if (storage.resident || source.size() == 0 || source.descriptor() >= 0 || io::memory_of(*source)) return {};
   if (io::as_composed(source) != nullptr) return {};
   return "what it lies in is not a file that can be mapped";
 }

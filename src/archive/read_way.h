@@ -62,7 +62,7 @@ constexpr bool brings_all(Way way) noexcept { return way == Way::kInflate || way
 
 /// Why the bytes of a view in `source`, which its storage lies in, can be no part of the mapped file, as part of a
 /// sentence; empty where they can, if they are aligned there and lie in one place (io/source/composed_source.h).
-std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source) noexcept;
+std::string_view why_unmappable(const TensorEntry& view, const StorageEntry& storage, const Source& source);
 
 /// Whether the bytes in the file are the values, one behind the other in C order: they can be read to their place.
 bool lies_as_values(const TensorEntry& view) noexcept;

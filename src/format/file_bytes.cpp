@@ -5,11 +5,13 @@
 #include "core/checked.h"
 #include "core/counted.h"
 #include "core/format.h"
+#include "io/source/own_read.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
 
-FileBytes::FileBytes(const ByteSource& source) : size_(source.size()), path_(source.name()), owner_(source.memory()) {
+FileBytes::FileBytes(const ByteSource& source)
+    : size_(source.size()), path_(source.name()), owner_(io::memory_of(source)) {
   if (owner_) {
     memory_ = {owner_.data(), owner_.size()};
   } else {

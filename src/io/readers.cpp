@@ -29,14 +29,14 @@ std::span<const Reader> readers() noexcept {
   return kReaders;
 }
 
-const Reader& reader_for(const ByteSource& source) noexcept {
+const Reader& reader_for(const ByteSource& source) {
   for (const Reader& reader : readers()) {
     if (reader.usable(source)) return reader;
   }
   return readers().back();
 }
 
-ReadCosts costs_of(const ByteSource& source) noexcept {
+ReadCosts costs_of(const ByteSource& source) {
   const Reader& reader = reader_for(source);
   return reader.costs == nullptr ? ReadCosts{} : reader.costs(source);
 }

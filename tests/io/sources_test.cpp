@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -14,6 +15,8 @@
 #include <span>
 #include <stdexcept>
 
+#include "io/read/reader.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -218,6 +221,62 @@ struct ThrowsOwn final : ByteSource {
  private:
   std::string name_ = "tape";
 };
+
+/// Says where its bytes are, but for the first `good` times, when it says that they are not in memory.
+struct ThrowsMemory final : ByteSource {
+  explicit ThrowsMemory(int good) : good_(good) {}
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return 4; }
+  void read(std::uint64_t, std::span<std::byte> into) const override { std::ranges::fill(into, std::byte{1}); }
+  Buffer memory() const override {
+    if (asked_++ < good_) return {};
+    throw std::runtime_error("the tape is gone");
+  }
+
+ private:
+  std::string name_ = "tape";
+  int good_;
+  mutable int asked_ = 0;
+};
+
+TEST(Source, OfTheProgramsOwnWhoseMemoryThrowsGivesAnError) {
+  const Source source = std::make_shared<ThrowsMemory>(0);
+  EXPECT_THAT(error_of([&] { memory_of(*source); })->what(),
+              HasSubstr("tape: the source's memory threw: the tape is gone"));
+  // Wherever it is asked: by the choice of a reader too, which ended the program.
+  EXPECT_EQ(code_of([&] { reader_for(*source); }), ErrorCode::kUserCode);
+  EXPECT_EQ(code_of([&] { costs_of(*source); }), ErrorCode::kUserCode);
+  for (int good = 0; good < 4; ++good) {
+    const Source later = std::make_shared<ThrowsMemory>(good);
+    std::array<std::byte, 4> into{};
+    const std::array<SourceRuns, 1> runs = {{{.source = later, .runs = {{.offset = 0, .into = into}}}}};
+    try {
+      read_at_once(runs);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUserCode) << error.what();
+    }
+  }
+}
+
+struct ShortMemory final : ByteSource {
+  const std::string& name() const noexcept override { return name_; }
+  std::uint64_t size() const noexcept override { return 1 << 20; }
+  void read(std::uint64_t, std::span<std::byte>) const override {}
+  Buffer memory() const override { return Buffer::allocate(16); }
+
+ private:
+  std::string name_ = "tape";
+};
+
+TEST(Source, WhoseMemoryIsShorterIsNotReadBeyondIt) {
+  const Source source = ShortMemory();
+  const auto error = error_of([&] { memory_of(*source); });
+  EXPECT_EQ(error->code(), ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error->what(), HasSubstr("tape: the source's memory has 16 bytes, and its size is 1048576"));
+  std::byte byte{};
+  const Scatter part{&byte, 1};
+  EXPECT_EQ(code_of([&] { reader_for(*source).read(*source, 1000, {&part, 1}); }), ErrorCode::kInvalidArgument);
+}
 
 TEST(Source, OfTheProgramsOwnThrowsErrorsAlone) {
   const Source source = ThrowsOwn();

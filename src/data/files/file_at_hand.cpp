@@ -8,6 +8,7 @@
 
 #include "core/system_error.h"
 #include "data/files/own_source.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 
 namespace penstock::data {
@@ -48,7 +49,7 @@ std::span<const std::byte> FileAtHand::whole(std::size_t most, Scratch& scratch)
 
 std::span<const std::byte> FileAtHand::whole_source(std::size_t most, Scratch& scratch) {
   if (source_->size() > most) return {};
-  if (const Buffer memory = source_->memory(); memory.size() != 0) {
+  if (const Buffer memory = io::memory_of(**source_); memory.size() != 0) {
     scratch.objects.push_back(std::make_shared<const penstock::Source>(*source_));
     return {memory.data(), memory.size()};
   }

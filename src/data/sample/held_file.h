@@ -34,7 +34,7 @@ class HeldFile {
   Error error_of_change(const Error& error) const;
   /// Fills `into` from `offset`. kTruncated, kIo, kChanged, kNotFound.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
-  io::ReadCosts costs() const noexcept { return source_ ? io::costs_of(**source_) : io::ReadCosts{}; }
+  io::ReadCosts costs() const { return source_ ? io::costs_of(**source_) : io::ReadCosts{}; }
   /// Whether each answer takes so long that several reads are asked for at once.
   bool reads_at_once() const;
   /// Fills all of these, if `reads_at_once`; the errors of `read`.

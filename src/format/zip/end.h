@@ -51,7 +51,7 @@ class ZipBytes {
   /// Reads pieces in order ahead, at once, where the archive lies on a server and is being opened; whether it does.
   bool read_ahead(std::span<const io::Extent> pieces) { return source_ != nullptr && io::read_ahead(*source_, pieces); }
   /// Whether pieces are worth reading ahead.
-  bool waits() const noexcept { return source_ != nullptr && io::costs_of(*source_).waits(); }
+  bool waits() const { return source_ != nullptr && io::costs_of(*source_).waits(); }
   /// A copy of these bytes, which must lie in the archive.
   std::vector<std::byte> copy(std::uint64_t offset, std::uint64_t length);
 

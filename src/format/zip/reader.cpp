@@ -17,6 +17,7 @@
 #include "format/zip/end.h"
 #include "format/zip/layout.h"
 #include "io/read/read_ahead.h"
+#include "io/source/own_read.h"
 #include "penstock/error.h"
 
 namespace penstock::format {
@@ -425,7 +426,7 @@ namespace {
 
 ZipDirectory read_directory(const ByteSource& source, const ZipLimits& limits, bool names_only) {
   ZipDirectory out;
-  out.memory = source.memory();
+  out.memory = io::memory_of(source);
   const std::span<const std::byte> file(out.memory ? out.memory.data() : nullptr, out.memory ? out.memory.size() : 0);
   ZipBytes bytes = out.memory ? ZipBytes(file, source.name()) : ZipBytes(source);
   const ZipPlace where = find_zip_directory(bytes, limits);

@@ -11,6 +11,7 @@
 #include "core/round.h"
 #include "core/system_error.h"
 #include "io/read/reader.h"
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 
 namespace penstock::io {
@@ -32,7 +33,7 @@ std::shared_ptr<const std::byte> map_file(const ByteSource& source, std::uint64_
 }
 
 Buffer map_source(const ByteSource& source) {
-  if (Buffer memory = source.memory()) return memory;
+  if (Buffer memory = memory_of(source)) return memory;
   if (source.size() == 0) return {};
   const auto bytes = static_cast<std::size_t>(source.size());
   // No advice on purpose. Faults map whole folios around them from the page cache, so populating ahead saves a few

@@ -25,17 +25,17 @@ std::uint64_t require_inside(const ByteSource& source, std::uint64_t offset, std
   return wanted;
 }
 
-bool memory_usable(const ByteSource& source) noexcept { return static_cast<bool>(source.memory()); }
+bool memory_usable(const ByteSource& source) { return static_cast<bool>(memory_of(source)); }
 
 void memory_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts) {
   require_inside(source, offset, parts);
-  const Buffer memory = source.memory();
+  const Buffer memory = memory_of(source);
   guarded_scatter(memory.data() + offset, parts, source.name());
 }
 
 bool any_usable(const ByteSource& /*source*/) noexcept { return true; }
 
-ReadCosts costs_within(const ByteSource& source) noexcept {
+ReadCosts costs_within(const ByteSource& source) {
   if (const WindowPlace window = window_place(source); window.of != nullptr) return costs_of(**window.of);
   if (const ByteSource& own = beneath(source); &own != &source) return costs_of(own);
   const auto* const composed = dynamic_cast<const ComposedSource*>(&source);

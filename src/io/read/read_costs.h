@@ -41,6 +41,6 @@ struct ReadCosts {
 inline constexpr ReadCosts kDiskCosts{.at_once = 8, .request_memory = std::uint64_t{2} << 20};
 
 /// Those of a source, by the reader that serves it.
-ReadCosts costs_of(const ByteSource& source) noexcept;
+ReadCosts costs_of(const ByteSource& source);
 
 }  // namespace penstock::io

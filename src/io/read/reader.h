@@ -26,18 +26,18 @@ struct SourceRun {
 struct Reader {
   std::string_view name;
   /// Whether it can serve this source.
-  bool (*usable)(const ByteSource& source) noexcept;
+  bool (*usable)(const ByteSource& source);
   /// Fills all parts from one contiguous run at `offset`. kTruncated, kIo.
   void (*read)(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
   /// What its reads of the source cost; null: as those of a file.
-  ReadCosts (*costs)(const ByteSource& source) noexcept = nullptr;
+  ReadCosts (*costs)(const ByteSource& source) = nullptr;
   /// Reads several runs at once, in any order; null: one after the other is as good.
   void (*read_runs)(const ByteSource& source, std::span<const SourceRun> runs) = nullptr;
 };
 
 /// The table, best first. The last one works for every source.
 std::span<const Reader> readers() noexcept;
-const Reader& reader_for(const ByteSource& source) noexcept;
+const Reader& reader_for(const ByteSource& source);
 
 /// Reads of one source.
 struct SourceRuns {

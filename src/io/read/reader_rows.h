@@ -10,7 +10,7 @@
 namespace penstock::io {
 
 /// A source that is memory already.
-bool memory_usable(const ByteSource& source) noexcept;
+bool memory_usable(const ByteSource& source);
 /// Copies. The guard of guarded_copy protects it.
 void memory_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
@@ -25,7 +25,7 @@ void mmap_read(const ByteSource& source, std::uint64_t offset, std::span<const S
 void direct_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 
 /// A source of the program's own that waits (ByteSource::waits).
-bool waiting_usable(const ByteSource& source) noexcept;
+bool waiting_usable(const ByteSource& source);
 ReadCosts waiting_costs(const ByteSource& source) noexcept;
 /// One ByteSource::read for all parts.
 void waiting_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
@@ -36,7 +36,7 @@ void read_waiting(std::span<const SourceRuns> reads);
 
 bool any_usable(const ByteSource& source) noexcept;
 /// Those of the files that a composed source, a window or an OpenedFile lies in; of any other source, those of a file.
-ReadCosts costs_within(const ByteSource& source) noexcept;
+ReadCosts costs_within(const ByteSource& source);
 /// ByteSource::read for each part.
 void source_read(const ByteSource& source, std::uint64_t offset, std::span<const Scatter> parts);
 

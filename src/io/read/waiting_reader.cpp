@@ -62,8 +62,8 @@ void waiting_read(const ByteSource& source, std::uint64_t offset, std::span<cons
   fill_parts(parts, all.data());
 }
 
-bool waiting_usable(const ByteSource& source) noexcept {
-  return source.waits() && source.descriptor() < 0 && !source.memory();
+bool waiting_usable(const ByteSource& source) {
+  return source.waits() && source.descriptor() < 0 && !memory_of(source);
 }
 
 ReadCosts waiting_costs(const ByteSource& /*source*/) noexcept { return kWaitingCosts; }

@@ -18,7 +18,7 @@
 namespace penstock::io {
 
 OpenedFile::OpenedFile(Source source) : source_(std::move(source)) {
-  if (source_.memory()) return;
+  if (memory_of(*source_)) return;
   const std::uint64_t size = source_.size();
   if (size <= kWhole) {
     whole_ = Buffer::allocate(static_cast<std::size_t>(size));

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "io/source/own_read.h"
 #include "io/source/source.h"
 
 namespace penstock::io {
@@ -22,7 +23,7 @@ class WindowSource final : public ByteSource {
     of_.read(offset_ + offset, into);
   }
   Buffer memory() const override {
-    const Buffer all = of_.memory();
+    const Buffer all = memory_of(*of_);
     return all ? all.part(static_cast<std::size_t>(offset_), static_cast<std::size_t>(length_)) : Buffer();
   }
   WindowPlace place() const noexcept { return {&of_, offset_}; }
