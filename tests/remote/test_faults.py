@@ -591,6 +591,15 @@ def test_listings_that_are_none(url, proxy, listing, settings):
     assert len(str(failed.value)) < 1000
 
 
+@pytest.mark.parametrize("said", ["<IsTruncated>false</IsTruncated>", "<IsTruncated>true</IsTruncated>", ""])
+@pytest.mark.parametrize("url", ["s3"], indirect=True)
+def test_a_token_leads_on_whatever_a_list_says(url, proxy, said):
+    page = "<ListBucketResult>{}<Contents><Key>train/{}.npy</Key><Size>1</Size></Contents></ListBucketResult>"
+    more = f"{said}<NextContinuationToken>more</NextContinuationToken>"
+    proxy.faults = [Fault(status=200, body=page.format(more, 1), times=1), Fault(status=200, body=page.format("", 2))]
+    assert len(penstock.files(url.replace("x.npy", "train/"))) == 2
+
+
 def test_listing_by_http_is_refused(proxy):
     with refused(penstock.UnsupportedError):
         penstock.files(f"{proxy.url}/train/*.npy")

@@ -29,7 +29,6 @@ bool is_truncated(const std::string& xml, const std::string& name, std::size_t c
   const std::string said = xml_text(xml, "IsTruncated");
   if (said == "true" || said == "True") return true;
   if (said == "false" || said == "False") return false;
-  if (said.empty() && !xml_text(xml, "NextContinuationToken").empty()) return true;
   if (said.empty() && count < kFullPage) return false;
   throw Error(ErrorCode::kIo,
               "the store does not say whether there are more objects than it lists (IsTruncated), so that some may be "
@@ -37,11 +36,11 @@ bool is_truncated(const std::string& xml, const std::string& name, std::size_t c
               {.path = name});
 }
 
-/// That of the next page; empty behind the last.
+/// That of the next page; empty behind the last. A token is believed whatever IsTruncated says, because objects would
+/// be missing without a word.
 std::string s3_token(const std::string& xml, const std::string& name, std::size_t count) {
-  if (!is_truncated(xml, name, count)) return {};
   std::string token = xml_text(xml, "NextContinuationToken");
-  if (!token.empty()) return token;
+  if (!token.empty() || !is_truncated(xml, name, count)) return token;
   throw Error(ErrorCode::kIo,
               "the store says that there are more objects, and not how to ask for them: it does not know "
               "ListObjectsV2; name the objects, or ask its maker",
