@@ -36,6 +36,7 @@ class CsvReader {
     constexpr std::string_view kMark = "\xEF\xBB\xBF";
     if (rest_.starts_with(kMark)) rest_.remove_prefix(kMark.size());
     if (rest_.starts_with("\xFF\xFE") || rest_.starts_with("\xFE\xFF")) refuse("the table is UTF-16; save it as UTF-8");
+    if (rest_.find('\0') != rest_.npos) refuse("the table has a zero byte, which no text has; save it as CSV in UTF-8");
   }
 
   /// Nothing at the end. Lines without any text are left out.
@@ -122,6 +123,19 @@ Table read_table(std::string_view text, const LabelOptions& options) {
     out.emplace_back(std::move((*fields)[file]), std::move((*fields)[label]));
   }
   return out;
+}
+
+/// Up to a zero byte, because no more of what is no text has to be in memory, such as a hole of terabytes.
+std::string text_of(const Source& source) {
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  std::string text;
+  std::size_t read = 0;
+  while (read < source.size() && text.find('\0', read - std::min(read, kPiece)) == text.npos) {
+    text.resize(read + static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, source.size() - read)));
+    source.read(read, std::as_writable_bytes(std::span(text).subspan(read)));
+    read = text.size();
+  }
+  return text;
 }
 
 using ByName = std::unordered_map<std::string_view, std::string_view>;
@@ -248,9 +262,7 @@ Dataset with_labels(const Dataset& dataset, const std::vector<std::pair<std::str
 }
 
 Dataset with_labels(const Dataset& dataset, TextView table, const LabelOptions& options) {
-  const Source source = open_source(table);
-  std::string text(static_cast<std::size_t>(source.size()), '\0');
-  source.read(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = text_of(open_source(table));
   const Table rows = [&] {
     try {
       return read_table(text, options);

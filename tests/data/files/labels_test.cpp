@@ -78,6 +78,13 @@ TEST_F(Labels, MayBeWrittenAsSpreadsheetsAndPeopleDo) {
   EXPECT_THAT(labelled("f,l\n1, cat\n2,cat\n").classes(), ElementsAre(" cat", "cat")) << "names stay as they are";
 }
 
+TEST_F(Labels, OfATableThatIsAHoleTakeNoMemory) {
+  const auto table = folder_ / "hole.csv";
+  test::write_file(table, "f,l\n");
+  std::filesystem::resize_file(table, std::uintmax_t{1} << 42);
+  EXPECT_THAT(test::error_of([&] { with_labels(samples(), table); })->message(), HasSubstr("zero byte"));
+}
+
 TEST_F(Labels, SayWhatIsWrongWithATable) {
   EXPECT_THAT(refused("f,l\n1,5\n2,\n")->message(), HasSubstr("empty label"));
   EXPECT_THAT(refused("f,l\n1,5\n2, \n")->path(), HasSubstr("cat/2.npy"));
@@ -88,6 +95,7 @@ TEST_F(Labels, SayWhatIsWrongWithATable) {
                       "f,l\n")
                   ->message(),
               HasSubstr("UTF-16"));
+  EXPECT_THAT(refused(std::string("f,l\n1,5\n\0", 9))->message(), HasSubstr("zero byte"));
   EXPECT_THAT(refused("file,label\ncat/1,1\ndog/1,1\n")->path(), HasSubstr("cat/2.npy"));
   EXPECT_THAT(refused("file,label\n1,1\n2,2\n1,3\n")->message(), HasSubstr("two labels"));
   EXPECT_THAT(refused("file,label\n1\n")->message(), AllOf(HasSubstr("line 2"), HasSubstr("1 column")));
