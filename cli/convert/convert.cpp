@@ -36,6 +36,7 @@
 #include "data/scan/name_match.h"
 #include "format/folder.h"
 #include "format/format.h"
+#include "format/part_names.h"
 #include "format/save_with.h"
 #include "io/file/output.h"
 #include "io/file/output_set.h"
@@ -230,11 +231,14 @@ void report(const ConvertOptions& options, const Metadata& left_out) {
                            written.format(), printable(core::format("{}", fmt::join(keys, ", ")))));
 }
 
+bool names_folder(const std::string& path) {
+  if (path == kStandardInput) return false;
+  return io::is_local_folder(path) || (is_several_objects(path) && !data::is_magic(path));
+}
+
 /// What `load` reads of a folder that is one thing, whatever else lies in it or below; nothing of any other path.
 std::optional<Source> folder_as_one(const std::string& path) {
-  if (path == kStandardInput) return std::nullopt;
-  const bool is_folder = io::is_local_folder(path) || (is_several_objects(path) && !data::is_magic(path));
-  return is_folder ? format::open_folder(path) : std::nullopt;
+  return names_folder(path) ? format::open_folder(path) : std::nullopt;
 }
 
 /// The path of a file below a folder as a name of keys: "a.b" of "a/b.npy".
@@ -271,6 +275,8 @@ Opened opened(const ConvertOptions& options) {
   } else {
     const TensorFiles from = tensor_files(options.from);
     if (!from.refused.empty()) throw from.refused.front();
+    // Who names a folder wants all of it; who names a pattern, what it matches.
+    if (names_folder(options.from)) format::require_all_parts(from.names, options.from);
     out.is_single = from.is_single;
     for (std::size_t i = 0; i < from.paths.size(); ++i) {
       out.archives.push_back(part_of(options.headerless.open(from.paths[i]), options.part));

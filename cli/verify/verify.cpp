@@ -32,6 +32,7 @@
 #include "data/scan/glob.h"
 #include "format/folder.h"
 #include "format/format.h"
+#include "format/part_names.h"
 #include "io/file/folder_names.h"
 #include "io/source/composed_source.h"
 #include "io/source/window_source.h"
@@ -134,7 +135,23 @@ class Verifier {
       }
     }
     for (const Error& refused : found.refused) add_bad(refused.path(), refused);
+    require_all_parts(found.files, path);
     if (found.refused.empty()) empty_folders_.insert(path);
+  }
+
+  /// An index of shards names what is missing by itself.
+  void require_all_parts(const data::PathTable& files, const std::string& folder) {
+    std::vector<std::string> names;
+    for (std::int64_t i = 0; i < files.size(); ++i) {
+      std::string name = files.path(i).substr(folder.size() + (folder.ends_with('/') ? 0 : 1));
+      if (name.ends_with(".index.json")) return;
+      names.push_back(std::move(name));
+    }
+    try {
+      format::require_all_parts(names, folder);
+    } catch (const Error& error) {
+      add_bad(folder, error);
+    }
   }
 
   /// What a person waits for; files that turn out to be no tensors are among them.

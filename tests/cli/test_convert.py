@@ -540,3 +540,13 @@ def test_a_folder_that_load_reads_by_its_index_is_converted_so(tmp_path):
     for name in ("o.npz", "p.npz"):
         with np.load(tmp_path / name) as written:
             assert np.array_equal(written["w"], whole)
+
+
+def test_a_folder_whose_names_tell_of_a_missing_part_is_refused(tmp_path):
+    for i in (1, 3):
+        penstock.save({f"k{i}": np.arange(i)}, tmp_path / f"model-0000{i}-of-00003.safetensors")
+    out = tmp_path / "out.safetensors"
+    assert "'model-00002-of-00003.safetensors' is missing" in convert(tmp_path, out, code=1).stderr
+    assert not out.exists()
+    convert(f"{tmp_path}/model-*.safetensors", out)  # what was named is there
+    assert sorted(penstock.load(out)) == ["k1", "k3"]

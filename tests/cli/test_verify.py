@@ -412,3 +412,13 @@ def test_a_file_that_ends_in_the_stream_of_an_empty_chunk(tmp_path):
     last.write_bytes(last.read_bytes()[:-1])
     assert penstock.load(tmp_path)["w"].tolist() == x.tolist()
     assert "it was cut" in verify(tmp_path, code=1).stdout
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_part_that_the_names_of_others_tell_of_is_missed(tmp_path, first):
+    for i in range(3):
+        np.save(tmp_path / f"part-{i + first}-of-3.npy", np.arange(4))
+    assert "all good" in verify(tmp_path).stdout
+    (tmp_path / f"part-{1 + first}-of-3.npy").unlink()
+    assert f"'part-{1 + first}-of-3.npy' is missing" in verify(tmp_path, code=1).stdout
+    assert "all good" in verify(f"{tmp_path}/part-*").stdout

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 import penstock
-from penstock._core import _is_in_store, _names_in
+from penstock._core import _is_in_store, _names_in, _require_all_parts
 from penstock._files.paths import absolute
 
 # Each kind's files and index; the first of which there is a file holds the weights.
@@ -46,7 +46,7 @@ def weight_files(path: str, kinds: Sequence[str] = tuple(KINDS.values()), ignore
     Raises
     ------
     NotFoundError
-        Where no weights are there, or files that an index names are missing.
+        Where no weights are there, or files that an index, or the names of others, tell of are missing.
     """
     if path.startswith("file:"):
         path = absolute(path)
@@ -106,6 +106,7 @@ def _chosen(folder: str, names: list[str], kinds: Sequence[str], ignore: Iterabl
         elif found and pattern == KINDS["bin"]:
             found = _of_bin_index(folder, names, found)
         if found:
+            _require_all_parts(found, folder)
             return [_joined(folder, name) for name in found]
     shown = ", ".join(kinds)
     raise _missing(folder, f"no weights are there: neither {shown} nor a .metadata; name the folder that has them")

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <stop_token>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +18,7 @@
 #include "bindings.h"
 #include "content/value.h"
 #include "file/writer.h"
+#include "format/part_names.h"
 #include "format/save_with.h"
 #include "interpreter/convert.h"
 #include "interpreter/gil.h"
@@ -213,6 +214,7 @@ void bind_outputs(nb::module_& module) {
   module.def("_complete_parts", complete, nb::arg("tickets"));
   module.def("_abort_uploads", abort_uploads, nb::arg("url"), nb::arg("word"));
   module.def("_names_in", names_in, nb::arg("url"));
+  module.def("_require_all_parts", format::require_all_parts, nb::arg("names"), nb::arg("folder"));
   module.def("_remove", remove, nb::arg("url"));
 }
 

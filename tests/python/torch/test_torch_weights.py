@@ -50,6 +50,15 @@ def test_a_folder_gives_what_its_index_names_in_the_order_of_files_and_bytes(tmp
     same(dict(pt.weights(tmp_path / "model.safetensors.index.json")), expected)
 
 
+@pytest.mark.parametrize("name", ["model-{:05}-of-00003.safetensors", "pytorch_model-{:05}-of-00003.bin"])
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_a_shard_that_is_missing_is_told_of_by_the_names_of_the_others(name, missing, tmp_path):
+    for i in {1, 2, 3} - {missing}:
+        (pt.save_file if name.endswith(".safetensors") else torch.save)(state(f"w{i}"), tmp_path / name.format(i))
+    with pytest.raises(penstock.NotFoundError, match=f"'{name.format(missing)}' is missing"):
+        list(pt.weights(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "model.pt"])
 def test_one_file_and_its_folder(name, tmp_path):
     expected = state("x.weight", "y.weight")
