@@ -63,9 +63,14 @@ def collated(samples: Any) -> Any:
 
 
 def _collated_in_few_ways(samples: Any) -> Any:
+    return collated_by(torch_data.default_collate, samples)
+
+
+def collated_by(collate: Callable[[Any], Any], samples: Any) -> Any:
+    """What a way of torch's makes of the samples, which it walks through."""
     if isinstance(samples, (list, tuple)) and samples:
         require_few_ways(samples[0])  # whose nesting that of the batch is
-    return torch_data.default_collate(samples)
+    return collate(samples)
 
 
 def require_storages(part: Any, number: int, key: Any) -> None:

@@ -88,7 +88,8 @@ void StreamFeed::go_to_place() {
   // Ranks that lack a sample at the end repeat one of the first samples. These must be read, so we cannot seek past
   // them.
   const bool needs_first = ranks_ > 1 && remainder_ != Remainder::kDrop;
-  if (place_.batch == 0 || !place_.place || needs_first) return;
+  // Where nothing was read, as behind an error, reading all of it tells whether that is so: a position may lack it.
+  if (place_.batch == 0 || !place_.place || place_.place->read == 0 || needs_first) return;
   if (!reader_->seek(place_.place->read - place_.place->held)) return;
   told_ = place_.place->read;
   const std::scoped_lock lock(mutex_);

@@ -261,8 +261,13 @@ TEST(StreamLosses, AFilterThatRefusesAllSamplesIsAnError) {
 
 TEST(StreamLosses, APositionOfAStreamWithoutWhatWasReadIsRefused) {
   DataLoader loader(failing_anywhere(40, {}), options(4, 0));
-  const auto error = test::error_of([&] { loader.seek({.batch = 2, .batch_size = 4, .order = "stream"}); });
-  EXPECT_THAT(error->message(), HasSubstr("'read'"));
+  const auto missing = test::error_of([] {
+    LoaderPosition::from_json(R"({"seed":0,"epoch":0,"batch":2,"samples":0,"batch_size":4,"order":"stream"})");
+  });
+  EXPECT_THAT(missing->message(), HasSubstr("'read'"));
+  loader.seek({.batch = 2, .batch_size = 4, .order = "stream"});
+  const auto changed = test::error_of([&] { loader.next(); });
+  EXPECT_THAT(changed->message(), HasSubstr("0 samples had been read for 2 batches, but now 8 were read"));
 }
 
 }  // namespace

@@ -451,3 +451,22 @@ def test_a_class_of_the_main_module_in_a_spawned_process(tmp_path):
     (tmp_path / "train.py").write_text(SPAWNED)
     done = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.stdout == "[[0, 2, 4], [6, 8, 10]]\n", done.stderr
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+@pytest.mark.parametrize("rule", [None, pt.stack(), pt.ragged()], ids=["default", "stack", "ragged"])
+def test_a_sample_that_holds_itself_is_refused_wherever_batches_are_made(workers, rule):
+    dataset = pt.Rows(torch.ones(4, 2)).map(functions.holding_itself)
+    with pytest.raises(penstock.LimitError, match="so often"):
+        next(iter(pt.DataLoader(dataset, 2, collate_fn=rule, num_workers=1, workers=workers)))
+
+
+def test_a_sample_that_holds_itself_is_refused_where_types_were_taught():
+    dataset = pt.Rows(torch.ones(4, 2)).map(functions.holding_itself)
+    before = dict(default_collate_fn_map)
+    try:
+        default_collate_fn_map[torch.Tensor] = functions.summed
+        with pytest.raises(penstock.LimitError, match="so often"):
+            next(iter(pt.DataLoader(dataset, 2, num_workers=1, workers="processes")))
+    finally:
+        default_collate_fn_map.update(before)

@@ -18,6 +18,12 @@ def as_dict(sample):
     return {"x": sample * 2, "name": "a", "n": 3, "array": sample.numpy().astype("int16"), "pair": (sample, 1.5)}
 
 
+def holding_itself(sample):
+    parts = [sample]
+    parts.append(parts)
+    return {"parts": parts}
+
+
 def summed(samples, *, collate_fn_map=None):
     return torch.stack(samples).sum(0)
 

@@ -23,6 +23,7 @@ from penstock._processes import method_of, processes_for, why_threads
 from penstock._processes._functions import pickled
 from penstock._processes._worker import here
 from penstock.torch import _private
+from penstock.torch._shared_parts import bounded, collated_by
 from penstock.torch.datasets._making import looked_up
 from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
 from penstock.torch.loader._collation import is_default
@@ -202,7 +203,8 @@ def _with_its_types(collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
     unchanged."""
     if collate is not torch_data.default_collate or is_default(collate):
         return collate
-    return partial(_private.collate, collate_fn_map=dict(_private.default_collate_fn_map))
+    taught = partial(_private.collate, collate_fn_map=dict(_private.default_collate_fn_map))
+    return partial(collated_by, taught)
 
 
 class _Uninformed:
@@ -229,7 +231,9 @@ class _Noting(Finish):
 
     def __init__(self, collate_fn: Callable[[Any], Any], functions: Functions | None, seed: int, at_once: bool) -> None:
         super().__init__(collate_fn, functions, str, seed=seed, at_once=at_once)
-        self._collate_fn = _Uninformed(stacked_in_answer if is_default(collate_fn) else collate_fn)
+        self._collate_fn = _Uninformed(
+            partial(collated_by, stacked_in_answer) if is_default(collate_fn) else bounded(collate_fn)
+        )
 
     def _located(self, error: Exception, indices: Sequence[int]) -> Exception:
         noted(error, indices)
