@@ -294,6 +294,20 @@ def test_distributed_tensors_come_with_advice(tmp_path, allowed):
         pt.load(tmp_path / "x.pt")
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter], ids=["tensor", "parameter"])
+@pytest.mark.filterwarnings("ignore")
+def test_nested_tensors_want_gradients_as_torch_keeps_it(tmp_path, kind, wanted):
+    path = tmp_path / "x.pt"
+    tensor = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+    tensor = torch.nn.Parameter(tensor, wanted) if kind is torch.nn.Parameter else tensor.requires_grad_(wanted)
+    for save in (torch.save, pt.save):
+        save([tensor], path)
+        for load in (torch.load, pt.load):
+            (loaded,) = load(path)
+            assert (type(loaded), loaded.requires_grad) == (kind, wanted)
+
+
 def bounds(tensor):
     return {name: bound.shape[0] for name, bound in tensor._metadata_cache.items()}
 

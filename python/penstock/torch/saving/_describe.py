@@ -126,7 +126,7 @@ def _sparse(tensor: torch.Tensor) -> _Described:
 def _nested_parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     whole = tensor.detach()
     return (
-        whole.values(),
+        tensor.values(),  # which says whether a gradient is wanted
         whole._nested_tensor_size(),
         whole._nested_tensor_strides(),
         whole._nested_tensor_storage_offsets(),
