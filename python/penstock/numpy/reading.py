@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import sys
@@ -210,7 +211,10 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_p
     name = str(attribute(file, "name", "<memory>"))
     number = number_of(file)
     begin = file.tell() if has(file, "tell") else 0
-    if number is not None and os.fstat(number).st_size > begin:
+    whole = file.getvalue() if type(file) is io.BytesIO else b""  # its own bytes: who writes to it gets others
+    if whole.startswith(_MAGIC, begin):
+        data = memoryview(whole)[begin:]
+    elif number is not None and os.fstat(number).st_size > begin:
         # Mapped, so that no more is read than the array.
         data = memoryview(mmap.mmap(number, 0, access=mmap.ACCESS_READ))[begin:]
     else:
@@ -234,7 +238,7 @@ def _load_stream(file: Any, mmap_mode: str | None, max_header_size: int, allow_p
         entry = _only(archive, max_header_size, lambda: data[6])
         warn_of_python2(archive, 0, 5)
         array = array_of(entry)
-        if number is not None:
+        if whole or number is not None:
             file.seek(begin + (entry.offset or 0) + entry.nbytes)
     return array
 

@@ -19,13 +19,18 @@ def _end(tensor: torch.Tensor) -> int:
 
 def shared_names(tensors: dict[str, torch.Tensor]) -> list[list[str]]:
     """The names in groups: each tensor of a group overlaps in memory with one before it in the group."""
-    storages: dict[tuple[str, int], list[str]] = {}
+    storages: dict[tuple[torch.device, int], list[str]] = {}
     for name, tensor in tensors.items():
-        if tensor.is_meta or is_wrapper(tensor) or tensor.untyped_storage().nbytes() == 0:
+        if tensor.is_meta or is_wrapper(tensor):
             continue
-        storages.setdefault((str(tensor.device), tensor.untyped_storage().data_ptr()), []).append(name)
+        storage = tensor.untyped_storage()
+        if storage.nbytes() > 0:
+            storages.setdefault((tensor.device, storage.data_ptr()), []).append(name)
     groups: list[list[str]] = []
     for names in storages.values():
+        if len(names) == 1:
+            groups.append(names)
+            continue
         reached = 0
         for name in sorted(names, key=lambda name: (tensors[name].data_ptr(), _end(tensors[name]), name)):
             if tensors[name].data_ptr() >= reached:

@@ -140,7 +140,8 @@ def load(data: bytes) -> dict[str, torch.Tensor]:
 
 def _copied(data: memoryview, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
     """In memory of Python's, which its allocator keeps for the next tensor. Ours goes back to the system."""
-    return torch.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+    flat = torch.frombuffer(bytearray(data), dtype=dtype)
+    return flat if len(shape) == 1 else flat.view(shape)
 
 
 # Those whose elements are whole bytes, of which torch makes tensors as they lie.
@@ -329,6 +330,11 @@ def _plain(name: str, tensor: torch.Tensor) -> torch.Tensor:
         )
     if tensor.is_meta:
         raise NotImplementedError(f"Cannot copy out of meta tensor `{name}`; no data!")
-    if str(tensor.dtype).removeprefix("torch.") not in CODES:
+    if tensor.dtype not in _WRITTEN:
         raise KeyError(tensor.dtype)
-    return tensor.detach().cpu().resolve_conj().resolve_neg()
+    if type(tensor) is not torch.Tensor or tensor.requires_grad:
+        tensor = tensor.detach()
+    return (tensor if tensor.is_cpu else tensor.cpu()).resolve_conj().resolve_neg()
+
+
+_WRITTEN = {dtype for name, dtype in vars(torch).items() if isinstance(dtype, torch.dtype) and name in CODES}

@@ -18,6 +18,34 @@ namespace {
 
 std::string text_of(nb::handle object) { return nb::str(object).c_str(); }
 
+/// What tensors are asked for, as Python's own names, which take longer to make than to look up.
+struct Asked {
+  PyObject* const data_ptr = PyUnicode_InternFromString("data_ptr");
+  PyObject* const device = PyUnicode_InternFromString("device");
+  PyObject* const element_size = PyUnicode_InternFromString("element_size");
+  PyObject* const is_nested = PyUnicode_InternFromString("is_nested");
+  PyObject* const layout = PyUnicode_InternFromString("layout");
+  PyObject* const nbytes = PyUnicode_InternFromString("nbytes");
+  PyObject* const numel = PyUnicode_InternFromString("numel");
+  PyObject* const shape = PyUnicode_InternFromString("shape");
+  PyObject* const storage_offset = PyUnicode_InternFromString("storage_offset");
+  PyObject* const stride = PyUnicode_InternFromString("stride");
+  PyObject* const type = PyUnicode_InternFromString("type");
+  PyObject* const untyped_storage = PyUnicode_InternFromString("untyped_storage");
+};
+
+const Asked& names() {
+  static const Asked all;
+  return all;
+}
+
+nb::object attribute(nb::handle object, PyObject* name) { return checked(PyObject_GetAttr(object.ptr(), name)); }
+nb::object called(nb::handle object, PyObject* name) { return checked(PyObject_CallMethodNoArgs(object.ptr(), name)); }
+template <class Number>
+Number number(nb::handle object, PyObject* name) {
+  return nb::cast<Number>(called(object, name));
+}
+
 /// Elements in a byte, of the types that are packed.
 std::int64_t packed_in_a_byte(nb::handle tensor) {
   const nb::object dtype = tensor.attr("dtype");
@@ -27,16 +55,17 @@ std::int64_t packed_in_a_byte(nb::handle tensor) {
 
 /// Bytes from the storage's begin to behind the last element; nothing when that does not fit in 63 bits.
 std::optional<std::uint64_t> reach_of(nb::handle tensor) {
-  Shape shape = shape_from(nb::object(tensor.attr("shape")));
-  Strides strides = shape_from(nb::object(tensor.attr("stride")()));
-  if (const std::int64_t packed = packed_in_a_byte(tensor); packed > 1 && shape.rank() > 0) {
+  Shape shape = shape_from(attribute(tensor, names().shape));
+  Strides strides = shape_from(called(tensor, names().stride));
+  const auto itemsize = number<std::uint64_t>(tensor, names().element_size);
+  const std::int64_t packed = itemsize == 1 ? packed_in_a_byte(tensor) : 1;
+  if (packed > 1 && shape.rank() > 0) {
     std::int64_t& last = shape[shape.rank() - 1];
     last = last / packed + (last % packed != 0 ? 1 : 0);
     strides = shape.contiguous_strides();
   }
-  const auto itemsize = nb::cast<std::uint64_t>(tensor.attr("element_size")());
   const auto span = core::view_span(shape, strides, itemsize);
-  const auto before = core::try_mul(nb::cast<std::uint64_t>(tensor.attr("storage_offset")()), itemsize);
+  const auto before = core::try_mul(number<std::uint64_t>(tensor, names().storage_offset), itemsize);
   return span && before ? core::try_add(*span, *before) : std::nullopt;
 }
 
@@ -49,26 +78,26 @@ std::string no_memory(nb::handle tensor) {
 
 /// "meta", and the claimed device beside it: a fake tensor says that it is on the cpu.
 bool lies_nowhere(nb::handle tensor, nb::handle storage) {
-  const std::string where = text_of(nb::object(storage.attr("device").attr("type")));
-  return where == "meta" || where != text_of(nb::object(tensor.attr("device").attr("type")));
+  const std::string where = text_of(attribute(attribute(storage, names().device), names().type));
+  return where == "meta" || where != text_of(attribute(attribute(tensor, names().device), names().type));
 }
 
 std::optional<std::string> short_storage(nb::handle tensor, nb::handle storage) {
   const auto reach = reach_of(tensor);
-  const auto bytes = nb::cast<std::uint64_t>(storage.attr("nbytes")());
+  const auto bytes = number<std::uint64_t>(storage, names().nbytes);
   if (reach && *reach <= bytes) return std::nullopt;
   return core::format(
       "found a tensor of shape {} whose storage is shorter than it reaches: {}, and its elements "
       "need {}; the storage was freed or resized, so give it its memory back first",
-      shape_from(nb::object(tensor.attr("shape"))).to_string(), core::counted(bytes, "byte"),
+      shape_from(attribute(tensor, names().shape)).to_string(), core::counted(bytes, "byte"),
       reach ? std::to_string(*reach) : "more than 2^63");
 }
 
 std::optional<std::string> strided_fault(nb::handle tensor) {
-  const nb::object storage = tensor.attr("untyped_storage")();
+  const nb::object storage = called(tensor, names().untyped_storage);
   if (lies_nowhere(tensor, storage)) return no_memory(tensor);
   if (auto fault = short_storage(tensor, storage)) return fault;
-  if (nb::cast<std::uint64_t>(storage.attr("data_ptr")()) == 0) return no_memory(tensor);
+  if (number<std::uint64_t>(storage, names().data_ptr) == 0) return no_memory(tensor);
   return std::nullopt;
 }
 
@@ -83,9 +112,9 @@ template <class Look>
 std::optional<std::string> asked(nb::handle object, const Look& look, const Look& otherwise) {
   if (!is_torch_tensor(object)) return std::nullopt;
   try {
-    if (text_of(nb::object(object.attr("layout"))) != "torch.strided") return std::nullopt;
-    if (nb::object(object.attr("is_nested")).is(Py_True)) return std::nullopt;
-    if (nb::cast<std::int64_t>(object.attr("numel")()) == 0) return std::nullopt;
+    if (text_of(attribute(object, names().layout)) != "torch.strided") return std::nullopt;
+    if (attribute(object, names().is_nested).is(Py_True)) return std::nullopt;
+    if (number<std::int64_t>(object, names().numel) == 0) return std::nullopt;
     return look(object);
   } catch (nb::python_error& error) {
     // Tensors of transforms (vmap, grad) and zero tensors refuse to say where they lie.
@@ -106,7 +135,7 @@ std::optional<std::string> memory_fault(nb::handle object) {
 std::optional<std::string> storage_fault(nb::handle object) {
   using Look = std::optional<std::string> (*)(nb::handle);
   const Look look = [](nb::handle tensor) -> std::optional<std::string> {
-    const nb::object storage = tensor.attr("untyped_storage")();
+    const nb::object storage = called(tensor, names().untyped_storage);
     return lies_nowhere(tensor, storage) ? std::nullopt : short_storage(tensor, storage);
   };
   return asked<Look>(object, look, [](nb::handle) { return std::optional<std::string>(); });

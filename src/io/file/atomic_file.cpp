@@ -83,16 +83,11 @@ FileDescriptor open_folder(const std::string& folder, const std::string& path) {
   return fd;
 }
 
-/// Holds the file that a rename replaces, so that the system gives its blocks back when the handle is closed, and not
-/// within the rename: ext4 takes 10 ms there for 16 MB, twice as long as writing them. A child of fork() would hold the
-/// blocks of a file for as long as it lives, so this is for those that are gone soon.
-FileDescriptor hold_replaced(int folder, const char* name) {
+/// Whether the system takes long to give back the blocks of a file, and not very long.
+bool is_slow_to_drop(const struct stat& file) {
   constexpr off_t kSlow = off_t{128} << 10;
   constexpr off_t kTooSlow = off_t{256} << 20;
-  struct stat old {};
-  if (::fstatat(folder, name, &old, AT_SYMLINK_NOFOLLOW) != 0 || old.st_nlink != 1) return {};
-  if (old.st_size < kSlow || old.st_size > kTooSlow) return {};
-  return open_at(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+  return file.st_nlink == 1 && file.st_size >= kSlow && file.st_size <= kTooSlow;
 }
 
 void close_later(FileDescriptor file) noexcept {
@@ -119,15 +114,15 @@ void require_replaceable(const struct stat& found, const std::string& path) {
 AtomicFile::AtomicFile(std::string path, bool sync) : path_(std::move(path)), sync_(sync) {
   require_no_nul(path_);
   require_no_url(path_);
-  Location location = split(followed(path_));
-  folder_ = open_folder(location.folder, path_);
-  name_ = std::move(location.name);
-  if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
-  const std::optional<struct stat> target = find_target();
-  // 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is
-  // private from the beginning.
+  std::optional<struct stat> target = find_target(path_);
+  if (target && S_ISLNK(target->st_mode)) target = find_target(followed(path_));
+  if (target) {
+    require_replaceable(*target, path_);
+    if (::faccessat(folder_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno, "cannot replace the file");
+    is_slow_to_drop_ = is_slow_to_drop(*target);
+  }
   replaces_ = target.has_value();
-  create(target ? 0600 : 0666);
+  create(target);
   try {
     if (target) resemble(*target);
   } catch (...) {
@@ -141,11 +136,14 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty() && core::forks() == forks_) ::unlinkat(folder_.get(), temporary_.c_str(), 0);
 }
 
-void AtomicFile::create(unsigned mode) {
+/// 0666 and the umask decide the permissions of a new file, as of any other. One that replaces a private file is
+/// private from the beginning: nobody else gets at a file without a name.
+void AtomicFile::create(const std::optional<struct stat>& target) {
+  const unsigned mode = target ? target->st_mode & 0777 : 0666;
   file_ = open_at(folder_.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
-  // By this path it gets its name; a system without /proc has none.
-  if (file_ && ::access(path_of(file_).c_str(), F_OK) == 0) return;
-  create_named(mode);
+  // Old systems name it by its path there; one without /proc has none.
+  if (file_ && ::access("/proc/self/fd", F_OK) == 0) return;
+  create_named(target ? 0600 : mode);
 }
 
 void AtomicFile::create_named(unsigned mode) {
@@ -172,35 +170,42 @@ int AtomicFile::with_new_name(Act act) {
 }
 
 void AtomicFile::name_temporary() {
-  const std::string unnamed = path_of(file_);
-  const int error = with_new_name([&](const char* name) {
-    return ::linkat(AT_FDCWD, unnamed.c_str(), folder_.get(), name, AT_SYMLINK_FOLLOW) == 0;
-  });
+  const int error = with_new_name([this](const char* name) { return link_as(name); });
   if (error != 0) fail(error, "cannot give the file a name");
 }
 
-std::optional<struct stat> AtomicFile::find_target() const {
+/// By its descriptor, where the system lets its owner do that; before Linux 6.10 it says ENOENT to all but the
+/// administrator, and the path in /proc is walked, which takes longer.
+bool AtomicFile::link_as(const char* name) const {
+  if (::linkat(file_.get(), "", folder_.get(), name, AT_EMPTY_PATH) == 0) return true;
+  if (errno != ENOENT && errno != EINVAL) return false;
+  return ::linkat(AT_FDCWD, path_of(file_).c_str(), folder_.get(), name, AT_SYMLINK_FOLLOW) == 0;
+}
+
+std::optional<struct stat> AtomicFile::find_target(const std::string& path) {
+  Location location = split(path);
+  folder_ = open_folder(location.folder, path_);
+  name_ = std::move(location.name);
+  if (name_.empty() || name_ == "." || name_ == "..") fail(path_.empty() ? ENOENT : EISDIR, "cannot write the file");
   struct stat target {};
-  if (::fstatat(folder_.get(), name_.c_str(), &target, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno == ENOENT) return std::nullopt;
-    fail(errno, "cannot look at the file that is to be replaced");
-  }
-  require_replaceable(target, path_);
-  if (::faccessat(folder_.get(), name_.c_str(), W_OK, AT_EACCESS) != 0) fail(errno, "cannot replace the file");
-  return target;
+  if (::fstatat(folder_.get(), name_.c_str(), &target, AT_SYMLINK_NOFOLLOW) == 0) return target;
+  if (errno != ENOENT) fail(errno, "cannot look at the file that is to be replaced");
+  return std::nullopt;
 }
 
 void AtomicFile::resemble(const struct stat& target) {
+  keep_attributes();
   struct stat ours {};
-  if (::fstat(file_.get(), &ours) == 0 && (ours.st_uid != target.st_uid || ours.st_gid != target.st_gid)) {
+  if (::fstat(file_.get(), &ours) != 0) fail(errno, "cannot look at the new file");
+  if (ours.st_uid != target.st_uid || ours.st_gid != target.st_gid) {
     // Only the administrator may give files away. For others the new file is theirs, and of the old group where they
     // are in it: what a group shares stays shared.
     if (::fchown(file_.get(), target.st_uid, target.st_gid) != 0) {
       [[maybe_unused]] const int given = ::fchown(file_.get(), ours.st_uid, target.st_gid);
     }
   }
-  keep_attributes();
-  if (::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
+  const bool has_mode = ((ours.st_mode ^ target.st_mode) & 0777) == 0;
+  if (!has_mode && ::fchmod(file_.get(), target.st_mode & 0777) != 0) fail(errno, "cannot set the file's permissions");
 }
 
 /// What programs and users have said of the file. Other attributes are the system's, or are about its old content.
@@ -295,7 +300,7 @@ bool AtomicFile::try_link() {
   if (!temporary_.empty() || replaces_) return false;
   // File systems of user space tell at a close that writes have failed, and the name waits for that.
   if (const int error = FileDescriptor(duplicate()).close(); error != 0) fail(error, "cannot write the file");
-  if (::linkat(AT_FDCWD, path_of(file_).c_str(), folder_.get(), name_.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+  if (link_as(name_.c_str())) {
     [[maybe_unused]] const int told_before = file_.close();
     return true;
   }
@@ -309,7 +314,11 @@ bool AtomicFile::try_link() {
 void AtomicFile::rename_over() {
   if (temporary_.empty()) name_temporary();
   if (const int error = file_.close(); error != 0) fail(error, "cannot write the file");
-  FileDescriptor replaced = hold_replaced(folder_.get(), name_.c_str());
+  // Held, so that the system gives the blocks of the old file back when the handle is closed, and not within the
+  // rename: ext4 takes 10 ms there for 16 MB, twice as long as writing them. A child of fork() would hold the blocks
+  // for as long as it lives, so this is for those that are gone soon.
+  FileDescriptor replaced;
+  if (is_slow_to_drop_) replaced = open_at(folder_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
   if (::renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) {
     const int error = errno;
     struct stat ours {};

@@ -51,12 +51,15 @@ class AtomicFile final : public Output {
   bool is_its_own() const noexcept override { return may_be_there_; }
 
  private:
-  std::optional<struct stat> find_target() const;
-  void create(unsigned mode);
+  /// Opens the folder of `path`, and looks for its name there, which may be that of a symbolic link.
+  std::optional<struct stat> find_target(const std::string& path);
+  void create(const std::optional<struct stat>& target);
   void create_named(unsigned mode);
   /// Calls `act(name)` with unused names until it succeeds. Returns 0, or the system's error number.
   template <class Act>
   int with_new_name(Act act);
+  /// Gives the unnamed file a name; false with errno.
+  bool link_as(const char* name) const;
   void name_temporary();
   bool try_link();
   void rename_over();
@@ -74,7 +77,8 @@ class AtomicFile final : public Output {
   std::vector<std::byte> pending_;
   std::uint64_t position_ = 0;
   bool sync_;
-  bool replaces_ = false;  // the name was somebody's when the file was begun
+  bool replaces_ = false;         // the name was somebody's when the file was begun
+  bool is_slow_to_drop_ = false;  // the file of that name
   bool may_be_there_ = false;
   const std::uint64_t forks_ = core::forks();
 };

@@ -9,6 +9,10 @@
 namespace penstock::io {
 
 FileSizeSignalHeld::FileSizeSignalHeld() noexcept {
+  struct sigaction action {};
+  ::sigaction(SIGXFSZ, nullptr, &action);
+  if (action.sa_handler == SIG_IGN) return;  // as Python has it: one call in place of four
+  holds_ = true;
   sigemptyset(&set_);
   sigaddset(&set_, SIGXFSZ);
   sigset_t pending;
@@ -18,6 +22,7 @@ FileSizeSignalHeld::FileSizeSignalHeld() noexcept {
 }
 
 FileSizeSignalHeld::~FileSizeSignalHeld() {
+  if (!holds_) return;
   const int saved = errno;
   const timespec at_once{};
   if (!was_pending_) ::sigtimedwait(&set_, nullptr, &at_once);

@@ -22,6 +22,7 @@ class FileSizeSignalHeld {
   sigset_t set_{};
   sigset_t before_{};
   bool was_pending_ = false;
+  bool holds_ = false;
 };
 
 /// Writes all of `bytes` at an offset. Returns 0, or the system's error number.

@@ -192,6 +192,22 @@ TEST(AtomicFile, NeedsNoFilesWithoutNames) {
   EXPECT_EQ(ended.status, 0) << ended.output;
 }
 
+// As systems before Linux 6.10 answer all but the administrator.
+TEST(AtomicFile, DISABLED_WhereNoDescriptorGetsAName) {
+  if (!test::refuse({{.call = SYS_linkat, .error = ENOENT, .argument = 4, .bits = AT_EMPTY_PATH}})) ::_exit(77);
+  const test::TemporaryFolder folder;
+  save(folder / "a", "first");
+  save(folder / "a", "second");
+  EXPECT_EQ(test::read_file(folder / "a"), "second");
+  EXPECT_THAT(folder.names(), ElementsAre("a"));
+}
+
+TEST(AtomicFile, NeedsNoNamesByDescriptor) {
+  const test::Ended ended = test::run_again("", "AtomicFile.DISABLED_WhereNoDescriptorGetsAName");
+  if (ended.status == 77) GTEST_SKIP() << "the system offers no filters of its calls";
+  EXPECT_EQ(ended.status, 0) << ended.output;
+}
+
 TEST(AtomicFile, TwoWritersOfOneFileDoNotMix) {
   const test::TemporaryFolder folder;
   AtomicFile first(folder / "a", false);
@@ -376,6 +392,14 @@ TEST(AtomicFile, AFileThatGetsTooLargeIsAnErrorAndNoSignal) {
   sigset_t blocked;
   ASSERT_EQ(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked), 0);
   EXPECT_EQ(::sigismember(&blocked, SIGXFSZ), 0);
+}
+
+TEST(AtomicFile, ASignalThatIsIgnoredStaysSo) {
+  const auto before = ::signal(SIGXFSZ, SIG_IGN);
+  const test::TemporaryFolder folder;
+  save(folder / "a", "first");
+  EXPECT_EQ(::signal(SIGXFSZ, before), SIG_IGN);
+  EXPECT_EQ(test::read_file(folder / "a"), "first");
 }
 
 TEST(AtomicFile, MappedBytesThatAreGoneAreNoErrorOfTheFile) {

@@ -366,6 +366,23 @@ def made(descr, shape="(2,)", version=1, length=0):
     return b"\x93NUMPY" + bytes([version, 0]) + size + header + bytes(64)
 
 
+@pytest.mark.parametrize("module", [pn, np])
+def test_bytes_in_memory_stay_the_programs(module):
+    data = npy(np.arange(3), np.arange(4.0)) + b"behind"
+    stream = io.BytesIO(data)
+    first, second = module.load(stream), module.load(stream)
+    assert stream.read() == b"behind"
+    first += 1  # in memory of its own
+    stream.seek(0)
+    same(module.load(stream), np.arange(3))
+    stream.truncate(0)
+    stream.write(bytes(9))
+    same(first, np.arange(3) + 1)
+    same(second, np.arange(4.0))
+    with pytest.raises(EOFError):
+        module.load(stream)
+
+
 class Reader:
     """What `read` and `seek` alone can say, and no more bytes at a time than `most`; counts what was read."""
 

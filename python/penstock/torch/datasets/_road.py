@@ -60,13 +60,14 @@ class _Plan(NamedTuple):
     make: Make | None
 
 
-def road_of(dataset: Any, worker_init_fn: Any = None, in_processes: bool = False) -> Road:
-    """The road of a loader over the dataset; `in_processes`: one whose functions are called in worker processes."""
+def road_of(dataset: Any, worker_init_fn: Any = None, in_processes: bool = False, *, ours: bool = True) -> Road:
+    """The road of a loader over the dataset; `in_processes`: one whose functions are called in worker processes.
+    `ours`: whether a dataset of Penstock's is in it."""
     if in_processes:
         return _road_in_processes(dataset)
     rest, batch = _without_batch_functions(dataset)
     functions = None if batch is None else Functions(rest, None, batch)
-    if not contains_penstock(dataset):
+    if not ours:
         return Road(None, functions, _why_not_ours(dataset), asked=True, ours=False)
     try:
         if worker_init_fn is not None:
@@ -125,11 +126,9 @@ def native_of(dataset: Any) -> penstock.Dataset | None:
     return None if plan is None or plan.make is not None else plan.native
 
 
-def asks_for_processes(dataset: Any) -> bool:
-    """Whether a function in it is to be called in processes: map(processes=True)."""
-    if isinstance(dataset, Dataset) and type(dataset).__module__.startswith("penstock."):  # there is none in it
-        return False
-    return any(isinstance(part, Mapped) and part.processes for part in _penstocks_in(dataset))
+def asks_for_processes(ours: list[Any]) -> bool:
+    """Whether a function in one of these is to be called in processes: map(processes=True)."""
+    return any(isinstance(part, Mapped) and part.processes for part in ours)
 
 
 def _without_batch_functions(dataset: Any) -> tuple[Any, Callable[[Any], Any] | None]:
@@ -301,6 +300,13 @@ def promise(dataset: Any, arguments: str) -> None:
     for part in _penstocks_in(dataset):
         if isinstance(part, Dataset):
             part._promises = promises
+
+
+def penstocks_in(dataset: Any) -> list[Any]:
+    """The datasets of Penstock's in it: as parts of torch's datasets, or among the attributes of others."""
+    if isinstance(dataset, Dataset) and type(dataset).__module__.startswith("penstock."):  # there are no others in it
+        return [dataset]
+    return list(_penstocks_in(dataset))
 
 
 def _penstocks_in(dataset: Any) -> Iterator[Any]:

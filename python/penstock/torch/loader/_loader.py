@@ -26,7 +26,7 @@ from penstock.torch._devices import device_of, present
 from penstock.torch._shared_parts import bounded
 from penstock.torch.datasets._dataset import Dataset
 from penstock.torch.datasets._making import Both
-from penstock.torch.datasets._road import Road, draws_alike, promise
+from penstock.torch.datasets._road import Functions, Road, draws_alike, promise
 from penstock.torch.datasets._stream import Stream
 from penstock.torch.datasets._taken_apart import NotNativeWarning
 from penstock.torch.loader._collation import explained
@@ -171,6 +171,25 @@ class DataLoader(torch_data.DataLoader[_Sample]):
         functions must not depend on who calls them: let them draw by `seeded=True`.
     """
 
+    ranks: penstock.Ranks | None
+    remainder: str
+    gather: Any
+    memory_budget: int | None
+    workers: str
+    on_error: str
+    native: penstock.Dataset | None
+    device: torch.device | None
+    _warned: set[str]
+    _processes: Started
+    _why_stays: str | None
+    _choice: Chosen
+    _road: Road
+    _functions: Functions | None
+    _dealing: Dealing | None
+    _set_aside: SetAside
+    _resume: Position | None
+    _latest: Progress | None
+
     @names_arguments
     def __init__(
         self,
@@ -214,18 +233,28 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             dataset = Stream(dataset)
         if dtype is not None or strict:
             dataset = _cast(dataset, dtype, strict)
-        self.ranks, self.remainder, self.gather = resolved(ranks), remainder, gather
-        self.memory_budget = _require_loader_options(self.ranks, remainder, on_error, bool(drop_last), memory_budget)
-        self._warned: set[str] = set()
-        self.workers = workers_argument(workers)
-        self._processes = Started()
-        self._why_stays: str | None = None
+        # Into the dict at once, here and below, because torch's class looks at each attribute that is set.
+        own = resolved(ranks)
+        vars(self).update(
+            ranks=own,
+            remainder=remainder,
+            gather=gather,
+            memory_budget=_require_loader_options(own, remainder, on_error, bool(drop_last), memory_budget),
+            workers=workers_argument(workers),
+            on_error=on_error,
+            device=None,
+            _warned=set(),
+            _processes=Started(),
+            _why_stays=None,
+            _dealing=None,
+            _set_aside=SetAside(),
+            _resume=None,
+            _latest=None,
+        )
         choice = self._chosen(dataset, num_workers, worker_init_fn, collate_fn)
         if choice.road.processes:
             require_processes(multiprocessing_context)
         self._take(choice, collate_fn, on_error)
-        self.on_error = on_error
-        self._dealing: Dealing | None = None
         order = Order(batch_size, shuffle, sampler, batch_sampler)
         if self.ranks is not None:
             order, self._dealing = self._dealt(dataset, order, generator, self.ranks, in_order)
@@ -248,12 +277,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
             pin_memory_device=pin_memory_device,
             in_order=in_order,
         )
-        self.device = None if device is None else device_of(device)
+        if device is not None:
+            self.device = device_of(device)
         self._say_what_is_lost()
-        self._set_aside = SetAside()
-        self._resume: Position | None = None
-        self._latest: Progress | None = None
-        compare(self.ranks, gather, self._told(), self.native)
+        compare(own, gather, self._told(), self.native)
 
     def _dealt(
         self, dataset: Any, order: Order, generator: Any, ranks: penstock.Ranks, in_order: bool
@@ -353,7 +380,10 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     @property
     def _index_sampler(self) -> Any:
         given = vars(self).get("_given_indices")
-        return with_epochs(super()._index_sampler, order_of(self)) if given is None else given
+        if given is not None:
+            return given
+        batches = self.batch_sampler  # asked here, as torch's property does, because len() is asked for often
+        return with_epochs(self.sampler if batches is None else batches, order_of(self))
 
     @property
     def set_aside(self) -> list[tuple[int, str, str]]:
@@ -385,7 +415,7 @@ class DataLoader(torch_data.DataLoader[_Sample]):
     def _take(self, choice: Chosen, collate_fn: Any, on_error: str) -> None:
         road = choice.road
         _require_native(road, collate_fn, on_error)
-        self._choice, self._road, self.native, self._functions = choice, road, road.native, road.functions
+        vars(self).update(_choice=choice, _road=road, native=road.native, _functions=road.functions)
 
     def _say_what_is_lost(self) -> None:
         """Warns, once in a loader's life, of what a Penstock dataset or an argument of Penstock's cannot do on its

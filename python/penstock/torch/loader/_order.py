@@ -33,8 +33,11 @@ def _samplers(settings: Any) -> list[Any]:
 
 
 def order_of(settings: Any) -> Any:
-    """The sampler that decides the order of the samples, as far as one by itself does."""
-    return _samplers(settings)[-1]
+    """The last of them, which decides the order of the samples, as far as one by itself does. It is asked for often."""
+    if settings.batch_size is None and settings.batch_sampler is not None:
+        return _samplers(settings)[-1]
+    sampler = settings.sampler
+    return sampler.order if isinstance(sampler, DealtOrder) else sampler
 
 
 def keeps_state(settings: Any) -> Any:

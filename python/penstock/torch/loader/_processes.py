@@ -25,7 +25,7 @@ from penstock._processes._worker import here
 from penstock.torch import _private
 from penstock.torch._shared_parts import bounded, collated_by
 from penstock.torch.datasets._making import looked_up
-from penstock.torch.datasets._road import Functions, Road, asks_for_processes, road_of
+from penstock.torch.datasets._road import Functions, Road, asks_for_processes, penstocks_in, road_of
 from penstock.torch.loader._collation import is_default
 from penstock.torch.loader._feeds import Read
 from penstock.torch.loader._finish import Finish
@@ -54,14 +54,15 @@ class Chosen(NamedTuple):
 
 def chosen(dataset: Any, workers: str, num_workers: int, init: Any, why_not_there: Callable[[Road], str]) -> Chosen:
     """`why_not_there`: why Python's part of a road in processes cannot get there, if it cannot."""
-    asked = "processes" if asks_for_processes(dataset) else workers
+    ours = penstocks_in(dataset)
+    asked = "processes" if asks_for_processes(ours) else workers
     why = why_threads(asked, num_workers)
     if why:
-        return Chosen(road_of(dataset, init), asked, why)
+        return Chosen(road_of(dataset, init, ours=bool(ours)), asked, why)
     there = road_of(dataset, init, True)
     if asked == "processes" or there.native is None:
         return Chosen(there, asked, f"workers={asked!r}")
-    here = road_of(dataset, init)
+    here = road_of(dataset, init, ours=bool(ours))
     if here.native is not None:
         return Chosen(there, asked, "both ways are measured as batches are made", True)
     # What threads cannot do is done by processes, ours or torch's.
