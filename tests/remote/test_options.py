@@ -108,7 +108,7 @@ def test_what_they_show():
     assert options == RemoteOptions(timeout=5, token="hush", cache=CacheOptions("c"))
     assert options != RemoteOptions(timeout=6, token="hush", cache=CacheOptions("c"))
     assert hash(options) == hash(pickle.loads(pickle.dumps(options)))
-    with pytest.raises(penstock.InvalidArgumentError, match="TIMEOUT"):
+    with pytest.raises(penstock.InvalidArgumentError, match=r"the option in place of the setting .*TIMEOUT"):
         penstock.remote.open("x.npy", RemoteOptions(timeout=0))
 
 

@@ -27,6 +27,13 @@ bool has_shell_variable(std::string_view path) {
   return false;
 }
 
+/// A program that gave an option has set no variable.
+std::string called(std::string_view name) {
+  const ValuesPtr& values = ValuesScope::current();
+  const bool is_option = values && values->of.find(name) != values->of.end();
+  return core::format("{} {}", is_option ? "the option in place of the setting" : "the setting", name);
+}
+
 std::size_t requests() { return static_cast<std::size_t>(whole_number("PENSTOCK_REMOTE_REQUESTS", 1, 1024, 64)); }
 
 }  // namespace
@@ -36,7 +43,7 @@ double number(const char* name, double least, double most, double otherwise) {
   if (text.empty()) return otherwise;
   const auto found = core::parse_number<double>(text);
   if (found && *found >= least && *found <= most) return *found;
-  throw Error(ErrorCode::kInvalidArgument, core::format("the setting {} is {}; it must be a number from {} to {}", name,
+  throw Error(ErrorCode::kInvalidArgument, core::format("{} is {}; it must be a number from {} to {}", called(name),
                                                         core::quoted(text), least, most));
 }
 
@@ -45,7 +52,7 @@ std::uint64_t whole_number(const char* name, std::uint64_t least, std::uint64_t 
       number(name, static_cast<double>(least), static_cast<double>(most), static_cast<double>(otherwise));
   if (out == std::floor(out)) return static_cast<std::uint64_t>(out);
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("the setting {} is {}; it must be a whole number", name, core::quoted(variable(name))));
+              core::format("{} is {}; it must be a whole number", called(name), core::quoted(variable(name))));
 }
 
 bool is_on(const char* name) { return is_on(name, variable(name)); }
@@ -55,12 +62,12 @@ bool is_on(std::string_view name, const std::string& text) {
   if (word.empty() || word == "0" || word == "false" || word == "no" || word == "off") return false;
   if (word == "1" || word == "true" || word == "yes" || word == "on") return true;
   throw Error(ErrorCode::kInvalidArgument,
-              core::format("the setting {} is {}; it must be 1 or 0", name, core::quoted(text)));
+              core::format("{} is {}; it must be 1 or 0", called(name), core::quoted(text)));
 }
 
 std::string variable(const char* name) {
   if (const ValuesPtr& values = ValuesScope::current()) {
-    if (const auto found = values->of.find(std::string_view(name)); found != values->of.end()) return found->second;
+    if (const auto found = values->of.find(name); found != values->of.end()) return found->second;
   }
   const char* const value = core::environment(name);
   return value != nullptr ? value : "";
@@ -80,17 +87,16 @@ std::string path_variable(const char* name) {
   const std::string path = variable(name);
   const bool is_others = path.starts_with('~') && path != "~" && !path.starts_with("~/");
   if (is_others || has_shell_variable(path) || path.find("://") < path.find('/')) {
-    throw Error(
-        ErrorCode::kInvalidArgument,
-        core::format("the setting {} is {}; it must be a path of this machine, written whole: of what shells and "
-                     "URLs have, only ~/ may begin it",
-                     name, core::quoted(path)));
+    throw Error(ErrorCode::kInvalidArgument,
+                core::format("{} is {}; it must be a path of this machine, written whole: of what shells and "
+                             "URLs have, only ~/ may begin it",
+                             called(name), core::quoted(path)));
   }
   const std::string out = with_home(path);
   if (!path.empty() && out.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
-                core::format("the setting {} is {}, and HOME, which ~ stands for, is not set; write the path whole",
-                             name, core::quoted(path)));
+                core::format("{} is {}, and HOME, which ~ stands for, is not set; write the path whole", called(name),
+                             core::quoted(path)));
   }
   return out;
 }
