@@ -71,8 +71,11 @@ const Subcommand* find(const std::deque<Subcommand>& subcommands, std::string_vi
   return found == subcommands.end() ? nullptr : &*found;
 }
 
-/// CLI11 says "--sort: 1 required name|size missing".
+/// CLI11 says "--sort: 1 required name|size missing", and "--sort: At Most 1 required but received 2".
 std::string in_our_words(std::string_view error) {
+  if (const std::size_t often = error.find(": At Most 1 required but received "); often != error.npos) {
+    return core::format("{}: is given more than once, and only one counts", error.substr(0, often));
+  }
   constexpr std::string_view kLacks = ": 1 required ";
   constexpr std::string_view kMissing = " missing";
   const std::size_t at = error.find(kLacks);

@@ -304,11 +304,16 @@ std::optional<Metadata> metadata_of(const std::vector<Archive>& archives, const 
           core::format("{}: its metadata {} differs and is left out", printable(archive.path()), printable(key)));
     }
   }
+  Metadata own;
   for (const std::string& given : options.metadata) {
-    if (!all) all.emplace();
     const std::size_t equals = given.find('=');
-    (*all)[given.substr(0, equals)] = given.substr(equals + 1);
+    const std::string key = given.substr(0, equals);
+    if (!own.emplace(key, given.substr(equals + 1)).second) {
+      throw WrongUsage(core::format("--metadata: {} is given twice", core::quoted(key)));
+    }
   }
+  if (all) own.merge(*all);
+  if (all || !own.empty()) all = std::move(own);
   return all;
 }
 

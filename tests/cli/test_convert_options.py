@@ -378,6 +378,9 @@ def test_metadata_are_added(tmp_path):
         "hold no metadata" in convert(tmp_path / "x.safetensors", tmp_path / "o.pt", "--metadata", "a=b", code=1).stderr
     )
     assert "KEY=TEXT" in convert(tmp_path / "x.safetensors", tmp_path / "o.pt", "--metadata", "a", code=2).stderr
+    twice = ("--metadata", "a=1", "--metadata", "a=2")
+    told = convert(tmp_path / "x.safetensors", tmp_path / "t.safetensors", *twice, code=2).stderr
+    assert "--metadata: 'a' is given twice" in told
 
 
 def test_damage_is_found_whatever_is_chosen(model, tmp_path):

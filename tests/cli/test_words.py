@@ -234,6 +234,7 @@ def test_a_trace_replaces_no_file_without_force(tmp_path, array):
 def test_words_too_many_and_too_few_are_said(array):
     assert "version takes no more words, found 'x'" in run("version", "x", code=2).stderr
     assert "there is no option '--json' in front of a command" in run("--json", "ls", array, code=2).stderr
+    assert "--sort: is given more than once" in run("ls", array, "--sort", "name", "--sort", "size", code=2).stderr
     assert "--sort: expected name|size|shape|dtype behind it" in run("ls", array, "--sort", code=2).stderr
 
 
