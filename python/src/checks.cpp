@@ -40,7 +40,7 @@ std::vector<std::tuple<std::string, std::string, unsigned>> safetensors_table() 
   return out;
 }
 
-nb::object error_of_system(int number, const std::string& what, nb::handle path) {
+Anything error_of_system(int number, const std::string& what, nb::handle path) {
   try {
     core::throw_errno(number, what, {.path = path_from(path)});
   } catch (const Error& error) {
@@ -48,7 +48,7 @@ nb::object error_of_system(int number, const std::string& what, nb::handle path)
   }
 }
 
-nb::tuple classes_and_numbers(const Dataset& files) {
+TupleOf<ListOf<nb::str>, ListOf<int>> classes_and_numbers(const Dataset& files) {
   data::ClassFolders found = data::class_folders(files);
   return nb::make_tuple(list_of(found.classes, path_text), nb::cast(found.numbers));
 }
@@ -106,14 +106,11 @@ void bind_checks(nb::module_& module) {
       "_call_or_stop", call_or_stop, nb::arg("function"),
       "Calls it, and the interpreter's end waits for that; where that has begun, the daemon thread stops for good.");
   module.def("_require_ranks", require_rank_of, nb::arg("rank").none(), nb::arg("size").none(), nb::arg("source"));
-  module.def("_class_folders", classes_and_numbers, nb::arg("files"),
-             nb::sig("def _class_folders(files: Dataset) -> tuple[list[str], list[int]]"));
+  module.def("_class_folders", classes_and_numbers, nb::arg("files"));
   module.def("_require_new_place", require_nothing_at, nb::arg("path"));
   module.def("_is_of_surroundings", is_of_surroundings, nb::arg("error"));
-  module.def("_outage", outage_of, nb::arg("error"), nb::arg("in_a_row"),
-             nb::sig("def _outage(error: BaseException, in_a_row: int) -> BaseException | None"));
-  module.def("_why_set_aside", why_set_aside, nb::arg("error"), nb::arg("dataset"), nb::arg("index"),
-             nb::sig("def _why_set_aside(error: BaseException, dataset: Dataset, index: int) -> str"));
+  module.def("_outage", outage_of, nb::arg("error"), nb::arg("in_a_row"));
+  module.def("_why_set_aside", why_set_aside, nb::arg("error"), nb::arg("dataset"), nb::arg("index"));
   module.def("_safetensors_dtypes", safetensors_table);
   module.def(
       "_resumed_batch",
@@ -126,17 +123,15 @@ void bind_checks(nb::module_& module) {
   module.def(
       "_require_undealt",
       [](std::int64_t dealt, nb::handle ranks) { data::require_undealt(dealt, ranks_from(ranks).value()); },
-      nb::arg("dealt"), nb::arg("ranks"), nb::sig("def _require_undealt(dealt: int, ranks: Ranks) -> None"));
+      nb::arg("dealt"), nb::arg("ranks"));
   module.def(
       "_require_share",
       [](std::int64_t total, nb::handle ranks, nb::handle remainder, bool batches) {
         data::require_share(total, ranks_from(ranks).value(), remainder_from(remainder),
                             batches ? data::Dealt::kBatches : data::Dealt::kSamples);
       },
-      nb::arg("total"), nb::arg("ranks"), nb::arg("remainder"), nb::arg("batches"),
-      nb::sig("def _require_share(total: int, ranks: Ranks, remainder: str, batches: bool) -> None"));
-  module.def("_system_error", error_of_system, nb::arg("number"), nb::arg("what"), nb::arg("path"),
-             nb::sig("def _system_error(number: int, what: str, path: str) -> Error"));
+      nb::arg("total"), nb::arg("ranks"), nb::arg("remainder"), nb::arg("batches"));
+  module.def("_system_error", error_of_system, nb::arg("number"), nb::arg("what"), nb::arg("path"));
 }
 
 }  // namespace penstock::python

@@ -22,7 +22,7 @@ namespace {
 constexpr int kCodeCount = static_cast<int>(ErrorCode::kCancelled) + 1;
 
 /// [(code's name, the built-in exception's name)]
-nb::list error_codes() {
+ListOf<TupleOf<nb::str, nb::str>> error_codes() {
   nb::list out;
   for (int code = 0; code < kCodeCount; ++code) {
     const ErrorCodeInfo& info = error_code_info(static_cast<ErrorCode>(code));
@@ -37,7 +37,7 @@ nb::object number_or_none(std::optional<int> number) { return number ? nb::objec
 nb::object text_or_none(std::string_view bytes) { return bytes.empty() ? nb::none() : path_text(bytes); }
 
 /// Texts of Python may hold any code points, halves of surrogate pairs too.
-nb::object without_secrets(const nb::str& given) {
+Typed<nb::str> without_secrets(const nb::str& given) {
   const nb::object bytes = nb::steal(PyUnicode_AsEncodedString(given.ptr(), "utf-8", "surrogatepass"));
   if (!bytes.is_valid()) throw nb::python_error();
   char* data = nullptr;
@@ -113,7 +113,7 @@ void set_python_error(const Error& error) noexcept {
 
 void bind_errors(nb::module_& module) {
   nb::register_exception_translator(translate);
-  module.def("_without_secrets", without_secrets, nb::arg("text"), nb::sig("def _without_secrets(text: str) -> str"),
+  module.def("_without_secrets", without_secrets, nb::arg("text"),
              "A text whose URLs show no query, user name or password.");
   module.def(
       "_did_you_mean",
@@ -122,8 +122,7 @@ void bind_errors(nb::module_& module) {
       },
       nb::arg("name"), nb::arg("names"),
       "The names nearest to one that is not there, as a question; an empty text where none is near.");
-  module.def("_error_codes", error_codes, nb::sig("def _error_codes() -> list[tuple[str, str]]"),
-             "Every error code's name and the built-in exception it arrives as.");
+  module.def("_error_codes", error_codes, "Every error code's name and the built-in exception it arrives as.");
 }
 
 }  // namespace penstock::python

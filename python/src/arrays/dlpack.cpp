@@ -137,13 +137,13 @@ Tensor with_strides_of(nb::handle object, const Tensor& tensor) {
 
 }  // namespace
 
-nb::tuple dlpack_device(const Tensor& tensor) {
+TupleOf<int, int> dlpack_device(const Tensor& tensor) {
   const DLDevice device = ops::dlpack_device(tensor.device());
   return nb::make_tuple(device.device_type, device.device_id);
 }
 
-nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
-                     nb::handle copy) {
+Anything to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                   nb::handle copy) {
   require_device(tensor, dl_device);
   const bool copied = copy.is(Py_True);
   const bool versioned = speaks_versioned(max_version);

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "interpreter/interrupt.h"
-#include "interpreter/nanobind.h"
+#include "interpreter/typed.h"
 #include "ops/dlpack.h"
 #include "penstock/error.h"
 #include "penstock/tensor.h"
@@ -14,13 +14,13 @@ namespace penstock::python {
 
 /// `Tensor.__dlpack__`: a capsule that keeps the memory alive without the Tensor object. BufferError for what DLPack or
 /// the consumer cannot have.
-nb::object to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
-                     nb::handle copy);
+Anything to_dlpack(const Tensor& tensor, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+                   nb::handle copy);
 /// Whether an object says by a method of this name (torch's is_conj, is_neg) that its elements are not what its memory
 /// has.
 bool has_lazy_bit(nb::handle object, const char* name);
 /// (device type, index) in DLPack's numbers.
-nb::tuple dlpack_device(const Tensor& tensor);
+TupleOf<int, int> dlpack_device(const Tensor& tensor);
 
 /// `Tensor.__dlpack_c_exchange_api__`: our functions of DLPack's C exchange interface, in a capsule.
 nb::object exchange_capsule();

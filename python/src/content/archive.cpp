@@ -47,7 +47,7 @@ nb::object entry_at(const Archive& archive, bool verify, std::size_t index) {
   return nb::cast(PyLazyTensor{archive.entry(index), verify, nb::tuple()});
 }
 
-nb::list names(const PyArchive& self) {
+ListOf<nb::str> names(const PyArchive& self) {
   const Archive archive = self.get();
   return list_of(archive.entries(), [](const TensorEntry& entry) { return text_from(entry.name); });
 }
@@ -68,7 +68,7 @@ nb::list items(const PyArchive& self) {
   return out;
 }
 
-nb::object structure(const PyArchive& self) {
+Anything structure(const PyArchive& self) {
   const Archive archive = self.get();
   const EntryLeaf entry = [&](std::size_t index) { return entry_at(archive, self.verify(), index); };
   return in_file(archive.path(), [&] { return to_python(archive.structure(), entry); });
@@ -78,19 +78,19 @@ nb::object get(const PyArchive& archive, nb::handle name, nb::handle otherwise) 
   return has(archive, name) ? nb::cast(entry_named(archive, name)) : nb::borrow(otherwise);
 }
 
-nb::object path_of(const PyArchive& self) {
+Typed<nb::str> path_of(const PyArchive& self) {
   const Archive archive = self.get();
   return path_text(archive.path());
 }
 
-nb::dict metadata(const PyArchive& self) {
+nb::typed<nb::dict, nb::str, nb::str> metadata(const PyArchive& self) {
   const Archive archive = self.get();
   nb::dict out;
   for (const auto& [key, value] : archive.metadata()) out[text_from(key)] = text_from(value);
   return out;
 }
 
-nb::list unknown_globals(const PyArchive& self) {
+ListOf<nb::str> unknown_globals(const PyArchive& self) {
   const Archive archive = self.get();
   return list_of(archive.unknown_globals(), text_from);
 }
@@ -183,25 +183,21 @@ void bind_archive_class(nb::module_& module) {
       .def_prop_ro(
           "format", [](const PyArchive& a) { return std::string(a.get().format()); },
           "\"npy\", \"npz\", \"pt\", \"safetensors\", ...")
-      .def_prop_ro("path", path_of, nb::sig("def path(self) -> str"))
-      .def_prop_ro("metadata", metadata, nb::sig("def metadata(self) -> dict[str, str]"),
-                   "What the file says about itself, as text.")
+      .def_prop_ro("path", path_of)
+      .def_prop_ro("metadata", metadata, "What the file says about itself, as text.")
       .def_prop_ro(
           "has_metadata", [](const PyArchive& a) { return a.get().has_metadata(); },
           "Whether the file says anything about itself: an empty `__metadata__` of safetensors counts.")
-      .def_prop_ro("unknown_globals", unknown_globals, nb::sig("def unknown_globals(self) -> list[str]"),
+      .def_prop_ro("unknown_globals", unknown_globals,
                    "Names in the file that Penstock does not know and keeps as inert penstock.Opaque objects.")
-      .def_prop_ro("structure", structure, nb::sig("def structure(self) -> typing.Any"),
-                   "The nested content, with a LazyTensor for each tensor.")
+      .def_prop_ro("structure", structure, "The nested content, with a LazyTensor for each tensor.")
       .def("_keys", names)
       .def("__len__", [](const PyArchive& a) { return a.get().size(); })
       .def("_values", values)
       .def("_items", items)
       .def("_get", get, nb::arg("name").none(), nb::arg("default").none())
-      .def("__contains__", has, nb::arg("name").none(), nb::sig("def __contains__(self, name: object, /) -> bool"))
-      .def(
-          "__iter__", [](const PyArchive& a) { return nb::iter(names(a)); },
-          nb::sig("def __iter__(self) -> typing.Iterator[str]"))
+      .def("__contains__", has, nb::arg("name").none())
+      .def("__iter__", [](const PyArchive& a) -> IteratorOf<nb::str> { return nb::iter(names(a)); })
       .def("__getitem__", entry_named, nb::arg("name").none(),
            nb::sig("def __getitem__(self, name: str, /) -> LazyTensor"),
            "The entry of that name; KeyError names similar ones.")
@@ -221,14 +217,9 @@ void bind_archive_class(nb::module_& module) {
           nb::arg("threads").none(), nb::arg("report").none(), nb::arg("progress").none(), nb::arg("dtype").none(),
           nb::arg("strict"), nb::arg("shared").none(), nb::arg("pinned").none())
       .def("_close", &PyArchive::close)
-      .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Archive"))
-      .def(
-          "__exit__", [](PyArchive& a, const nb::args&) { a.close(); },
-          nb::sig("def __exit__(self, *args: object) -> None"))
-      .def(
-          "__reduce__", [](const PyArchive& archive) { return reduce(archive.get(), archive.verify()); },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__enter__", itself<PyArchive>)
+      .def("__exit__", [](PyArchive& a, const nb::args&) { a.close(); })
+      .def("__reduce__", [](const PyArchive& archive) { return reduce(archive.get(), archive.verify()); })
       .def_static("_restore",
                   [](nb::handle path, bool verify) { return open_archive(path_from(path), {.verify = verify}); })
       .def("__repr__", [](const PyArchive& a) {
@@ -238,7 +229,7 @@ void bind_archive_class(nb::module_& module) {
 }
 
 /// Where the bytes lie in the file, or None when they are compressed.
-nb::object offset_of(const PyLazyTensor& entry) {
+Typed<std::optional<std::int64_t>> offset_of(const PyLazyTensor& entry) {
   const StorageEntry& storage = entry.tensor.storage();
   if (storage.is_deflated()) return nb::none();
   return nb::int_(storage.offset + entry.tensor.entry().byte_offset);
@@ -252,32 +243,27 @@ std::string describe(const PyLazyTensor& entry) {
 void bind_entry_class(nb::module_& module) {
   nb::class_<PyLazyTensor>(module, "LazyTensor", nb::sig("class LazyTensor(LazyTensorMethods)"),
                            nb::is_weak_referenceable(), "LazyTensor()\n--\n\n")
-      .def_prop_ro(
-          "name", [](const PyLazyTensor& e) { return text_from(e.tensor.name()); }, nb::sig("def name(self) -> str"))
+      .def_prop_ro("name", [](const PyLazyTensor& e) { return text_from(e.tensor.name()); })
       .def_prop_ro("dtype", [](const PyLazyTensor& e) { return e.tensor.dtype(); })
-      .def_prop_ro(
-          "shape", [](const PyLazyTensor& e) { return tuple_of(e.tensor.shape()); },
-          nb::sig("def shape(self) -> tuple[int, ...]"))
+      .def_prop_ro("shape", [](const PyLazyTensor& e) { return tuple_of(e.tensor.shape()); })
       .def_prop_ro(
           "strides", [](const PyLazyTensor& e) { return tuple_of(e.tensor.strides()); },
-          nb::sig("def strides(self) -> tuple[int, ...]"), "In elements, as the file holds them.")
+          "In elements, as the file holds them.")
       .def_prop_ro("ndim", [](const PyLazyTensor& e) { return e.tensor.shape().rank(); })
       .def_prop_ro(
           "nbytes", [](const PyLazyTensor& e) { return e.tensor.nbytes(); }, "Bytes that `load` delivers.")
-      .def_prop_ro("offset", offset_of, nb::sig("def offset(self) -> int | None"),
-                   "Byte offset of the first element in the file; None when it is compressed.")
+      .def_prop_ro("offset", offset_of, "Byte offset of the first element in the file; None when it is compressed.")
       .def_prop_ro(
           "byte_swapped", [](const PyLazyTensor& e) { return e.tensor.entry().encoding.swapped; },
           "Whether the file holds it in the other byte order than this machine's; `load` gives native order.")
       .def_prop_ro(
           "chunks",
-          [](nb::handle self) { return nb::module_::import_("penstock._batches.row_arrays").attr("chunks_of")(self); },
-          nb::sig("def chunks(self) -> tuple[int, ...]"),
+          [](nb::handle self) -> Typed<Sizes> {
+            return nb::module_::import_("penstock._batches.row_arrays").attr("chunks_of")(self);
+          },
           "The shape of parts that lie together in the file and take about 1 MiB; Dask makes its chunks of them.")
-      .def(
-          "__dask_tokenize__",
-          [](nb::handle self) { return nb::module_::import_("penstock._batches.row_arrays").attr("token_of")(self); },
-          nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
+      .def("__dask_tokenize__",
+           [](nb::handle self) { return nb::module_::import_("penstock._batches.row_arrays").attr("token_of")(self); })
       .def_prop_ro("requires_grad", [](const PyLazyTensor& e) { return e.tensor.entry().requires_grad; })
       .def("__len__",
            [](const PyLazyTensor& e) {
@@ -289,8 +275,7 @@ void bind_entry_class(nb::module_& module) {
           [](const PyLazyTensor& e, nb::handle key) {
             return PyLazyTensor{index(e.tensor, key), e.verify, nb::tuple(e.keys + nb::make_tuple(key)), e.raw};
           },
-          nb::arg("key").none(), nb::sig("def __getitem__(self, key: object, /) -> LazyTensor"),
-          "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
+          nb::arg("key").none(), "A slice: integers, slices with positive steps and Ellipsis. Reads nothing.")
       .def(
           "_load",
           [](const PyLazyTensor& e, nb::handle device, std::optional<bool> mmap, std::optional<bool> direct,
@@ -301,35 +286,30 @@ void bind_entry_class(nb::module_& module) {
           },
           nb::arg("device"), nb::arg("mmap").none(), nb::arg("direct").none(), nb::arg("gds").none(),
           nb::arg("threads").none(), nb::arg("report").none(), nb::arg("dtype").none(), nb::arg("strict"))
-      .def(
-          "__iter__",
-          [](nb::handle self) {
-            // By __getitem__ alone, what has no dimensions would be an empty sequence.
-            if (nb::cast<const PyLazyTensor&>(self).tensor.shape().rank() == 0) {
-              throw nb::type_error("iteration over a 0-d tensor");
-            }
-            return checked(PySeqIter_New(self.ptr()));
-          },
-          nb::sig("def __iter__(self) -> typing.Iterator[LazyTensor]"))
+      .def("__iter__",
+           [](nb::handle self) -> Typed<IteratorOf<PyLazyTensor>> {
+             // By __getitem__ alone, what has no dimensions would be an empty sequence.
+             if (nb::cast<const PyLazyTensor&>(self).tensor.shape().rank() == 0) {
+               throw nb::type_error("iteration over a 0-d tensor");
+             }
+             return checked(PySeqIter_New(self.ptr()));
+           })
       .def(
           "__contains__",
           [](const PyLazyTensor&, nb::handle) -> bool {
             throw nb::type_error("the tensor is not loaded, so nobody knows what is in it; load it");
           },
-          nb::arg("value").none(), nb::sig("def __contains__(self, value: object, /) -> bool"))
+          nb::arg("value").none())
       .def(
           "__array__",
-          [](const PyLazyTensor& e, nb::handle dtype, nb::handle copy) {
+          [](const PyLazyTensor& e, nb::handle dtype, nb::handle copy) -> Anything {
             if (copy.is(Py_False)) {
               throw nb::value_error("a tensor that is not loaded has no memory to share; leave copy=False out");
             }
             return nb::cast(load_entry(e, {.verify = e.verify}, {})).attr("__array__")(dtype);
           },
-          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-          nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"))
-      .def(
-          "__reduce__", [](const PyLazyTensor& entry) { return reduce(entry); },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def("__reduce__", [](const PyLazyTensor& entry) { return reduce(entry); })
       .def("_as_stored",
            [](const PyLazyTensor& e) {
              return PyLazyTensor{e.tensor.as_stored(), e.verify, e.keys, e.raw};

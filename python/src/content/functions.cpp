@@ -272,12 +272,12 @@ bool is_of_surroundings(nb::handle exception) {
   return data::is_of_surroundings(Error(code_of(exception), "", std::move(context)));
 }
 
-nb::object outage_of(nb::handle exception, std::size_t in_a_row) {
+Anything outage_of(nb::handle exception, std::size_t in_a_row) {
   if (in_a_row <= data::kMostInARow) return nb::none();
   return exception_of(data::outage(error_of(exception), in_a_row));
 }
 
-nb::object why_set_aside(nb::handle exception, const Dataset& dataset, std::int64_t index) {
+Typed<nb::str> why_set_aside(nb::handle exception, const Dataset& dataset, std::int64_t index) {
   return path_text(data::of_sample(error_of(exception), dataset, index).what());
 }
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "data/sample/user_call.h"
-#include "interpreter/nanobind.h"
+#include "interpreter/typed.h"
 #include "penstock/dataset.h"
 #include "penstock/error.h"
 #include "penstock/source.h"
@@ -126,9 +126,9 @@ void warn_from_anywhere(const char* category, const std::string& text);
 bool is_of_surroundings(nb::handle exception);
 /// What to raise where so many samples in a row could not be had, the last one because of `exception`: data::outage, or
 /// None where they are not too many.
-nb::object outage_of(nb::handle exception, std::size_t in_a_row);
+Anything outage_of(nb::handle exception, std::size_t in_a_row);
 /// Why a sample is set aside whose function raised `exception`, in the words of data::of_sample.
-nb::object why_set_aside(nb::handle exception, const Dataset& dataset, std::int64_t index);
+Typed<nb::str> why_set_aside(nb::handle exception, const Dataset& dataset, std::int64_t index);
 
 /// What a Python function raised, where that is the cause of `error`; else null. It has its own type, and its text says
 /// where it was raised.

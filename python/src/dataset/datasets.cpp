@@ -58,14 +58,14 @@ Typed<Dataset> concat_with(nb::handle self, const nb::args& others) {
   return with_recipe("transformed", nb::make_tuple(self, "concat", parts), nb::cast(concat(all)));
 }
 
-nb::list paths_of(const Dataset& dataset) {
+ListOf<nb::str> paths_of(const Dataset& dataset) {
   if (!dataset.impl().samples_are_files()) {
     throw nb::attribute_error("the samples of this dataset are not files of their own; describe(i) says what they are");
   }
   return list_of(dataset.paths(), path_text);
 }
 
-nb::list classes_of(const Dataset& dataset) {
+ListOf<nb::str> classes_of(const Dataset& dataset) {
   const auto names = dataset.impl().classes();
   if (names.empty()) throw nb::attribute_error("the dataset has no classes; files() with class_folders has");
   return list_of(names, path_text);
@@ -79,7 +79,7 @@ bool takes_long(const Dataset& dataset, std::int64_t index) {
 }
 
 /// The samples of a slice as one batch, stacked.
-nb::object batch_of(const Dataset& dataset, nb::handle slice) {
+Anything batch_of(const Dataset& dataset, nb::handle slice) {
   Py_ssize_t start = 0;
   Py_ssize_t stop = 0;
   Py_ssize_t step = 0;
@@ -99,7 +99,7 @@ nb::object batch_of(const Dataset& dataset, nb::handle slice) {
 }
 
 /// The samples of some indices as a list, read by one call; Grain asks for them so.
-nb::object samples_at(const Dataset& dataset, nb::handle indices) {
+Anything samples_at(const Dataset& dataset, nb::handle indices) {
   std::vector<std::int64_t> chosen = indices_from(indices, "indices");
   if (chosen.empty()) return nb::list();
   return to_python(interruptible(true, [dataset, chosen = std::move(chosen)](std::stop_token) {
@@ -115,15 +115,15 @@ nb::object of_row_array(const char* function, nb::handle dataset) {
   return nb::module_::import_("penstock._batches.row_arrays").attr(function)(dataset);
 }
 
-nb::object sample_by(const Dataset& dataset, std::int64_t index, bool keeps_order) {
+Anything sample_by(const Dataset& dataset, std::int64_t index, bool keeps_order) {
   count_samples(dataset);
   return to_python(interruptible(takes_long(dataset, index), [dataset, index, keeps_order](std::stop_token) {
     return data::read_sample(dataset, index, keeps_order);
   }));
 }
 
-nb::object sample(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, false); }
-nb::object sample_in_order(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, true); }
+Anything sample(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, false); }
+Anything sample_in_order(const Dataset& dataset, std::int64_t index) { return sample_by(dataset, index, true); }
 
 nb::typed<nb::dict, nb::str, nb::int_> pack_to(const Dataset& dataset, nb::handle folder, nb::handle shard_bytes,
                                                nb::handle format, bool verify, nb::handle progress) {
@@ -276,39 +276,34 @@ void bind_datasets(nb::module_& module) {
   nb::class_<Dataset> of_samples(module, "Dataset", nb::sig("class Dataset(DatasetMethods)"),
                                  nb::is_weak_referenceable(), nb::dynamic_attr(), "Dataset()\n--\n\n");
   of_samples.def("__len__", count_samples)
-      .def("__getitem__", sample, nb::arg("index"), nb::sig("def __getitem__(self, index: int, /) -> typing.Any"),
+      .def("__getitem__", sample, nb::arg("index"),
            "Sample `index` alone, read now; negative indices count from the end.")
       .def(
           "__getitem__", [](const Dataset& self, nb::slice samples) { return batch_of(self, samples); },
-          nb::arg("samples"), nb::sig("def __getitem__(self, samples: slice, /) -> typing.Any"),
+          nb::arg("samples"),
           "The samples of a slice stacked into one batch, read now; subset() makes a dataset of a part.")
       .def(
           "__getitem__",
-          [](nb::handle self, const nb::tuple& key) {
+          [](nb::handle self, const nb::tuple& key) -> Anything {
             return nb::module_::import_("penstock._batches.row_arrays").attr("part")(self, key);
           },
-          nb::arg("key"), nb::sig("def __getitem__(self, key: tuple[typing.Any, ...], /) -> typing.Any"),
+          nb::arg("key"),
           "A part of the array that rows() took the samples of, by NumPy's rules, read now, as a NumPy array.")
-      .def("_getitems", samples_at, nb::arg("indices"),
-           nb::sig("def _getitems(self, indices: collections.abc.Iterable[int]) -> list[typing.Any]"))
+      .def("_getitems", samples_at, nb::arg("indices"))
       .def_prop_ro(
-          "shape", [](nb::handle self) { return of_row_array("shape", self); },
-          nb::sig("def shape(self) -> tuple[int, ...]"),
+          "shape", [](nb::handle self) -> Typed<Sizes> { return of_row_array("shape", self); },
           "Of the array that rows() took the samples of. AttributeError for other datasets, as for `ndim`, `dtype` and "
           "`chunks`.")
       .def_prop_ro(
           "ndim", [](nb::handle self) { return nb::len(of_row_array("shape", self)); },
-          nb::sig("def ndim(self) -> int"), "The number of dimensions of that array.")
+          "The number of dimensions of that array.")
       .def_prop_ro(
-          "dtype", [](nb::handle self) { return of_row_array("dtype", self); }, nb::sig("def dtype(self) -> DType"),
+          "dtype", [](nb::handle self) -> Typed<DType> { return of_row_array("dtype", self); },
           "The type of the elements of that array.")
       .def_prop_ro(
-          "chunks", [](nb::handle self) { return of_row_array("chunks", self); },
-          nb::sig("def chunks(self) -> tuple[int, ...]"),
+          "chunks", [](nb::handle self) -> Typed<Sizes> { return of_row_array("chunks", self); },
           "The shape of parts that lie together in the file and take about 1 MiB; Dask makes its chunks of them.")
-      .def(
-          "__dask_tokenize__", [](nb::handle self) { return of_row_array("token", self); },
-          nb::sig("def __dask_tokenize__(self) -> tuple[typing.Any, ...]"))
+      .def("__dask_tokenize__", [](nb::handle self) { return of_row_array("token", self); })
       .def(
           "_describe",
           [](const Dataset& self, std::int64_t index) {
@@ -316,27 +311,22 @@ void bind_datasets(nb::module_& module) {
             return nb::str(path_text(self.describe(index)));
           },
           nb::arg("index"))
-      .def_prop_ro("paths", paths_of, nb::sig("def paths(self) -> list[str]"),
+      .def_prop_ro("paths", paths_of,
                    "The file of each sample, in their order: of files(), and of what subset() and concat() make of "
                    "them. AttributeError where samples are not files.")
+      .def_prop_ro("_draws", [](const Dataset& self) { return self.impl().is_random(); })
       .def_prop_ro(
-          "_draws", [](const Dataset& self) { return self.impl().is_random(); }, nb::sig("def _draws(self) -> bool"))
-      .def_prop_ro(
-          "classes", classes_of, nb::sig("def classes(self) -> list[str]"),
+          "classes", classes_of,
           "The names of the classes, by number: of files() with class_folders, and of what subset(), map() and "
           "filter() make of it. AttributeError for others.")
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::module_::import_("penstock._objects.pickling")
+                 .attr("reduced_dataset")(nb::object(self.attr(kRecipe)));
+           })
+      .def("__copy__", itself<Dataset>)
       .def(
-          "__reduce__",
-          [](nb::handle self) {
-            return nb::module_::import_("penstock._objects.pickling")
-                .attr("reduced_dataset")(nb::object(self.attr(kRecipe)));
-          },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def(
-          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Dataset"))
-      .def(
-          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
-          nb::sig("def __deepcopy__(self, memo: object) -> Dataset"))
+          "__deepcopy__", [](nb::handle self, nb::handle) { return itself<Dataset>(self); }, nb::arg("memo"))
       .def("__repr__", [](const Dataset& d) {
         // Whoever only looks at it does not wait for all shards to be read, and gets no error of theirs.
         if (!d.impl().is_counted()) return std::string("penstock.Dataset(not counted yet; len() counts it)");
@@ -349,13 +339,13 @@ void bind_datasets(nb::module_& module) {
   bind_transforms(of_samples);
   bind_windows(of_samples);
   module.def("_sample_in_order", sample_in_order, nb::arg("dataset"), nb::arg("index"),
-             nb::sig("def _sample_in_order(dataset: Dataset, index: int) -> typing.Any"),
              "Sample `index` alone, whose elements lie in the order in which they are stored.");
   module.def(
       "_typed",
-      [](nb::object dataset, nb::handle dtype, nb::handle strict) { return typed(std::move(dataset), dtype, strict); },
-      nb::arg("dataset"), nb::arg("dtype").none(), nb::arg("strict") = false,
-      nb::sig("def _typed(dataset: typing.Any, dtype: object | None, strict: bool = False) -> typing.Any"));
+      [](nb::object dataset, nb::handle dtype, nb::handle strict) -> Anything {
+        return typed(std::move(dataset), dtype, strict);
+      },
+      nb::arg("dataset"), nb::arg("dtype").none(), nb::arg("strict") = false);
   module.def(
       "pack",
       [](nb::handle dataset, nb::handle folder, nb::handle shard_bytes, nb::handle format, bool verify,

@@ -113,8 +113,8 @@ nb::object flat(const PyBatchSampler&, nb::handle lists) { return nb::borrow(lis
 
 /// What `__iter__` of a sampler gives: the order of its epoch, which is that of its own `method` where a program's
 /// class has one.
-template <class Handle>
-nb::object iterator_over(nb::handle self, const char* method) {
+template <class Handle, class Item>
+Typed<IteratorOf<Item>> iterator_over(nb::handle self, const char* method) {
   const nb::object epoch = self.attr("_epoch");
   if (overrides<Handle>(self, method)) return nb::iter(self.attr(method)(0, epoch));
   const auto& handle = nb::cast<const Handle&>(self);
@@ -164,11 +164,9 @@ void bind_common(nb::class_<Handle>& bound) {
           nb::lock_self())
       .def_prop_ro(
           "_epoch", [](const Handle& self) { return self.epoch; }, nb::lock_self())
-      .def_prop_ro(
-          "_arguments", [](const Handle& self) { return self.arguments; },
-          nb::sig("def _arguments(self) -> tuple[typing.Any, ...]"))
+      .def_prop_ro("_arguments", [](const Handle& self) { return self.arguments; })
       .def_prop_ro("_replicas", [](const Handle& self) { return self.sampler ? self.sampler->replicas() : 1; })
-      .def("__reduce__", reduced, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
+      .def("__reduce__", reduced);
 }
 
 void bind_base(nb::module_& module) {
@@ -181,9 +179,7 @@ void bind_base(nb::module_& module) {
       .def("__init__",
            [](nb::pointer_and_handle<PySampler> self) { make_sampler(self, std::optional<Sampler>(), nb::tuple()); })
       .def("_order", order_of, nb::arg("seed"), nb::arg("epoch"))
-      .def(
-          "__iter__", [](nb::handle self) { return iterator_over<PySampler>(self, "order"); },
-          nb::sig("def __iter__(self) -> typing.Iterator[int]"));
+      .def("__iter__", [](nb::handle self) { return iterator_over<PySampler, int>(self, "order"); });
 }
 
 void bind_samplers_over_sizes(nb::module_& module) {
@@ -295,9 +291,7 @@ void bind_batch_sampler(nb::module_& module) {
            nb::sig("def __init__(self, sampler: Sampler | typing.Iterable[typing.Any], "
                    "batch_size: int | None = None, drop_last: bool = False) -> None"))
       .def("_batches", batches_of, nb::arg("seed"), nb::arg("epoch"))
-      .def(
-          "__iter__", [](nb::handle self) { return iterator_over<PyBatchSampler>(self, "batches"); },
-          nb::sig("def __iter__(self) -> typing.Iterator[list[int]]"));
+      .def("__iter__", [](nb::handle self) { return iterator_over<PyBatchSampler, ListOf<int>>(self, "batches"); });
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ class PyWalk {
          bool keeps_order)
       : walk_(stream, {.seed = seed, .epoch = epoch}, part, parts, keeps_order) {}
 
-  nb::object next() {
+  Anything next() {
     std::optional<Value> sample;
     for (bool is_there = false; !is_there;) {
       try {
@@ -182,12 +182,9 @@ void bind_streams(nb::module_& module) {
   nb::class_<PyWalk>(module, "_StreamWalk", "One walk over a stream's samples.")
       .def(nb::init<const SampleStream&, std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, bool>(),
            nb::arg("stream"), nb::arg("seed") = 0, nb::arg("epoch") = 0, nb::arg("part") = 0, nb::arg("parts") = 1,
-           nb::arg("keeps_order") = false,
-           nb::sig("def __init__(self, stream: _Stream, seed: int = 0, epoch: int = 0, part: int = 0, parts: int = 1, "
-                   "keeps_order: bool = False) -> None"))
-      .def(
-          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _StreamWalk"))
-      .def("__next__", &PyWalk::next, nb::sig("def __next__(self) -> typing.Any"));
+           nb::arg("keeps_order") = false)
+      .def("__iter__", itself<PyWalk>)
+      .def("__next__", &PyWalk::next);
   module.def("_stream", stream_of_opener, nb::arg("opener"), nb::arg("name"), nb::arg("begins"));
   module.def(
       "_stream_of_dataset", [](nb::handle dataset) { return stream(nb::cast<Dataset>(held_dataset(dataset))); },

@@ -40,7 +40,7 @@ Typed<Dataset> slices_of(nb::handle self, nb::handle starts, nb::handle lengths)
 }
 
 /// Of the table that a pickle has.
-nb::object sliced_by(nb::handle self, nb::handle starts, nb::handle lengths) {
+Typed<Dataset> sliced_by(nb::handle self, nb::handle starts, nb::handle lengths) {
   const Tensor counts = lengths.is_none() ? Tensor() : nb::cast<Tensor>(lengths);
   return with_table(self, data::sliced(nb::cast<const Dataset&>(self), nb::cast<Tensor>(starts), counts));
 }
@@ -81,8 +81,7 @@ Typed<Dataset> random_windows_of(nb::handle self, nb::handle length, nb::handle 
 
 void bind_windows(nb::class_<Dataset>& dataset) {
   dataset.def("_slices", slices_of, nb::arg("starts").none(), nb::arg("lengths").none())
-      .def("_sliced", sliced_by, nb::arg("starts"), nb::arg("lengths").none(),
-           nb::sig("def _sliced(self, starts: Tensor, lengths: Tensor | None) -> Dataset"))
+      .def("_sliced", sliced_by, nb::arg("starts"), nb::arg("lengths").none())
       .def("_windows", windows_of, nb::arg("length").none(), nb::arg("stride").none(), nb::arg("shift").none(),
            nb::arg("join").none())
       .def("_random_windows", random_windows_of, nb::arg("length").none(), nb::arg("count").none(),

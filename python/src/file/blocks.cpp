@@ -84,8 +84,9 @@ Tensor mapped_memory(int descriptor, std::uint64_t bytes, bool is_pinned) {
 /// ({number: (offset, bytes)}, bytes of all) of the storages with elements in one block, in its order, without those in
 /// `left_out` and those that only the entries in `apart` lie in. Behind them, numbered behind the file's storages, runs
 /// of so many bytes.
-nb::tuple block_layout(const PyArchive& opened, nb::iterable left_out, nb::iterable apart,
-                       const std::vector<std::uint64_t>& runs) {
+TupleOf<nb::typed<nb::dict, int, TupleOf<int, int>>, int> block_layout(const PyArchive& opened, nb::iterable left_out,
+                                                                       nb::iterable apart,
+                                                                       const std::vector<std::uint64_t>& runs) {
   const Archive archive = opened.get();
   std::vector<bool> is_apart(archive.size());
   for (const nb::handle entry : apart) is_apart.at(nb::cast<std::size_t>(entry)) = true;
@@ -116,21 +117,14 @@ nb::list file_versions(const PyArchive& opened) {
 }  // namespace
 
 void bind_blocks(nb::module_& module) {
-  module.def("_block_layout", block_layout, nb::arg("archive"), nb::arg("left_out"), nb::arg("apart"), nb::arg("runs"),
-             nb::sig("def _block_layout(archive: Archive, left_out: typing.Iterable[int], "
-                     "apart: typing.Iterable[int], runs: list[int]) -> tuple[dict[int, tuple[int, int]], int]"));
+  module.def("_block_layout", block_layout, nb::arg("archive"), nb::arg("left_out"), nb::arg("apart"), nb::arg("runs"));
   module.def("_memory_file", memory_file, nb::arg("bytes"));
   module.def("_mapped_memory", mapped_memory, nb::arg("descriptor"), nb::arg("bytes"), nb::arg("pinned") = false);
-  module.def("_load_rows_into", load_rows_into, nb::arg("archive"), nb::arg("parts"),
-             nb::sig("def _load_rows_into(archive: Archive, "
-                     "parts: list[tuple[int, int, int, int, typing.Any]]) -> None"));
+  module.def("_load_rows_into", load_rows_into, nb::arg("archive"), nb::arg("parts"));
   module.def("_tensor_in", tensor_in, nb::arg("memory"), nb::arg("offset"), nb::arg("dtype"), nb::arg("shape"),
-             nb::arg("strides"), nb::arg("requires_grad"),
-             nb::sig("def _tensor_in(memory: object, offset: int, dtype: str, shape: list[int], "
-                     "strides: list[int], requires_grad: bool) -> Tensor"));
+             nb::arg("strides"), nb::arg("requires_grad"));
   module.def("_pinned_bytes", pinned_bytes, nb::arg("bytes"));
-  module.def("_file_versions", file_versions, nb::arg("archive"),
-             nb::sig("def _file_versions(archive: Archive) -> list[tuple[int, int] | None]"));
+  module.def("_file_versions", file_versions, nb::arg("archive"));
 }
 
 }  // namespace penstock::python

@@ -334,7 +334,7 @@ class ObjectStreams {
 };
 
 /// The object of a pickle, which our machine reads within its budget. `named` makes what has a name.
-nb::object unpickled(const nb::bytes& data, const NamedLeaf& named) {
+Anything unpickled(const nb::bytes& data, const NamedLeaf& named) {
   format::Index index;
   format::pickle::NoStorages none;  // a pickle of `.metadata` has no tensors
   const auto bytes = std::as_bytes(std::span(data.c_str(), data.size()));
@@ -359,14 +359,10 @@ void bind_dcp(nb::module_& module) {
           return nb::object(named(text_from(name), arguments, state, begun));
         });
       },
-      nb::arg("data"), nb::arg("named"),
-      nb::sig("def _unpickled(data: bytes, named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], "
-              "typing.Any]) -> typing.Any"));
+      nb::arg("data"), nb::arg("named"));
   nb::class_<ObjectStreams>(module, "_ObjectStreams")
-      .def(nb::init<nb::handle, bool>(), nb::arg("metadata_path"), nb::arg("verify"),
-           nb::sig("def __init__(self, metadata_path: str, verify: bool) -> None"))
-      .def("read", &ObjectStreams::read, nb::arg("file"), nb::arg("offset"), nb::arg("length"), nb::arg("item"),
-           nb::sig("def read(self, file: str, offset: int, length: int, item: str) -> bytes"));
+      .def(nb::init<nb::handle, bool>(), nb::arg("metadata_path"), nb::arg("verify"))
+      .def("read", &ObjectStreams::read, nb::arg("file"), nb::arg("offset"), nb::arg("length"), nb::arg("item"));
   module.def("_dcp_open", open_streams, nb::arg("metadata_path"), nb::arg("streams"), nb::arg("verify"));
   module.def("_dcp_require_cover", require_cover, nb::arg("metadata_path"), nb::arg("tensors"));
   module.def("_dcp_require_apart", require_apart, nb::arg("metadata_path"), nb::arg("places"));

@@ -171,8 +171,9 @@ class BytesSink final : public io::ByteSink {
 };
 
 /// The bytes that `save` writes; None where the tensors have more than `most`. `describe` is that of _save_with.
-nb::object saved(nb::handle object, const std::string& name, const std::string& format, nb::handle describe,
-                 nb::handle metadata, nb::handle progress, std::uint64_t most) {
+Typed<std::optional<nb::bytes>> saved(nb::handle object, const std::string& name, const std::string& format,
+                                      nb::handle describe, nb::handle metadata, nb::handle progress,
+                                      std::uint64_t most) {
   constexpr std::uint64_t kHeaders = std::uint64_t{64} << 10;  // room for those of a file with some hundred tensors
   constexpr std::uint64_t kLong = std::uint64_t{64} << 20;     // what is copied sooner needs no thread
   const Value value = value_for(object, name, describe.is_none() ? nb::handle() : describe);
@@ -286,22 +287,15 @@ void bind_files(nb::module_& module) {
         });
       },
       nb::arg("obj").none(), nb::arg("path"), nb::arg("describe"), nb::arg("progress") = nb::none(),
-      nb::arg("sync") = false,
-      nb::sig("def _save_with(obj: object, path: str | bytes | os.PathLike[str], "
-              "describe: typing.Callable[[typing.Any], typing.Any], "
-              "progress: bool | typing.Callable[[int, int], object] | None = None, sync: bool = False) -> None"));
+      nb::arg("sync") = false);
   module.def("_saved", saved, nb::arg("obj").none(), nb::arg("name"), nb::arg("format"), nb::arg("describe").none(),
-             nb::arg("metadata").none(), nb::arg("progress").none(), nb::arg("most"),
-             nb::sig("def _saved(obj: object, name: str, format: str, "
-                     "describe: typing.Callable[[typing.Any], typing.Any] | None, metadata: dict[str, str] | None, "
-                     "progress: bool | typing.Callable[[int, int], object] | None, most: int) -> bytes | None"));
+             nb::arg("metadata").none(), nb::arg("progress").none(), nb::arg("most"));
   module.def("_goes_to_store", goes_to_store, nb::arg("path"));
   module.def(
-      "_absolute", [](nb::handle path) { return text_from(io::absolute_or_same(name_from(path))); }, nb::arg("path"),
-      nb::sig("def _absolute(path: str) -> str"));
-  module.def("_is_url", io::is_url, nb::arg("path"), nb::sig("def _is_url(path: str) -> bool"));
-  module.def("_is_in_store", io::is_in_store, nb::arg("path"), nb::sig("def _is_in_store(path: str) -> bool"));
-  module.def("_store_schemes", core::store_schemes, nb::arg("word"), nb::sig("def _store_schemes(word: str) -> str"));
+      "_absolute", [](nb::handle path) { return text_from(io::absolute_or_same(name_from(path))); }, nb::arg("path"));
+  module.def("_is_url", io::is_url, nb::arg("path"));
+  module.def("_is_in_store", io::is_in_store, nb::arg("path"));
+  module.def("_store_schemes", core::store_schemes, nb::arg("word"));
   module.def("_put_file", put_file, nb::arg("source"), nb::arg("url"));
   module.def("save", save, nb::arg("obj").none(), nb::arg("path").none(), nb::arg("format").none(), nb::arg("compress"),
              nb::arg("metadata").none(), nb::arg("sync"), nb::arg("progress").none());

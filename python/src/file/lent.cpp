@@ -11,6 +11,7 @@
 #include "bindings.h"
 #include "content/archive.h"
 #include "interpreter/gil.h"
+#include "interpreter/typed.h"
 #include "io/read/private_mapping.h"
 #include "io/read/residency.h"
 
@@ -45,7 +46,7 @@ std::shared_ptr<io::PrivateMapping> mapping_of(const Archive& archive, const Ten
 }
 
 /// An entry's tensor and its Lent; None where it is better read.
-nb::object lend(const PyArchive& opened, std::size_t index) {
+Typed<std::optional<TupleOf<Tensor, Lent>>> lend(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
   const TensorEntry& entry = archive.entries()[index];
   std::shared_ptr<io::PrivateMapping> mapping;
@@ -63,9 +64,8 @@ nb::object lend(const PyArchive& opened, std::size_t index) {
 }  // namespace
 
 void bind_lent(nb::module_& module) {
-  nb::class_<Lent>(module, "_Lent").def("settle", &Lent::settle, nb::sig("def settle(self) -> bool"));
-  module.def("_lend", lend, nb::arg("archive"), nb::arg("index"),
-             nb::sig("def _lend(archive: Archive, index: int) -> tuple[Tensor, _Lent] | None"));
+  nb::class_<Lent>(module, "_Lent").def("settle", &Lent::settle);
+  module.def("_lend", lend, nb::arg("archive"), nb::arg("index"));
 }
 
 }  // namespace penstock::python

@@ -191,24 +191,22 @@ PyBytes open_bytes(nb::handle path) {
 
 void bind_outputs(nb::module_& module) {
   nb::class_<PyOutput>(module, "_Output")
-      .def(nb::init<nb::handle, bool, bool>(), nb::arg("path"), nb::arg("sync") = true, nb::arg("replaces") = true,
-           nb::sig("def __init__(self, path: str | bytes | os.PathLike[str], sync: bool = True, "
-                   "replaces: bool = True) -> None"))
-      .def("write", &PyOutput::write, nb::arg("data"), nb::sig("def write(self, data: typing.Any) -> int"))
-      .def("tell", &PyOutput::tell, nb::sig("def tell(self) -> int"))
+      .def(nb::init<nb::handle, bool, bool>(), nb::arg("path"), nb::arg("sync") = true, nb::arg("replaces") = true)
+      .def("write", &PyOutput::write, nb::arg("data"))
+      .def("tell", &PyOutput::tell)
       .def(
-          "flush", [](PyOutput&) {}, nb::sig("def flush(self) -> None"))
-      .def("commit", &PyOutput::commit, nb::sig("def commit(self) -> None"))
-      .def("discard", &PyOutput::discard, nb::sig("def discard(self) -> None"))
-      .def("cancel", &PyOutput::cancel, nb::sig("def cancel(self) -> None"))
-      .def("duplicate", &PyOutput::duplicate, nb::sig("def duplicate(self) -> int"));
+          "flush", [](PyOutput&) {})
+      .def("commit", &PyOutput::commit)
+      .def("discard", &PyOutput::discard)
+      .def("cancel", &PyOutput::cancel)
+      .def("duplicate", &PyOutput::duplicate);
   nb::class_<PyBytes>(module, "_Bytes")
       .def_prop_ro(
-          "size", [](const PyBytes& self) { return self.source.size(); }, nb::sig("def size(self) -> int"))
+          "size", [](const PyBytes& self) { return self.source.size(); })
       .def(
           "read",
           [](const PyBytes& self, std::uint64_t at, std::uint64_t length) { return read(self.source, at, length); },
-          nb::arg("offset"), nb::arg("length"), nb::sig("def read(self, offset: int, length: int) -> bytes"));
+          nb::arg("offset"), nb::arg("length"));
   module.def("_open_bytes", open_bytes, nb::arg("path"));
   module.def("_save_parts", save_parts, nb::arg("obj").none(), nb::arg("url"), nb::arg("metadata") = nb::none());
   module.def("_complete_parts", complete, nb::arg("tickets"));

@@ -65,7 +65,7 @@ bool is_whole(const TensorEntry& entry, const StorageEntry& storage, std::uint32
 
 /// (tensors, storages): a Tensor for each entry that is a whole storage by itself, None for the others, whose storages
 /// are in the second list.
-nb::tuple load_parts(const PyArchive& source, nb::handle progress) {
+TupleOf<nb::list, nb::list> load_parts(const PyArchive& source, nb::handle progress) {
   const Archive archive = source.get();
   LoadOptions options;
   options.verify = source.verify();
@@ -102,7 +102,7 @@ const Item& item_at(std::span<const Item> items, std::size_t index, const char* 
 }
 
 /// (storage, dtype, shape, strides, byte_offset, requires_grad, conj, neg) of an entry.
-nb::tuple entry_parts(const PyArchive& opened, std::size_t index) {
+TupleOf<int, nb::str, Sizes, Sizes, int, bool, bool, bool> entry_parts(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
   const TensorEntry& entry = item_at(archive.entries(), index, "entry");
   return nb::make_tuple(entry.storage, text_from(std::string(entry.dtype.name())), tuple_of(entry.shape),
@@ -111,7 +111,7 @@ nb::tuple entry_parts(const PyArchive& opened, std::size_t index) {
 }
 
 /// (nbytes, location, source, offset) of a storage; offset is None when its bytes do not lie in a file as they are.
-nb::tuple storage_parts(const PyArchive& opened, std::size_t index) {
+TupleOf<int, nb::str, nb::str, std::optional<int>> storage_parts(const PyArchive& opened, std::size_t index) {
   const Archive archive = opened.get();
   const StorageEntry& storage = item_at(archive.storages(), index, "storage");
   const Source& source = archive.sources()[storage.source];
@@ -122,7 +122,8 @@ nb::tuple storage_parts(const PyArchive& opened, std::size_t index) {
 
 /// (path, offset, (device, inode, size, modified)) of a storage that can be mapped, with the version of its file that
 /// was opened; None where its bytes lie in several places and have to be read. kUnsupported, kIndexOutOfRange.
-nb::object mappable_place(const PyArchive& opened, std::size_t index) {
+Typed<std::optional<TupleOf<nb::str, int, TupleOf<int, int, int, int>>>> mappable_place(const PyArchive& opened,
+                                                                                        std::size_t index) {
   const Archive archive = opened.get();
   const StorageEntry& storage = item_at(archive.storages(), index, "storage");
   const Source& source = archive.sources()[storage.source];
@@ -163,7 +164,7 @@ bool is_hosted(const PyArchive& opened) {
 }
 
 /// The entries that are NumPy's arrays, whose bytes are in memory since the pickle was read.
-nb::list array_entries(const PyArchive& source) {
+ListOf<int> array_entries(const PyArchive& source) {
   const Archive archive = source.get();
   nb::list out;
   const auto storages = archive.storages();
@@ -227,7 +228,7 @@ void load_into(const PyArchive& source, const nb::list& entries, const nb::list&
 }
 
 /// (device, first byte, behind the last byte) of the memory that an array's elements lie in.
-nb::tuple span_of(nb::handle array) {
+TupleOf<nb::str, int, int> span_of(nb::handle array) {
   const Tensor tensor = memory_from(array);
   const std::uint64_t bytes = *core::view_span(tensor.shape(), tensor.strides(), tensor.dtype().itemsize());
   const auto begin = reinterpret_cast<std::uintptr_t>(tensor.data());
@@ -251,7 +252,7 @@ void load_storages_into(const PyArchive& source, const nb::dict& places, nb::han
 }
 
 /// The structure with leaves[i] for entry i, and what `named` makes of values of named types.
-nb::object assemble(const PyArchive& opened, const nb::list& leaves, const nb::object& named) {
+Anything assemble(const PyArchive& opened, const nb::list& leaves, const nb::object& named) {
   const Archive archive = opened.get();
   const EntryLeaf leaf = [&leaves](std::size_t index) { return nb::borrow(leaves[index]); };
   const NamedLeaf make = [&named](const std::string& name, const nb::object& arguments, const nb::object& state,
@@ -273,7 +274,7 @@ std::uint64_t legacy_end(nb::handle data, const std::string& name) {
 
 /// Bytes of the header and of the payload of the `.npy` that `head`, all of its header, begins. The payload need not be
 /// there yet; it is None for Python objects, whose pickle does not say how long it is.
-nb::tuple npy_sizes(nb::handle head, const std::string& name) {
+TupleOf<int, std::optional<int>> npy_sizes(nb::handle head, const std::string& name) {
   const Buffer memory = memory_of(head);
   const auto header = format::parse_npy_header(std::span<const std::byte>(memory.data(), memory.size()), name);
   return nb::make_tuple(header.size, header.has_objects ? nb::object(nb::none()) : nb::cast(header.payload));
@@ -281,7 +282,7 @@ nb::tuple npy_sizes(nb::handle head, const std::string& name) {
 
 /// What numpy.load shows of a `.npz` besides its arrays: the keys, folders among them; the entries whose headers Python
 /// 2 wrote; and the keys of arrays of objects, which are no entries.
-nb::tuple numpy_facts(const PyArchive& archive) {
+TupleOf<ListOf<nb::str>, ListOf<int>, ListOf<nb::str>> numpy_facts(const PyArchive& archive) {
   const Archive opened = archive.get();
   const format::NumpyFacts& facts = detail::ArchiveState::of(opened).index.numpy;
   const Value content = opened.structure();
@@ -420,15 +421,13 @@ void bind_parts(nb::module_& module) {
   nb::class_<PySharedWalk>(module, "_SharedWalk",
                            "Bounds a walk that visits shared parts once for each way to them; see core/shared_walk.h.")
       .def(nb::init<std::string>(), nb::arg("advice"))
-      .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0, nb::lock_self(),
-           nb::sig("def visit(self, part: object, items: int, text: int = 0) -> None"));
+      .def("visit", &PySharedWalk::visit, nb::arg("part"), nb::arg("items"), nb::arg("text") = 0, nb::lock_self());
   module.def(
       "_is_plain",
       [](nb::handle root, nb::handle leaves, nb::handle parts, std::size_t most) {
         return PlainWalk(leaves, parts, most).is_plain(root);
       },
       nb::arg("root").none(), nb::arg("leaves"), nb::arg("parts"), nb::arg("most"),
-      nb::sig("def _is_plain(root: object, leaves: frozenset[type], parts: typing.Any, most: int) -> bool"),
       "Whether all of it is of these types, a list, tuple, set or dict of such, or has `parts(object, type)`: "
       "iterables of them, or None. At most so many are no leaves.");
   module.def(
@@ -436,26 +435,14 @@ void bind_parts(nb::module_& module) {
       [](const PyArchive& archive, nb::handle key, nb::handle prefix) {
         return PyArchive(part_of(archive.get(), key, prefix), archive.verify());
       },
-      nb::arg("archive"), nb::arg("key").none(), nb::arg("prefix").none(),
-      nb::sig("def _part(archive: Archive, key: str | int | typing.Sequence[str | int] | None, "
-              "prefix: str | None) -> Archive"));
-  module.def("_load_parts", load_parts, nb::arg("archive"), nb::arg("progress") = nb::none(),
-             nb::sig("def _load_parts(archive: Archive, "
-                     "progress: bool | typing.Callable[[int, int], object] | None = None) -> "
-                     "tuple[list[Tensor | None], list[Tensor | None]]"));
-  module.def("_entry_parts", entry_parts, nb::arg("archive"), nb::arg("index"),
-             nb::sig("def _entry_parts(archive: Archive, index: int) -> tuple[int, str, tuple[int, ...], "
-                     "tuple[int, ...], int, bool, bool, bool]"));
-  module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"),
-             nb::sig("def _storage_parts(archive: Archive, index: int) -> tuple[int, str, str, int | None]"));
-  module.def("_mappable_place", mappable_place, nb::arg("archive"), nb::arg("index"),
-             nb::sig("def _mappable_place(archive: Archive, index: int) -> "
-                     "tuple[str, int, tuple[int, int, int, int]] | None"));
+      nb::arg("archive"), nb::arg("key").none(), nb::arg("prefix").none());
+  module.def("_load_parts", load_parts, nb::arg("archive"), nb::arg("progress") = nb::none());
+  module.def("_entry_parts", entry_parts, nb::arg("archive"), nb::arg("index"));
+  module.def("_storage_parts", storage_parts, nb::arg("archive"), nb::arg("index"));
+  module.def("_mappable_place", mappable_place, nb::arg("archive"), nb::arg("index"));
   module.def("_is_hosted", is_hosted, nb::arg("archive"));
-  module.def("_array_entries", array_entries, nb::arg("archive"),
-             nb::sig("def _array_entries(archive: Archive) -> list[int]"));
-  module.def("_resident_arrays", resident_arrays, nb::arg("archive"),
-             nb::sig("def _resident_arrays(archive: Archive) -> list[typing.Any]"));
+  module.def("_array_entries", array_entries, nb::arg("archive"));
+  module.def("_resident_arrays", resident_arrays, nb::arg("archive"));
   module.def("_alignments", alignments, nb::arg("archive"));
   module.def("_require_unchanged", require_unchanged, nb::arg("archive"));
   module.def("_storage_count", [](const PyArchive& opened) {
@@ -464,19 +451,15 @@ void bind_parts(nb::module_& module) {
   });
   module.def("_load_into", load_into, nb::arg("archive"), nb::arg("entries"), nb::arg("tensors"),
              nb::arg("progress") = nb::none());
-  module.def("_span", span_of, nb::arg("array"), nb::sig("def _span(array: object) -> tuple[str, int, int]"));
+  module.def("_span", span_of, nb::arg("array"));
   module.def("_load_storages_into", load_storages_into, nb::arg("archive"), nb::arg("places"),
              nb::arg("progress") = nb::none(), nb::arg("report") = nb::none(), nb::arg("direct") = nb::none(),
              nb::arg("threads") = nb::none());
-  module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"),
-             nb::sig("def _assemble(archive: Archive, leaves: list[typing.Any], "
-                     "named: typing.Callable[[str, typing.Any, typing.Any, typing.Any], typing.Any]) -> typing.Any"));
+  module.def("_assemble", assemble, nb::arg("archive"), nb::arg("leaves"), nb::arg("named"));
   module.def("_legacy_end", legacy_end, nb::arg("data"), nb::arg("name"));
   module.def("_is_legacy", is_legacy, nb::arg("head"));
-  module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"),
-             nb::sig("def _npy_sizes(head: object, name: str) -> tuple[int, int | None]"));
-  module.def("_numpy_facts", numpy_facts, nb::arg("archive"),
-             nb::sig("def _numpy_facts(archive: Archive) -> tuple[list[str], list[int], list[str]]"));
+  module.def("_npy_sizes", npy_sizes, nb::arg("head"), nb::arg("name"));
+  module.def("_numpy_facts", numpy_facts, nb::arg("archive"));
   module.def("_pickle_end", pickle_end, nb::arg("data"));
   module.def("_open_file", open_file, nb::arg("path").none(), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
              nb::arg("big_endian") = false);
@@ -486,9 +469,7 @@ void bind_parts(nb::module_& module) {
         return open_memory(data, name, {.verify = verify, .decode = decoder(decode), .big_endian = big_endian});
       },
       nb::arg("data"), nb::arg("name"), nb::arg("verify") = true, nb::arg("decode") = nb::none(),
-      nb::arg("big_endian") = false,
-      nb::sig("def _open_memory(data: object, name: str, verify: bool = True, "
-              "decode: Callable[[bytes], str | None] | None = None, big_endian: bool = False) -> Archive"));
+      nb::arg("big_endian") = false);
 }
 
 }  // namespace penstock::python

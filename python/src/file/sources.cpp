@@ -119,24 +119,16 @@ A file of another library's file system, or one with options of its own, which `
 
 Made by `penstock.remote`. Any number of threads may read it.)")
       .def_prop_ro(
-          "name", [](const PySource& self) { return path_text(self.source.name()); }, nb::sig("def name(self) -> str"),
-          "What errors call it.")
+          "name", [](const PySource& self) { return path_text(self.source.name()); }, "What errors call it.")
       .def_prop_ro(
-          "size", [](const PySource& self) { return self.source.size(); }, nb::sig("def size(self) -> int"),
-          "Its bytes.")
-      .def(
-          "__reduce__", [](const PySource& self) { return self.made; },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+          "size", [](const PySource& self) { return self.source.size(); }, "Its bytes.")
+      .def("__reduce__", [](const PySource& self) { return self.made; })
       .def("__repr__", [](const PySource& self) {
         return nb::str("penstock.remote.Source({}, {} bytes)")
             .format(path_text(self.source.name()), self.source.size());
       });
-  module.def("_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"), nb::arg("made"),
-             nb::sig("def _source_from(read: typing.Callable[[int, memoryview], None], size: int, name: str, "
-                     "made: tuple[typing.Any, ...]) -> Source"));
-  module.def("_open_source", open_by_options, nb::arg("location"), nb::arg("options"), nb::arg("made"),
-             nb::sig("def _open_source(location: str, options: dict[str, typing.Any], made: tuple[typing.Any, ...]) -> "
-                     "Source"));
+  module.def("_source_from", source_from, nb::arg("read"), nb::arg("size"), nb::arg("name"), nb::arg("made"));
+  module.def("_open_source", open_by_options, nb::arg("location"), nb::arg("options"), nb::arg("made"));
 }
 
 }  // namespace penstock::python

@@ -28,7 +28,7 @@ namespace penstock::python {
 namespace {
 
 /// The type of a load, None without one. The errors of penstock.load for what cannot be.
-nb::object load_dtype(nb::handle dtype, nb::handle strict, std::optional<bool> mmap) {
+Typed<std::optional<DType>> load_dtype(nb::handle dtype, nb::handle strict, std::optional<bool> mmap) {
   const nb::str device("cpu");
   const LoadArguments arguments = {device, mmap, {}, {}, {}, dtype, strict};
   const LoadOptions options = arguments.options(true);
@@ -36,7 +36,7 @@ nb::object load_dtype(nb::handle dtype, nb::handle strict, std::optional<bool> m
   return options.dtype ? nb::cast(*options.dtype) : nb::none();
 }
 
-nb::list converted_entries(const PyArchive& opened, const DType& dtype) {
+ListOf<int> converted_entries(const PyArchive& opened, const DType& dtype) {
   const Archive archive = opened.get();
   nb::list out;
   const auto entries = archive.entries();
@@ -155,16 +155,10 @@ void load_typed_into(const PyArchive& source, const nb::dict& converted, const n
 
 void bind_typed_parts(nb::module_& module) {
   module.def("_load_dtype", load_dtype, nb::arg("dtype").none(), nb::arg("strict") = false,
-             nb::arg("mmap") = nb::none(),
-             nb::sig("def _load_dtype(dtype: object | None, strict: bool = False, mmap: bool | None = None) -> "
-                     "DType | None"));
-  module.def("_converted_entries", converted_entries, nb::arg("archive"), nb::arg("dtype"),
-             nb::sig("def _converted_entries(archive: Archive, dtype: DType) -> list[int]"));
+             nb::arg("mmap") = nb::none());
+  module.def("_converted_entries", converted_entries, nb::arg("archive"), nb::arg("dtype"));
   module.def("_load_typed", load_typed, nb::arg("archive"), nb::arg("converted"), nb::arg("others"), nb::arg("dtype"),
-             nb::arg("strict") = false, nb::arg("progress") = nb::none(),
-             nb::sig("def _load_typed(archive: Archive, converted: list[int], others: list[int], dtype: DType, "
-                     "strict: bool = False, progress: bool | typing.Callable[[int, int], object] | None = None) -> "
-                     "tuple[list[Tensor], list[tuple[int, tuple[int, ...]]], list[Tensor | None]]"));
+             nb::arg("strict") = false, nb::arg("progress") = nb::none());
   module.def("_load_typed_into", load_typed_into, nb::arg("archive"), nb::arg("converted"), nb::arg("storages"),
              nb::arg("dtype"), nb::arg("strict") = false, nb::arg("progress") = nb::none());
 }

@@ -33,7 +33,7 @@ ChecksumError
     Where its bytes do not have the checksum that the file records. With `verify=False` it is given
     all the same, and its checksum is never mended.)";
 
-nb::list keys(const WritableArchive& archive) {
+ListOf<nb::str> keys(const WritableArchive& archive) {
   return list_of(archive.entries(), [](const TensorEntry& entry) { return text_from(entry.name); });
 }
 
@@ -66,10 +66,9 @@ void bind_writable(nb::module_& module) {
                               "WritableArchive()\n--\n\n")
       .def_prop_ro(
           "format", [](const WritableArchive& archive) { return std::string(archive.format()); },
-          nb::sig("def format(self) -> str"), "The file's format, \"safetensors\".")
+          "The file's format, \"safetensors\".")
       .def_prop_ro(
-          "path", [](const WritableArchive& archive) { return path_text(archive.path()); },
-          nb::sig("def path(self) -> str"), "The file.")
+          "path", [](const WritableArchive& archive) { return path_text(archive.path()); }, "The file.")
       .def_prop_ro(
           "tensor",
           [](const WritableArchive& archive) {
@@ -91,23 +90,18 @@ void bind_writable(nb::module_& module) {
           [](const WritableArchive& archive, nb::handle name) {
             return nb::isinstance<nb::str>(name) && archive.contains(name_from(name));
           },
-          nb::arg("name").none(), nb::sig("def __contains__(self, name: object) -> bool"))
+          nb::arg("name").none())
       .def("__len__", [](const WritableArchive& archive) { return archive.entries().size(); })
-      .def(
-          "__iter__", [](const WritableArchive& archive) { return nb::iter(keys(archive)); },
-          nb::sig("def __iter__(self) -> typing.Iterator[str]"))
+      .def("__iter__", [](const WritableArchive& archive) -> IteratorOf<nb::str> { return nb::iter(keys(archive)); })
       .def("_flush", flush)
       .def("_close", close)
-      .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __enter__(self) -> WritableArchive"))
+      .def("__enter__", itself<WritableArchive>)
       .def(
           "__exit__",
           [](WritableArchive& archive, nb::handle /*type*/, nb::handle /*value*/, nb::handle /*traceback*/) {
             close(archive);
           },
-          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
-          nb::sig("def __exit__(self, type: object, value: object, traceback: object) -> None"));
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
   module.def("open", open_to_write, nb::arg("path").none(), nb::arg("mode").none(), nb::arg("verify"));
 }
 

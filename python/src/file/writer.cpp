@@ -134,10 +134,8 @@ void bind_writer(nb::module_& module) {
       .def("begin", begin, nb::arg("name").none(), nb::arg("dtype").none(), nb::arg("shape").none())
       .def("finish", [](PyWriter& self) { self.run([](Writer& writer) { writer.finish(); }); })
       .def("discard", [](PyWriter& self) { self.run([](Writer& writer) { writer.discard(); }); })
-      .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> Writer"))
-      .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none(),
-           nb::sig("def __exit__(self, type: object, value: object, traceback: object) -> None"))
+      .def("__enter__", itself<PyWriter>)
+      .def("__exit__", exit, nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none())
       .def_prop_ro(
           "is_open", [](PyWriter& self) { return self.get([](const Writer& writer) { return writer.is_open(); }); },
           "False once the file was finished or discarded.")
@@ -152,7 +150,7 @@ void bind_writer(nb::module_& module) {
           [](PyWriter& self) {
             return path_text(self.get([](const Writer& writer) { return std::string(writer.path()); }));
           },
-          nb::sig("def path(self) -> str"), "Where the file goes.");
+          "Where the file goes.");
 }
 
 }  // namespace penstock::python

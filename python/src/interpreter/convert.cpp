@@ -199,7 +199,7 @@ nb::str text_from(std::string_view utf8) {
   return nb::borrow<nb::str>(text);
 }
 
-nb::object path_text(std::string_view path) {
+Typed<nb::str> path_text(std::string_view path) {
   return nb::steal(PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<Py_ssize_t>(path.size())));
 }
 
@@ -213,7 +213,7 @@ nb::object checked(PyObject* object) {
   return nb::steal(object);
 }
 
-nb::tuple tuple_of(const Shape& shape) {
+Sizes tuple_of(const Shape& shape) {
   nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.rank())));
   if (!out.is_valid()) nb::raise_python_error();
   for (std::size_t dim = 0; dim < shape.rank(); ++dim) {

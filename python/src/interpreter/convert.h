@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "interpreter/nanobind.h"
+#include "interpreter/typed.h"
 #include "penstock/device.h"
 #include "penstock/dtype.h"
 #include "penstock/shape.h"
@@ -49,19 +49,19 @@ Shape shape_from(nb::handle shape);
 std::string name_from(nb::handle text);
 nb::str text_from(std::string_view utf8);
 /// A file name or path as Python spells it.
-nb::object path_text(std::string_view path);
-nb::tuple tuple_of(const Shape& shape);
+Typed<nb::str> path_text(std::string_view path);
+Sizes tuple_of(const Shape& shape);
 
 /// A list of what `each` makes of the items.
 template <class Items, class Each>
-nb::list list_of(const Items& items, Each each) {
-  nb::list out;
+auto list_of(const Items& items, Each each) {
+  ListOf<std::decay_t<decltype(each(*std::begin(items)))>> out;
   for (const auto& item : items) out.append(each(item));
   return out;
 }
 /// A list of numbers.
 template <class Items>
-nb::list list_of(const Items& items) {
+auto list_of(const Items& items) {
   return list_of(items, [](const auto& item) { return item; });
 }
 

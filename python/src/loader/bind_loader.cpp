@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 
 #include <utility>
 #include <vector>
@@ -33,7 +34,7 @@ class LoaderIterator {
   LoaderIterator& operator=(LoaderIterator&&) = delete;
   ~LoaderIterator() { abandon(); }
 
-  nb::object next() {
+  Anything next() {
     // Another thread may find the end, and let go of the loader, while this one waits without the GIL.
     const nb::object held = loader_;
     if (!held.is_valid()) throw nb::stop_iteration();
@@ -70,7 +71,7 @@ class Arguments {
   nb::dict given_;
 };
 
-nb::object workers_of(const LoaderOptions& options) {
+Typed<std::variant<int, nb::str>> workers_of(const LoaderOptions& options) {
   const std::int64_t workers = options.num_workers;
   return workers == LoaderOptions::kAutoWorkers ? nb::object(nb::str("auto")) : nb::object(nb::int_(workers));
 }
@@ -92,7 +93,7 @@ OnError on_error_from(nb::handle given) {
       {{"raise", OnError::kRaise}, {"skip", OnError::kSkip}, {"replace", OnError::kReplace}, {"mask", OnError::kMask}});
 }
 
-nb::list listed(const std::vector<SetAside>& samples) {
+ListOf<TupleOf<int, nb::str, nb::str>> listed(const std::vector<SetAside>& samples) {
   nb::list out;
   for (const SetAside& sample : samples) {
     out.append(nb::make_tuple(sample.index, path_text(sample.what), path_text(sample.why)));
@@ -284,7 +285,8 @@ std::int64_t length_of(PyLoader& loader) {
 }
 
 /// What the environment says, beside what `source` knows: rank, size, local rank, local size and who says so.
-nb::tuple ranks_known(nb::handle known, const std::string& source) {
+TupleOf<int, int, std::optional<int>, std::optional<int>, nb::str> ranks_known(nb::handle known,
+                                                                               const std::string& source) {
   std::optional<Ranks> first;
   if (!known.is_none()) {
     first = Ranks{.rank = nb::cast<std::int64_t>(known[0]), .size = nb::cast<std::int64_t>(known[1]), .source = source};
@@ -293,7 +295,7 @@ nb::tuple ranks_known(nb::handle known, const std::string& source) {
   return nb::make_tuple(found.rank, found.size, found.local_rank, found.local_size, found.source);
 }
 
-nb::list set_aside_of(PyLoader& loader) { return listed(loader.set_aside()); }
+ListOf<TupleOf<int, nb::str, nb::str>> set_aside_of(PyLoader& loader) { return listed(loader.set_aside()); }
 
 // --- garbage collection: a Python sampler may refer to its loader ---
 
@@ -327,15 +329,13 @@ void bind_iterator(nb::module_& module) {
                                 {Py_tp_clear, reinterpret_cast<void*>(clear_iterator)},
                                 {0, nullptr}};
   nb::class_<LoaderIterator>(module, "_LoaderIterator", "One iteration over a DataLoader.", nb::type_slots(slots))
-      .def(
-          "__iter__", [](nb::handle self) { return nb::borrow(self); },
-          nb::sig("def __iter__(self) -> _LoaderIterator"))
-      .def("__next__", &LoaderIterator::next, nb::lock_self(), nb::sig("def __next__(self) -> typing.Any"));
+      .def("__iter__", itself<LoaderIterator>)
+      .def("__next__", &LoaderIterator::next, nb::lock_self());
 }
 
 }  // namespace
 
-nb::object figures_of(const LoaderStats& figures, nb::handle workers) {
+Typed<nb::typed<nb::dict, nb::str, nb::any>> figures_of(const LoaderStats& figures, nb::handle workers) {
   nb::dict out;
   out["batches"] = figures.batches;
   out["samples"] = figures.samples;
@@ -390,7 +390,6 @@ void bind_loader(nb::module_& module) {
       .def("state_dict", state_dict, nb::lock_self())
       .def("load_state_dict", load_state_dict, nb::arg("state").none(), nb::lock_self())
       .def_prop_ro("set_aside", set_aside_of, nb::lock_self(),
-                   nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"),
                    "Samples that `on_error` left out so far: index, what it is (its file), and why.")
       .def(
           "stats",
@@ -398,43 +397,34 @@ void bind_loader(nb::module_& module) {
             const LoaderStats stats = loader.stats();  // kInvalidArgument where it is closed
             return figures_of(stats, nb::object(loader.parts()["worker processes"]));
           },
-          nb::lock_self(), nb::sig("def stats(self) -> dict[str, typing.Any]"))
+          nb::lock_self())
       .def(
           "explain",
-          [](PyLoader& loader) {
+          [](PyLoader& loader) -> Typed<nb::str> {
             const std::size_t threads = loader.stats().workers;  // kInvalidArgument where it is closed
             const nb::object& parts = loader.parts();
             return nb::module_::import_("penstock._processes")
                 .attr("explained")(parts["workers"], parts["worker processes"], threads);
           },
-          nb::lock_self(), nb::sig("def explain(self) -> str"))
+          nb::lock_self())
       .def("write_trace", &PyLoader::write_trace, nb::lock_self())
       .def("close", &PyLoader::close, nb::lock_self())
+      .def("__enter__", itself<PyLoader>)
       .def(
-          "__enter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __enter__(self) -> DataLoader"))
-      .def(
-          "__exit__", [](PyLoader& self, const nb::args&) { self.close(); }, nb::lock_self(),
-          nb::sig("def __exit__(self, *args: object) -> None"))
+          "__exit__", [](PyLoader& self, const nb::args&) { self.close(); }, nb::lock_self())
       .def("_arguments", arguments_of, nb::lock_self())
-      .def(
-          "__reduce__",
-          [](nb::handle self) {
-            return nb::module_::import_("penstock._objects.pickling").attr("reduced_loader")(self);
-          },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def_prop_ro(
-          "dataset", [](const PyLoader& self) { return self.dataset(); },
-          nb::sig("def dataset(self) -> Dataset | SampleStream"))
+      .def("__reduce__",
+           [](nb::handle self) {
+             return nb::module_::import_("penstock._objects.pickling").attr("reduced_loader")(self);
+           })
+      .def_prop_ro("dataset", [](const PyLoader& self) { return self.dataset(); })
       .def_prop_ro("batch_size", [](const PyLoader& self) { return self.options().batch_size; })
       .def_prop_ro(
           "num_workers", [](const PyLoader& self) { return workers_of(self.options()); },
-          nb::sig("def num_workers(self) -> int | str"), "As given; stats()[\"workers\"] is the number at work.")
+          "As given; stats()[\"workers\"] is the number at work.")
       .def_prop_ro("seed", [](const PyLoader& self) { return self.options().seed; })
-      .def_prop_ro("ranks", ranks_of, nb::sig("def ranks(self) -> Ranks | None"),
-                   "Among which ranks the order is dealt out, and who says so.");
-  module.def("_ranks", ranks_known, nb::arg("known").none(), nb::arg("source"),
-             nb::sig("def _ranks(known: tuple[int, int] | None, source: str) -> "
-                     "tuple[int, int, int | None, int | None, str]"));
+      .def_prop_ro("ranks", ranks_of, "Among which ranks the order is dealt out, and who says so.");
+  module.def("_ranks", ranks_known, nb::arg("known").none(), nb::arg("source"));
 }
 
 }  // namespace penstock::python

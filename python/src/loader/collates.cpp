@@ -87,14 +87,10 @@ void bind_collates(nb::module_& module) {
   nb::class_<Collate>(
       module, "Collate", nb::dynamic_attr(),
       "Collate()\n--\n\nHow the samples of a batch become one: stack(), pad(), pad_to(), ragged() or samples().")
+      .def("__reduce__", [](nb::handle self) { return nb::object(self.attr("_recipe")); })
+      .def("__copy__", itself<Collate>)
       .def(
-          "__reduce__", [](nb::handle self) { return nb::object(self.attr("_recipe")); },
-          nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
-      .def(
-          "__copy__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __copy__(self) -> Collate"))
-      .def(
-          "__deepcopy__", [](nb::handle self, nb::handle) { return nb::borrow(self); }, nb::arg("memo"),
-          nb::sig("def __deepcopy__(self, memo: object) -> Collate"));
+          "__deepcopy__", [](nb::handle self, nb::handle) { return itself<Collate>(self); }, nb::arg("memo"));
   module.def("stack", [] { return plain("stack", [] { return collate::stack(); }); });
   // For penstock.torch, which makes them where it needs them: they have no recipe for a pickle.
   module.def("_stack_in_order", data::stack_in_order);

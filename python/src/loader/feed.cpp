@@ -74,8 +74,8 @@ class PyFeed {
     return feed_;
   }
 
-  /// act(feed) without the GIL: `act` waits for workers or for a lock, and so does the end of a feed that another thread
-  /// has closed meanwhile; a worker may be waiting for the GIL.
+  /// act(feed) without the GIL: `act` waits for workers or for a lock, and so does the end of a feed that another
+  /// thread has closed meanwhile; a worker may be waiting for the GIL.
   template <class Act>
   auto unlocked(Act act) const {
     std::shared_ptr<BatchFeed> held = usable();
@@ -172,8 +172,8 @@ class PyFeed {
   std::optional<Batch> waited_for() const {
     const Clock::time_point start = Clock::now();
     for (;;) {
-      std::optional<Batch> batch = unlocked(
-          [](BatchFeed& feed) { return feed.next_for(std::chrono::duration<double>(kSignalPeriod).count()); });
+      std::optional<Batch> batch =
+          unlocked([](BatchFeed& feed) { return feed.next_for(std::chrono::duration<double>(kSignalPeriod).count()); });
       if (batch) return batch;
       check_signals();
       if (timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= timeout_) return {};
@@ -260,7 +260,7 @@ bool next_of(PyFeed& feed, nb::list arrived) {
 }
 
 /// A copy of a list of indices from 0 on, which are Python's own ints; None for anything else.
-nb::object plain_indices(nb::handle given) {
+Typed<std::optional<ListOf<int>>> plain_indices(nb::handle given) {
   if (!PyList_CheckExact(given.ptr())) return nb::none();
   nb::object copy = checked(PyList_GetSlice(given.ptr(), 0, PY_SSIZE_T_MAX));
   return indices_in(copy, false) ? copy : nb::none();
@@ -279,7 +279,7 @@ nb::object plain_to_torch(nb::handle value, nb::handle from_capsule) {
 }
 
 /// The samples with torch's tensors over the memory of ours, where each is one tensor or a tuple of some; else None.
-nb::object samples_to_torch(nb::list samples, nb::handle from_capsule) {
+Typed<std::optional<nb::list>> samples_to_torch(nb::list samples, nb::handle from_capsule) {
   nb::list out;
   for (const nb::handle sample : samples) {
     nb::object made = plain_to_torch(sample, from_capsule);
@@ -303,43 +303,33 @@ nb::object samples_to_torch(nb::list samples, nb::handle from_capsule) {
 void bind_feed(nb::module_& module) {
   module.def(
       "_dataset_name", [](const Dataset& dataset) { return path_text(data::samples_name(dataset)); },
-      nb::arg("dataset"), nb::sig("def _dataset_name(dataset: Dataset) -> str"),
-      "By what positions tell a dataset from others of equal size.");
+      nb::arg("dataset"), "By what positions tell a dataset from others of equal size.");
   module.def("_plain_indices", plain_indices, nb::arg("indices").none(),
-             nb::sig("def _plain_indices(indices: object) -> list[int] | None"),
              "A copy of a list of plain ints from 0 on; None for anything else.");
   module.def("_samples_to_torch", samples_to_torch, nb::arg("samples"), nb::arg("from_capsule"),
-             nb::sig("def _samples_to_torch(samples: list[typing.Any], from_capsule: typing.Any) -> "
-                     "list[typing.Any] | None"),
              "The samples with torch's tensors, where each is a tensor on the host or a tuple of some; else None.");
   module.def("_next_into", next_into, nb::arg("iterator"), nb::arg("into"),
-             nb::sig("def _next_into(iterator: typing.Any, into: list[typing.Any]) -> bool"),
              "Adds the next item to a list, before Python runs a signal's handler; False at the end.");
   module.def(
-      "_none_left", [](const nb::list& samples) { return exception_of(data::none_left(samples_from(samples))); },
-      nb::arg("samples"), nb::sig("def _none_left(samples: list[tuple[int, str, str]]) -> Error"));
+      "_none_left",
+      [](const nb::list& samples) -> Anything { return exception_of(data::none_left(samples_from(samples))); },
+      nb::arg("samples"));
   nb::class_<PyFeed>(module, "_Feed", "Prepares batches whose indices are pushed one by one; see penstock.torch.")
       .def("__init__", construct, nb::arg("dataset"), nb::arg("collate"), nb::arg("num_workers"),
            nb::arg("prefetch_factor"), nb::arg("memory_budget").none(), nb::arg("timeout"), nb::arg("device"),
-           nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none(),
-           nb::sig("def __init__(self, dataset: Dataset, collate: Collate, num_workers: int, prefetch_factor: int, "
-                   "memory_budget: int | None, timeout: float, device: object, seed: int, on_error: str, workers: "
-                   "_Workers | None = None, finish: _HeldFunction | None = None) -> None"))
+           nb::arg("seed"), nb::arg("on_error"), nb::arg("workers") = nb::none(), nb::arg("finish") = nb::none())
       .def_prop_ro("window", &PyFeed::window, nb::lock_self(), "Batches that may be pushed and not taken.")
       .def_prop_ro("ready", &PyFeed::ready, nb::lock_self(), "Whether `next` would not wait.")
       .def_prop_ro("indices", &PyFeed::indices, nb::lock_self(),
                    "Of the batch that `next` gave last: what was read; empty where it was left out.")
       .def_prop_ro(
           "set_aside", [](const PyFeed& feed) { return listed(feed.set_aside()); }, nb::lock_self(),
-          nb::sig("def set_aside(self) -> list[tuple[int, str, str]]"), "What `on_error` set aside.")
+          "What `on_error` set aside.")
       .def(
           "know", [](const PyFeed& feed, const nb::list& samples) { feed.know(samples_from(samples)); },
-          nb::arg("samples"), nb::lock_self(), nb::sig("def know(self, samples: list[tuple[int, str, str]]) -> None"),
-          "Sets samples aside, as another feed did.")
-      .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self(),
-           nb::sig("def push(self, indices: Iterable[int]) -> None"))
+          nb::arg("samples"), nb::lock_self(), "Sets samples aside, as another feed did.")
+      .def("push", &PyFeed::push, nb::arg("indices"), nb::lock_self())
       .def("next", next_of, nb::arg("arrived"), nb::lock_self(),
-           nb::sig("def next(self, arrived: list[typing.Any]) -> bool"),
            "Adds the batch of the oldest push to a list, before Python runs a signal's handler; False where none "
            "came in time. An error belongs to one batch.")
       .def(
@@ -348,14 +338,11 @@ void bind_feed(nb::module_& module) {
             return static_cast<int>(feed.step(iterator, std::move(pulled), std::move(arrived), alone));
           },
           nb::arg("iterator"), nb::arg("pulled"), nb::arg("arrived"), nb::arg("alone"), nb::lock_self(),
-          nb::sig("def step(self, iterator: typing.Any, pulled: list[typing.Any], arrived: list[typing.Any], "
-                  "alone: bool) -> int"),
           "1: draws from the iterator into `pulled`, and adds the batch of it to `arrived`. 0: it is to be pushed. 2: "
           "the iterator is at its end.")
       .def_prop_ro("pushed", &PyFeed::pushed, nb::lock_self(), "How many batches were pushed.")
       .def(
-          "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self(),
-          nb::sig("def stats(self) -> dict[str, typing.Any]"))
+          "stats", [](const PyFeed& feed) { return figures_of(feed.stats(), feed.workers()); }, nb::lock_self())
       .def("close", &PyFeed::close, nb::lock_self(), "Stops the workers and drops what they prepared.");
 }
 

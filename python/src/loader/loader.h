@@ -15,14 +15,14 @@
 #include "call/turns.h"
 #include "data/sample/runner.h"
 #include "dataset/handles.h"
-#include "interpreter/nanobind.h"
+#include "interpreter/typed.h"
 #include "loader/kept_batch.h"
 #include "penstock/loader.h"
 
 namespace penstock::python {
 
 /// What `stats()` gives; `workers`: processes that call functions (PyWorkers), or None.
-nb::object figures_of(const LoaderStats& figures, nb::handle workers);
+Typed<nb::typed<nb::dict, nb::str, nb::any>> figures_of(const LoaderStats& figures, nb::handle workers);
 /// A number of threads, or "auto".
 Integer workers_from(nb::handle given);
 /// "raise", "skip", "replace" or "mask"; kInvalidArgument for others.
@@ -32,7 +32,7 @@ Remainder remainder_from(nb::handle given);
 /// Of a Ranks of Python's, or nothing of None.
 std::optional<Ranks> ranks_from(nb::handle given);
 /// [(index, what it is, why)]
-nb::list listed(const std::vector<SetAside>& samples);
+ListOf<TupleOf<int, nb::str, nb::str>> listed(const std::vector<SetAside>& samples);
 
 /// A DataLoader as Python has it: waits without the GIL and answers signals, may be closed, survives a fork by refusing
 /// to work in the child, and may be used from several threads, which then take batches in turn. Members need the GIL,

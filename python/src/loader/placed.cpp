@@ -50,8 +50,9 @@ data::TensorLayout layout_of(const std::string& dtype, const nb::handle shape) {
 
 /// (the shape of the batch, the padded dimensions where lengths or a mask are asked for, the rows of the longest)
 /// of one tensor of all samples; None where it is stacked.
-nb::object placed(const Collate& collate, const std::vector<std::string>& dtypes, const nb::list& shapes,
-                  nb::handle key, nb::handle path) {
+Typed<std::optional<TupleOf<Sizes, ListOf<int>, int>>> placed(const Collate& collate,
+                                                              const std::vector<std::string>& dtypes,
+                                                              const nb::list& shapes, nb::handle key, nb::handle path) {
   const data::Leaf leaf{.path = name_from(path), .key = key.is_none() ? std::string() : name_from(key)};
   const data::StructurePtr structure = structure_of({leaf});
   std::vector<data::LayoutPtr> layouts;
@@ -86,9 +87,7 @@ void require_met(const Collate& collate, const nb::list& keys) {
 
 void bind_placed(nb::module_& module) {
   module.def("_placed", placed, nb::arg("collate"), nb::arg("dtypes"), nb::arg("shapes"), nb::arg("key").none(),
-             nb::arg("path"),
-             nb::sig("def _placed(collate: Collate, dtypes: list[str], shapes: list[typing.Sequence[int]], "
-                     "key: str | None, path: str) -> tuple[tuple[int, ...], list[int], int] | None"));
+             nb::arg("path"));
   module.def("_require_met", require_met, nb::arg("collate"), nb::arg("keys"));
 }
 

@@ -177,7 +177,7 @@ void bind_generator(nb::module_& module) {
             return nb::borrow(self);
           },
           nb::arg("state"), nb::lock_self())
-      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__reduce__", reduced_by_state)
       .def(
           "__getstate__", [](const Generator& g) { return std::pair(g.seed(), g.offset()); }, nb::lock_self())
       .def("__setstate__", [](Generator& self, std::pair<std::uint64_t, std::uint64_t> state) {

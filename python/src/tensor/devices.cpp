@@ -134,8 +134,7 @@ void bind_stream(nb::module_& module) {
           [](PyStream* self, nb::handle device, int priority) {
             new (self) PyStream{Stream(device_or_current(device), priority)};
           },
-          nb::arg("device") = nb::none(), nb::arg("priority") = 0,
-          nb::sig("def __init__(self, device: object = None, priority: int = 0) -> None"))
+          nb::arg("device") = nb::none(), nb::arg("priority") = 0)
       .def_static(
           "_current", [](nb::handle device) { return PyStream{Stream::current(device_or_current(device))}; },
           nb::arg("device").none())
@@ -156,16 +155,14 @@ void bind_stream(nb::module_& module) {
             enter(s.stream);
             return s;
           },
-          nb::rv_policy::reference, nb::sig("def __enter__(self) -> Stream"))
-      .def(
-          "__exit__", [](const PyStream& s, const nb::args&) { leave(s.stream); },
-          nb::sig("def __exit__(self, *exception: object) -> None"))
+          nb::rv_policy::reference)
+      .def("__exit__", [](const PyStream& s, const nb::args&) { leave(s.stream); })
       .def(
           "__eq__",
           [](const PyStream& a, nb::handle b) {
             return nb::isinstance<PyStream>(b) && a.stream == nb::cast<const PyStream&>(b).stream;
           },
-          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+          nb::arg("other").none())
       .def("__hash__", [](const PyStream& s) {
         return std::hash<void*>()(s.stream.native()) ^ static_cast<std::size_t>(s.stream.device().index);
       });

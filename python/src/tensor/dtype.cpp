@@ -18,7 +18,7 @@ namespace penstock::python {
 namespace {
 
 /// Equal to another DType and to whatever names it: "float32", torch.float32, numpy.dtype("float32").
-nb::object dtype_equal(const DType& dtype, nb::handle other) {
+Typed<bool> dtype_equal(const DType& dtype, nb::handle other) {
   const std::optional<DType> found = try_dtype_from(other);
   if (found) return nb::bool_(*found == dtype);
   if (PyUnicode_Check(other.ptr())) return nb::bool_(dtype.name() == nb::borrow<nb::str>(other).c_str());
@@ -51,32 +51,31 @@ DType from_state(const State& state) {
 void bind_dtype_class(nb::module_& module) {
   nb::class_<DType>(module, "DType", "DType(name)\n--\n\n")
       .def(
-          "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name, "name")); }, nb::arg("name"),
-          nb::sig("def __init__(self, name: object) -> None"))
+          "__init__", [](DType* self, nb::handle name) { new (self) DType(dtype_from(name, "name")); }, nb::arg("name"))
       .def_prop_ro("name", &DType::name, "\"float32\", \"str160\", \"datetime64[ns]\", or a structure's descr.")
       .def_prop_ro("itemsize", &DType::itemsize, "Bytes an element.")
       .def_prop_ro("numpy_descr", &DType::numpy_descr, "NumPy's descr, \"<f4\"; empty where NumPy has no such type.")
       .def_prop_ro(
-          "dtype", [](const DType& dtype) { return to_numpy_dtype(dtype); }, nb::sig("def dtype(self) -> typing.Any"),
+          "dtype", [](const DType& dtype) -> Anything { return to_numpy_dtype(dtype); },
           "NumPy's type, where `numpy.dtype` looks for it. Imports NumPy.")
       .def_prop_ro("is_floating", &DType::is_floating)
       .def_prop_ro("is_complex", &DType::is_complex)
       .def_prop_ro("is_integer", &DType::is_integer)
       .def_prop_ro("is_signed", &DType::is_signed)
       .def_prop_ro("is_numeric", &DType::is_numeric, "Whether `Tensor.to` converts values of it.")
-      .def("__eq__", dtype_equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__eq__", dtype_equal, nb::arg("other").none())
       .def("__hash__", [](const DType& dtype) { return nb::hash(text_from(dtype.name())); })
       .def("__str__", &DType::name)
       .def("__repr__",
            [](const DType& dtype) {
              return core::format("penstock.DType({})", nb::repr(text_from(dtype.name())).c_str());
            })
-      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__reduce__", reduced_by_state)
       .def("__getstate__", state_of)
       .def("__setstate__", [](DType& self, const State& state) { new (&self) DType(from_state(state)); });
 }
 
-nb::object device_equal(const Device& device, nb::handle other) {
+Typed<bool> device_equal(const Device& device, nb::handle other) {
   if (nb::isinstance<Device>(other)) return nb::bool_(nb::cast<Device>(other) == device);
   if (!PyUnicode_Check(other.ptr()) && !comes_from(other, "torch")) return nb::borrow(Py_NotImplemented);
   try {
@@ -90,15 +89,15 @@ void bind_device_class(nb::module_& module) {
   nb::class_<Device>(module, "Device", "Device(device)\n--\n\n")
       .def(
           "__init__", [](Device* self, nb::handle device) { new (self) Device(device_from(device)); },
-          nb::arg("device"), nb::sig("def __init__(self, device: object) -> None"))
+          nb::arg("device"))
       .def_prop_ro("type", [](const Device& device) { return device.type == DeviceType::kCuda ? "cuda" : "cpu"; })
       .def_prop_ro("index", [](const Device& device) { return device.index; })
-      .def("__eq__", device_equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"))
+      .def("__eq__", device_equal, nb::arg("other").none())
       .def("__hash__", [](const Device& device) { return nb::hash(text_from(device.to_string())); })
       .def("__str__", &Device::to_string)
       .def("__repr__",
            [](const Device& device) { return core::format("penstock.device.Device(\"{}\")", device.to_string()); })
-      .def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"))
+      .def("__reduce__", reduced_by_state)
       .def("__getstate__", &Device::to_string)
       .def("__setstate__", [](Device& self, const std::string& text) { new (&self) Device(text); });
 }

@@ -48,9 +48,7 @@ nb::list move(std::vector<std::string> names, const nb::list& tensors, nb::handl
 
 void bind_moves(nb::module_& module) {
   module.def("_move", move, nb::arg("names"), nb::arg("tensors"), nb::arg("device"), nb::arg("non_blocking"),
-             nb::arg("copy"),
-             nb::sig("def _move(names: list[str], tensors: list[Tensor], device: object, non_blocking: bool, "
-                     "copy: bool) -> list[Tensor]"));
+             nb::arg("copy"));
 }
 
 }  // namespace penstock::python

@@ -17,7 +17,7 @@ Tensor multiply(const Tensor& a, const Tensor& b) {
   return computed((a.nbytes() + b.nbytes()) * 16, [=] { return matmul(a, b); });
 }
 
-nb::object multiply_operator(const Tensor& self, nb::handle other) {
+Typed<Tensor> multiply_operator(const Tensor& self, nb::handle other) {
   if (!nb::isinstance<Tensor>(other)) return nb::borrow(Py_NotImplemented);
   return nb::cast(multiply(self, nb::cast<Tensor>(other)));
 }
@@ -44,8 +44,7 @@ Tensor choose(const Tensor& tensor, std::int64_t dim, const Tensor& index) {
 void bind_products(nb::module_& module) {
   auto tensor = nb::borrow<nb::class_<Tensor>>(module.attr("Tensor"));
   tensor.def("_matmul", multiply, nb::arg("other"));
-  tensor.def("__matmul__", multiply_operator, nb::arg("other").none(),
-             nb::sig("def __matmul__(self, other: Tensor, /) -> Tensor"));
+  tensor.def("__matmul__", multiply_operator, nb::arg("other").none());
   tensor.def("_index_select", choose, nb::arg("dim"), nb::arg("index"));
   bind_join(module, "cat", cat);
   bind_join(module, "stack", stack);

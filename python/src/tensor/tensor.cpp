@@ -3,6 +3,7 @@
 
 #include "penstock/tensor.h"
 
+#include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
@@ -155,7 +156,7 @@ void set_state(Tensor& self, const nb::tuple& state) {
       tensor_from_bytes(nb::cast<DType>(state[0]), state[1], nb::cast<nb::bytes>(state[2]), nb::cast<bool>(state[3])));
 }
 
-nb::object array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
+Anything array(const Tensor& tensor, nb::handle dtype, nb::handle copy) {
   nb::object out = to_numpy(tensor);
   if (!dtype.is_none()) out = out.attr("astype")(dtype, nb::arg("copy") = false);
   if (copy.is(Py_True)) out = out.attr("copy")();
@@ -171,7 +172,7 @@ bool equal(const Tensor& tensor, nb::handle other) {
 
 // --- numbers ---
 
-nb::object integer_index(const Tensor& tensor) {
+Typed<int> integer_index(const Tensor& tensor) {
   if (tensor.rank() != 0 || !tensor.dtype().is_integer()) {
     throw nb::type_error("only a 0-d tensor of an integer dtype can be used as an index");
   }
@@ -179,7 +180,7 @@ nb::object integer_index(const Tensor& tensor) {
 }
 
 /// As torch has it.
-nb::object to_text(nb::handle self, nb::handle spec) {
+Typed<nb::str> to_text(nb::handle self, nb::handle spec) {
   const auto& tensor = nb::cast<const Tensor&>(self);
   if (tensor.rank() > 0) return nb::module_::import_("builtins").attr("object").attr("__format__")(self, spec);
   PyObject* const text = PyObject_Format(to_item(tensor).ptr(), spec.ptr());
@@ -193,7 +194,7 @@ nb::object as_number(const Tensor& tensor, PyObject* (*convert)(PyObject*)) {
   return number;
 }
 
-nb::object as_complex(const Tensor& tensor) {
+Typed<std::complex<double>> as_complex(const Tensor& tensor) {
   return nb::borrow(reinterpret_cast<PyObject*>(&PyComplex_Type))(to_item(tensor));
 }
 
@@ -229,11 +230,9 @@ using Class = nb::class_<Tensor>;
 
 void bind_facts(Class& tensor) {
   tensor.def_prop_ro(
-      "shape", [](const Tensor& t) { return tuple_of(t.shape()); }, nb::sig("def shape(self) -> tuple[int, ...]"),
-      "Sizes of the dimensions, outermost first.");
+      "shape", [](const Tensor& t) { return tuple_of(t.shape()); }, "Sizes of the dimensions, outermost first.");
   tensor.def_prop_ro(
-      "strides", [](const Tensor& t) { return tuple_of(t.strides()); }, nb::sig("def strides(self) -> tuple[int, ...]"),
-      "Steps from element to element, in elements.");
+      "strides", [](const Tensor& t) { return tuple_of(t.strides()); }, "Steps from element to element, in elements.");
   tensor.def_prop_ro(
       "dtype", [](const Tensor& self) { return self.dtype(); }, "The element type.");
   tensor.def_prop_ro("device", &Tensor::device, "Where the memory lies.");
@@ -251,23 +250,19 @@ void bind_facts(Class& tensor) {
 
 void bind_exports(Class& tensor) {
   tensor.def("_numpy", to_numpy);
-  tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-             nb::sig("def __array__(self, dtype: object = None, copy: bool | None = None) -> typing.Any"));
+  tensor.def("__array__", array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
   tensor.def_prop_ro("__array_interface__", array_interface);
   tensor.def_prop_ro(
       "__cuda_array_interface__", cuda_array_interface,
-      nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"),
       "Memory of a CUDA device as Numba and CuPy describe it (version 3). Its stream is the current one, "
       "which waits for what was written.");
   tensor.def(
       "__dlpack__", to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
       nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none(),
-      nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, "
-              "dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> typing.Any"),
       "A DLPack capsule over the same memory; a copy with `copy=True`. BufferError for what DLPack cannot express: "
       "text, dates and structures, and read-only memory towards consumers that know no read-only.");
   tensor.attr("__dlpack_c_exchange_api__") = exchange_capsule();
-  tensor.def("__dlpack_device__", dlpack_device, nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
+  tensor.def("__dlpack_device__", dlpack_device);
   tensor.def("_tobytes", to_bytes);
   tensor.def("_tolist", to_list);
   tensor.def("_item", to_item);
@@ -275,22 +270,18 @@ void bind_exports(Class& tensor) {
 }
 
 void bind_numbers(Class& tensor) {
-  tensor.def(
-      "__float__", [](const Tensor& t) { return as_number(t, PyNumber_Float); },
-      nb::sig("def __float__(self) -> float"));
-  tensor.def(
-      "__int__", [](const Tensor& t) { return as_number(t, PyNumber_Long); }, nb::sig("def __int__(self) -> int"));
-  tensor.def("__complex__", as_complex, nb::sig("def __complex__(self) -> complex"));
-  tensor.def("__index__", integer_index, nb::sig("def __index__(self) -> int"));
+  tensor.def("__float__", [](const Tensor& t) -> Typed<double> { return as_number(t, PyNumber_Float); });
+  tensor.def("__int__", [](const Tensor& t) -> Typed<int> { return as_number(t, PyNumber_Long); });
+  tensor.def("__complex__", as_complex);
+  tensor.def("__index__", integer_index);
   tensor.def("__bool__", truth);
   tensor.def("__len__", length);
 }
 
 void bind_views(Class& tensor) {
   tensor.def("__getitem__", nb::overload_cast<const Tensor&, nb::handle>(index), nb::arg("key").none(),
-             nb::sig("def __getitem__(self, key: object, /) -> Tensor"),
              "A view: integers, slices with positive steps, Ellipsis and None.");
-  tensor.def("__iter__", iterate, nb::sig("def __iter__(self) -> typing.Iterator[Tensor]"));
+  tensor.def("__iter__", iterate);
   tensor.def("_reshape", reshape);
   tensor.def("_permute", permute);
   tensor.def("_transpose", transpose, nb::arg("dim0"), nb::arg("dim1"));
@@ -326,14 +317,12 @@ void bind_copies(Class& tensor) {
   tensor.def("__copy__", [](const Tensor& t) { return t; });
   tensor.def(
       "__deepcopy__", [](const Tensor& t, nb::handle) { return t.clone().with_requires_grad(t.requires_grad()); },
-      nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: object) -> Tensor"));
-  tensor.def("__reduce__", reduced_by_state, nb::sig("def __reduce__(self) -> tuple[typing.Any, ...]"));
-  tensor.def("__getstate__", get_state,
-             nb::sig("def __getstate__(self) -> tuple[DType, tuple[int, ...], bytes, bool]"));
-  tensor.def("__setstate__", set_state,
-             nb::sig("def __setstate__(self, state: tuple[DType, tuple[int, ...], bytes, bool], /) -> None"));
+      nb::arg("memo").none());
+  tensor.def("__reduce__", reduced_by_state);
+  tensor.def("__getstate__", get_state);
+  tensor.def("__setstate__", set_state);
   tensor.def("__repr__", to_repr);
-  tensor.def("__format__", to_text, nb::arg("spec"), nb::sig("def __format__(self, spec: str, /) -> str"),
+  tensor.def("__format__", to_text, nb::arg("spec"),
              "As the number it holds where it has no dimensions, so that f\"{loss:.3f}\" works; else as `repr`.");
 }
 
@@ -351,8 +340,7 @@ void bind_tensor(nb::module_& module) {
   bind_views(tensor);
   bind_copies(tensor);
   nb::class_<RowIterator>(module, "_RowIterator", "The rows of a tensor, one by one.")
-      .def(
-          "__iter__", [](nb::handle self) { return nb::borrow(self); }, nb::sig("def __iter__(self) -> _RowIterator"))
+      .def("__iter__", itself<RowIterator>)
       .def("__next__", &RowIterator::take, nb::lock_self());
   bind_memory(module);
   module.def(

@@ -82,10 +82,9 @@ void bind_scope(nb::module_& module) {
             self.begin();
             return self;
           },
-          nb::lock_self(), nb::rv_policy::reference, nb::sig("def __enter__(self) -> Transfers"))
+          nb::lock_self(), nb::rv_policy::reference)
       .def(
-          "__exit__", [](Transfers& self, const nb::args&) { self.end(); }, nb::lock_self(),
-          nb::sig("def __exit__(self, *exception: object) -> None"));
+          "__exit__", [](Transfers& self, const nb::args&) { self.end(); }, nb::lock_self());
   module.def("transfers", make_transfers, nb::arg("threads"));
 }
 

@@ -31,7 +31,7 @@ std::unique_ptr<data::RunnerTrial> trial_of(const std::optional<std::string>& cl
   return std::make_unique<data::RunnerTrial>(most, kind, [f = is_ready.lent()] { return f.is_true(Value()); });
 }
 
-nb::object because_of(const PyWorkers& self) {
+Typed<std::optional<nb::str>> because_of(const PyWorkers& self) {
   data::RunnerTrial* const trial = self.runner()->trial();
   return trial == nullptr ? nb::none() : nb::object(text_from(trial->because()));
 }
@@ -45,7 +45,7 @@ void note_here(const PyWorkers& self, double seconds, std::size_t samples) {
   if (data::RunnerTrial* const trial = self.runner()->trial()) trial->note(data::CallWay::kHere, seconds, samples);
 }
 
-nb::object memory_of_answer(std::size_t bytes) {
+Typed<std::optional<Tensor>> memory_of_answer(std::size_t bytes) {
   Buffer memory = answer_memory(bytes);
   if (!memory) return nb::none();
   return nb::cast(Tensor(std::move(memory), DType(DType::Code::kUInt8), Shape{static_cast<std::int64_t>(bytes)}));
@@ -98,12 +98,10 @@ void bind_workers(nb::module_& module) {
       .def("close", &PyWorkers::close, "Has them end, and waits for that, for a bounded time.")
       .def_prop_ro(
           "pids", [](const PyWorkers& self) { return self.runner()->pids(); }, "Of those that were started.")
-      .def_prop_ro("because", because_of, nb::sig("def because(self) -> str | None"),
-                   "Where functions are called in a trial, and why; None without one.")
+      .def_prop_ro("because", because_of, "Where functions are called in a trial, and why; None without one.")
       .def_prop_ro("calls_here", calls_here, "Whether a trial has functions called in threads now.")
       .def_prop_ro(
-          "figures", [](const PyWorkers& self) { return figures_of(*self.runner()); },
-          nb::sig("def figures(self) -> dict[str, typing.Any]"), "What they did, for stats().")
+          "figures", [](const PyWorkers& self) { return figures_of(*self.runner()); }, "What they did, for stats().")
       .def("note_here", note_here, nb::arg("seconds"), nb::arg("samples"),
            "How long the functions of a batch took that were called here.");
   nb::class_<PyHeldFunction>(module, "_HeldFunction", "A function that worker processes keep.")
@@ -111,7 +109,6 @@ void bind_workers(nb::module_& module) {
   module.def("_note_part", note_part, nb::arg("part"),
              "At which sample of several, counted from 1, a call of a worker process is; 0: at none of them.");
   module.def("_answer_memory", memory_of_answer, nb::arg("bytes"),
-             nb::sig("def _answer_memory(bytes: int) -> Tensor | None"),
              "In a call of a worker process: memory for a result that then is not copied; None where there is none.");
   module.def("_serve_calls", serve_calls, nb::arg("socket"),
              "What a worker process does until its parent closes the socket.");

@@ -174,7 +174,8 @@ class Feeds:
             feed.know(self._set_aside.listed())
 
     def unreadable(self) -> penstock.Error:
-        return _none_left(self._set_aside.listed())
+        none_left: penstock.Error = _none_left(self._set_aside.listed())
+        return none_left
 
     def otherwise(self, indices: Sequence[int], error: penstock.Error) -> Read | None:
         """The batch in another way, where C++ cannot make it: torch's own collation stacks it, or the dataset makes its
