@@ -15,7 +15,7 @@ namespace penstock::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-using Bytes = std::span<const std::uint8_t>;
+using RawBytes = std::span<const std::uint8_t>;
 
 /// One folder for the whole run.
 const fs::path& folder() {
@@ -23,7 +23,7 @@ const fs::path& folder() {
   return scratch.path();
 }
 
-void write(const std::string& name, Bytes bytes) {
+void write(const std::string& name, RawBytes bytes) {
   std::ofstream out(folder() / name, std::ios::binary | std::ios::trunc);
   out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
 }
@@ -45,7 +45,7 @@ bool read(bool verify) {
 }
 
 /// Bytes in memory that a stranger has given the name of the folder or of a file in it.
-void read_alone(Bytes bytes, const std::string& name) {
+void read_alone(RawBytes bytes, const std::string& name) {
   const Tensor copy = Tensor::empty({static_cast<std::int64_t>(bytes.size())}, DType::uint8);
   if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
   attempt([&] {
@@ -61,15 +61,15 @@ int fuzz_folder(const std::string& first, const std::string& second, const std::
   std::uint32_t length = 0;
   if (size < sizeof length) return 0;
   std::memcpy(&length, data, sizeof length);
-  const Bytes bytes = Bytes(data, size).subspan(sizeof length);
-  const Bytes head = bytes.first(std::min<std::size_t>(length, bytes.size()));
-  const Bytes rest = bytes.subspan(head.size());
+  const RawBytes bytes = RawBytes(data, size).subspan(sizeof length);
+  const RawBytes head = bytes.first(std::min<std::size_t>(length, bytes.size()));
+  const RawBytes rest = bytes.subspan(head.size());
   write(first, head);
   write(second, rest);
   const auto outcome = attempt([] { return read(true); });
   // Behind a checksum lies all that damage could do.
   if (outcome.failed_by(ErrorCode::kChecksum)) attempt([] { return read(false); });
-  for (const Bytes part : {head, rest}) {
+  for (const RawBytes part : {head, rest}) {
     read_alone(part, folder().string());
     read_alone(part, (folder() / first).string());
   }
