@@ -249,6 +249,7 @@ class MetadataReader {
 
   /// The layout's file of each rank, or the usual one where it says none.
   static void name_files(RankedItem& item, const std::set<std::int64_t>& ranks, const Value& layouts) {
+    if (ranks.empty()) fail("no rank has any of it in metadata.pkl", item.name);
     for (const std::int64_t rank : ranks) item.files[rank] = core::format("{}_{}.pt", item.name, rank);
     for (const auto& [rank, layout] : layouts.items()) {
       const std::optional<std::int64_t> number = number_of(rank);

@@ -121,6 +121,8 @@ LIES = {
     "a rank too few": lambda d: groups(d).pop(),
     "no rank": lambda d: groups(d).clear(),
     "a tensor that is nowhere": lambda d: d["metadata"]["own"]["nested_path_to_metadata"].update({'["v"]': groups(d)}),
+    "no ranks": lambda d: [each.update(ranks=()) for each in groups(d)],
+    "no tensors": lambda d: d["metadata"]["own"]["nested_path_to_metadata"].clear(),
     "no path": lambda d: d["metadata"]["own"]["nested_path_to_metadata"].update({"w": []}),
     "no dict": lambda d: d["metadata"].update(own=3),
 }
